@@ -1,0 +1,95 @@
+"""`Conversation`: rounds as a file, in TaskWeaver's YAML or JSON; examples have this form too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tw_autogen.conversation.post import new_id
+from tw_autogen.conversation.round import Round
+from tw_autogen.errors import ConversationFormatError, nearest
+
+_KEYS = ("id", "enabled", "rounds", "plugins", "roles")
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Rounds that belong together: a saved session, or an example for a prompt.
+
+    Args:
+        rounds: Oldest first.
+        enabled: An example that is not enabled is skipped.
+        plugins: Inline plugin specs, as TaskWeaver's files hold them; plain data.
+        id: Unique name.
+    """
+
+    rounds: tuple[Round, ...]
+    enabled: bool = True
+    plugins: tuple[Mapping[str, Any], ...] = ()
+    id: str = field(default_factory=lambda: new_id("conv"))
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """Every name that sends or receives a post."""
+        return frozenset(name for one in self.rounds for post in one.posts for name in (post.send_from, post.send_to))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give TaskWeaver's dictionary form."""
+        return {
+            "id": self.id,
+            "enabled": self.enabled,
+            "plugins": [dict(plugin) for plugin in self.plugins],
+            "roles": sorted(self.roles),
+            "rounds": [one.to_dict() for one in self.rounds],
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Conversation:
+        """Read TaskWeaver's dictionary form.
+
+        Raises:
+            KeyError: a key that must be there is missing.
+            ValueError: a state or an attachment's type is unknown.
+        """
+        return cls(
+            tuple(Round.from_dict(one) for one in plain["rounds"] or ()),
+            bool(plain["enabled"]),
+            tuple(plain.get("plugins") or ()),
+            plain.get("id") or new_id("conv"),
+        )
+
+    def to_yaml(self) -> str:
+        """Give the YAML text, keys in the format's order, words unescaped."""
+        return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
+
+
+def read_conversation(path: Path | str) -> Conversation:
+    """Read one file in TaskWeaver's format (JSON is YAML too).
+
+    Raises:
+        ConversationFormatError: naming the file and what is wrong in it.
+    """
+    path = Path(path)
+    try:
+        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        raise ConversationFormatError(
+            f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None
+        ) from error
+    if not isinstance(plain, Mapping):
+        raise ConversationFormatError(f"expected keys and values, found {type(plain).__name__}", path=path)
+    for key in plain:
+        if key not in _KEYS:
+            raise ConversationFormatError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
+    try:
+        return Conversation.from_dict(plain)
+    except KeyError as error:
+        raise ConversationFormatError(f"missing key {error.args[0]!r}", path=path) from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ConversationFormatError(str(error), path=path) from error

@@ -1,0 +1,139 @@
+"""`Post` and `Attachment`: one message from one sender to one receiver, and what came along with it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class AttachmentType(str, Enum):
+    """What an attachment holds; TaskWeaver's names and values, and `then` (whom a worker's answer is forwarded to)."""
+
+    init_plan = "init_plan"
+    plan = "plan"
+    current_plan_step = "current_plan_step"
+    plan_reasoning = "plan_reasoning"
+    stop = "stop"
+    then = "then"
+    thought = "thought"
+    reply_type = "reply_type"
+    reply_content = "reply_content"
+    verification = "verification"
+    code_error = "code_error"
+    execution_status = "execution_status"
+    execution_result = "execution_result"
+    artifact_paths = "artifact_paths"
+    revise_message = "revise_message"
+    function = "function"
+    web_exploring_plan = "web_exploring_plan"
+    web_exploring_screenshot = "web_exploring_screenshot"
+    web_exploring_link = "web_exploring_link"
+    invalid_response = "invalid_response"
+    text = "text"
+    shared_memory_entry = "shared_memory_entry"
+    image_url = "image_url"
+
+
+def new_id(prefix: str) -> str:
+    """Make an id such as `post-5f0c2a9e41d7`: unique within any session."""
+    return f"{prefix}-{secrets.token_hex(6)}"
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """One named thing that travels with a post.
+
+    Args:
+        type: What it is.
+        content: Its text.
+        extra: Plain data beside the text (numbers, lists, dictionaries of JSON values), or None.
+        id: Unique within the session.
+    """
+
+    type: AttachmentType
+    content: str
+    extra: Any = None
+    id: str = field(default_factory=lambda: new_id("atta"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give TaskWeaver's dictionary form; `extra` only where there is one."""
+        plain: dict[str, Any] = {"id": self.id, "type": self.type.value, "content": self.content}
+        return plain if self.extra is None else {**plain, "extra": self.extra}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Attachment:
+        """Read TaskWeaver's dictionary form.
+
+        Raises:
+            ValueError: the type is unknown, or one of those that TaskWeaver gave up (`python`, `sample`).
+            KeyError: `type` or `content` is missing.
+        """
+        content = plain["content"]
+        return cls(
+            AttachmentType(plain["type"]),
+            content if isinstance(content, str) else str(content),
+            plain.get("extra"),
+            plain.get("id") or new_id("atta"),
+        )
+
+
+@dataclass(frozen=True)
+class Post:
+    """One message from one sender to one receiver.
+
+    Args:
+        send_from: Name of the role that speaks, or `"User"`.
+        send_to: Name of the role that is to read it, or `"User"`.
+        message: The words.
+        attachments: What came along, in order.
+        id: Unique within the session.
+    """
+
+    send_from: str
+    send_to: str
+    message: str
+    attachments: tuple[Attachment, ...] = ()
+    id: str = field(default_factory=lambda: new_id("post"))
+
+    def attachment(self, type: AttachmentType) -> Attachment | None:  # noqa: A002 - the word of the format
+        """Give the last attachment of this type, or None."""
+        found = [one for one in self.attachments if one.type == type]
+        return found[-1] if found else None
+
+    def content(self, type: AttachmentType, default: str = "") -> str:  # noqa: A002 - the word of the format
+        """Give the text of the last attachment of this type, or the default."""
+        found = self.attachment(type)
+        return default if found is None else found.content
+
+    def with_attachments(self, more: Iterable[Attachment]) -> Post:
+        """Give the same post (same id) with more attachments behind those it has."""
+        return Post(self.send_from, self.send_to, self.message, (*self.attachments, *more), self.id)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give TaskWeaver's dictionary form."""
+        return {
+            "id": self.id,
+            "message": self.message,
+            "send_from": self.send_from,
+            "send_to": self.send_to,
+            "attachment_list": [one.to_dict() for one in self.attachments],
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Post:
+        """Read TaskWeaver's dictionary form; an empty or missing `attachment_list` means none.
+
+        Raises:
+            KeyError: `message`, `send_from` or `send_to` is missing.
+            ValueError: an attachment's type is unknown.
+        """
+        return cls(
+            plain["send_from"],
+            plain["send_to"],
+            plain["message"] or "",
+            tuple(Attachment.from_dict(one) for one in plain.get("attachment_list") or ()),
+            plain.get("id") or new_id("post"),
+        )

@@ -1,0 +1,85 @@
+"""`Round`: what was said for one request of the user, and the board that its roles shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, overload
+
+from tw_autogen.conversation.post import Post, new_id
+
+
+class RoundState(str, Enum):
+    """How far a round is: still open, answered, or ended without an answer."""
+
+    created = "created"
+    finished = "finished"
+    failed = "failed"
+
+
+@dataclass
+class Round:
+    """One request of the user until its answer.
+
+    Args:
+        user_query: The user's words.
+        id: Unique within the session.
+        posts: What was said, in order.
+        state: How far it is.
+        error: Why it failed; empty unless `state` is failed.
+        board: What roles pinned up for one another, one bulletin a role; gone with the next round.
+    """
+
+    user_query: str
+    id: str = field(default_factory=lambda: new_id("round"))
+    posts: list[Post] = field(default_factory=list)
+    state: RoundState = RoundState.created
+    error: str = ""
+    board: dict[str, str] = field(default_factory=dict)
+
+    def write_board(self, role_alias: str, bulletin: str) -> None:
+        """Pin up this role's bulletin; a new one replaces the old."""
+        self.board[role_alias] = bulletin
+
+    @overload
+    def read_board(self, role_alias: None = None) -> dict[str, str]: ...
+    @overload
+    def read_board(self, role_alias: str) -> str | None: ...
+    def read_board(self, role_alias: str | None = None) -> dict[str, str] | str | None:
+        """Give one role's bulletin (None if it has none), or a copy of the whole board by role.
+
+        Source: TaskWeaver's article on roles. Differs: the whole board is a copy, so that only `write_board` writes.
+        """
+        return dict(self.board) if role_alias is None else self.board.get(role_alias)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give TaskWeaver's dictionary form; `board` and `error`, which it lacks, only where there is something."""
+        plain: dict[str, Any] = {
+            "id": self.id,
+            "user_query": self.user_query,
+            "state": self.state.value,
+            "post_list": [post.to_dict() for post in self.posts],
+        }
+        if self.board:
+            plain["board"] = dict(self.board)
+        if self.error:
+            plain["error"] = self.error
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Round:
+        """Read TaskWeaver's dictionary form. Differs from TaskWeaver: an id that is there is kept.
+
+        Raises:
+            KeyError: `user_query`, `state` or `post_list` is missing.
+            ValueError: the state, or an attachment's type, is unknown.
+        """
+        return cls(
+            plain["user_query"],
+            plain.get("id") or new_id("round"),
+            [Post.from_dict(post) for post in plain["post_list"] or ()],
+            RoundState(plain["state"]),
+            plain.get("error") or "",
+            dict(plain.get("board") or {}),
+        )

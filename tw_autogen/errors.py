@@ -1,0 +1,191 @@
+"""Every exception that tw_autogen raises on purpose, drawn as one tree.
+
+    TwAutogenError
+    ├── ConfigError                 the user's settings or files are wrong; raised before anything runs
+    │   ├── SettingsError           an unknown key or a value of the wrong type         .key .origin
+    │   ├── NoModelError            no model is configured                              .looked_at
+    │   ├── PluginSpecError         a plugin's YAML is wrong                            .path
+    │   ├── PluginLoadError         a plugin's Python does not load                     .path .line
+    │   ├── RoleSpecError           a role's YAML or Python is wrong                    .path
+    │   ├── ConversationFormatError an example or a stored round is wrong               .path
+    │   ├── ScenarioError           a scenario.yaml is wrong                            .path
+    │   └── HostError               the host framework is missing or mixed up           .command
+    ├── ModelError                  a model could not be asked                          .tries
+    │   ├── ModelUnreadable         its replies stayed unreadable                       .reply .problems
+    │   └── ReplayParted            a recording and the run have parted                 .index
+    ├── KernelError                 the kernel itself (never the code in it) failed     .folder
+    │   ├── KernelStartError        it did not start
+    │   └── KernelBusyError         it is already running a cell
+    ├── HostCallError               a function called from the kernel failed            .name
+    ├── RoundError                  a round ended without an answer                     .round
+    │   ├── RoundTooLong            more posts than `session.max_posts`
+    │   ├── RoundTimedOut           longer than `session.round_seconds`
+    │   └── RoundInterrupted        stopped by `Session.interrupt()`
+    └── SessionClosedError          a closed session was asked again
+
+What a *model* did wrong is no exception but data (`Finding`, `Execution.error`): it is told to the model.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tw_autogen.conversation import Round
+
+
+class TwAutogenError(Exception):
+    """Anything that tw_autogen raises on purpose."""
+
+
+class ConfigError(TwAutogenError):
+    """The user's settings or files are wrong; raised before anything runs."""
+
+
+class SettingsError(ConfigError):
+    """An unknown settings key, or a value of the wrong type; carries the `key` and where it came from."""
+
+    def __init__(self, message: str, *, key: str, origin: str) -> None:
+        super().__init__(message)
+        self.key = key
+        self.origin = origin
+
+
+class NoModelError(ConfigError):
+    """No model is configured; `looked_at` lists the places that were searched."""
+
+    def __init__(self, message: str, *, looked_at: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.looked_at = looked_at
+
+
+class _FileError(ConfigError):
+    """A file of the user's is wrong; the message starts with its `path`, and with the `line` where it is known."""
+
+    def __init__(self, problem: str, *, path: Path | str, line: int | None = None) -> None:
+        where = str(path) if line is None else f"{path}:{line}"
+        super().__init__(f"{where}: {problem}")
+        self.path = Path(path)
+        self.line = line
+        self.problem = problem
+
+
+class PluginSpecError(_FileError):
+    """A plugin's YAML is wrong."""
+
+
+class PluginLoadError(_FileError):
+    """A plugin's Python does not load, or does not match its YAML."""
+
+
+class RoleSpecError(_FileError):
+    """A role's YAML or Python is wrong."""
+
+
+class ConversationFormatError(_FileError):
+    """An example, or a stored round, is not in TaskWeaver's format."""
+
+
+class ScenarioError(_FileError):
+    """A `scenario.yaml`, or a file that belongs to it, is wrong."""
+
+
+class HostError(ConfigError):
+    """The host framework is missing or mixed up; `command` mends it."""
+
+    def __init__(self, message: str, *, command: str) -> None:
+        super().__init__(f"{message}\n  {command}")
+        self.command = command
+
+
+class ModelError(TwAutogenError):
+    """A model could not be asked, after `tries` tries."""
+
+    def __init__(self, message: str, *, tries: int = 1) -> None:
+        super().__init__(message)
+        self.tries = tries
+
+
+class ModelUnreadable(ModelError):
+    """A model's replies stayed unreadable; carries the last `reply` and the `problems` that it was told, in order."""
+
+    def __init__(self, message: str, *, reply: str, problems: tuple[str, ...]) -> None:
+        super().__init__(message, tries=len(problems))
+        self.reply = reply
+        self.problems = problems
+
+
+class ReplayParted(ModelError):
+    """A recording and the run have parted at reply number `index` (from 0)."""
+
+    def __init__(self, message: str, *, index: int) -> None:
+        super().__init__(message)
+        self.index = index
+
+
+class KernelError(TwAutogenError):
+    """The kernel itself failed; what fails inside a cell is an `Execution`, never this."""
+
+    def __init__(self, message: str, *, folder: Path | None = None) -> None:
+        super().__init__(message)
+        self.folder = folder
+
+
+class KernelStartError(KernelError):
+    """The kernel did not start."""
+
+
+class KernelBusyError(KernelError):
+    """The kernel is already running a cell: the same cell, through a host call, asked for it again."""
+
+
+class HostCallError(TwAutogenError):
+    """A function that code in the kernel called on the host failed; `name` is the function's."""
+
+    def __init__(self, message: str, *, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class RoundError(TwAutogenError):
+    """A round ended without an answer; `round` holds all that was said until then."""
+
+    def __init__(self, message: str, *, round: Round) -> None:  # noqa: A002 - the word of the field
+        super().__init__(message)
+        self.round = round
+
+
+class RoundTooLong(RoundError):
+    """More posts than `session.max_posts` and no answer for the user."""
+
+
+class RoundTimedOut(RoundError):
+    """The round took longer than `session.round_seconds`."""
+
+
+class RoundInterrupted(RoundError):
+    """`Session.interrupt()` was called."""
+
+
+class SessionClosedError(TwAutogenError):
+    """A closed session was asked again."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Say which known word was probably meant.
+
+    Args:
+        word: What was written.
+        known: The words that would have been right.
+
+    Returns:
+        `"; did you mean 'parameters'?"`, or, with no neighbour near enough, `"; known: 'a', 'b'"`.
+    """
+    words = sorted(known)
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known: {', '.join(map(repr, words))}" if words else ""

@@ -1,0 +1,198 @@
+"""What happens in a session, as values; a handler is a function that takes one.
+
+Everything said and run is an event. The journal, the command line, traces and exports read the same events.
+Posts and plain values only: every event becomes one line of JSON with `to_dict`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tw_autogen.conversation import Post
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened; what it was is the class."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give `{"event": "CellRan", …}` with plain values only."""
+        plain: dict[str, Any] = {"event": type(self).__name__}
+        for one in dataclasses.fields(self):
+            value = getattr(self, one.name)
+            plain[one.name] = value.to_dict() if isinstance(value, Post) else value
+        return plain
+
+
+Handler = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class SessionOpened(Event):
+    """A session is ready; `kernel` says in one line where its code will run."""
+
+    session_id: str
+    folder: str
+    roles: list[str]
+    plugins: list[str]
+    kernel: str
+
+
+@dataclass(frozen=True)
+class RoundOpened(Event):
+    """The user asked; `files` are the names in the session's folder."""
+
+    round_id: str
+    user_query: str
+    files: list[str]
+
+
+@dataclass(frozen=True)
+class PostOpened(Event):
+    """A role has begun to answer; `post_id` is only this answer's while it grows (see `PostClosed`)."""
+
+    round_id: str
+    post_id: str
+    send_from: str
+
+
+@dataclass(frozen=True)
+class PostGrew(Event):
+    """A part of the growing post has more text; `part` is a field's name: `message`, `plan`, `reply_content`, …"""
+
+    post_id: str
+    part: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PostClosed(Event):
+    """A post is whole and belongs to the round; `post_id` is the id that `PostOpened` gave, empty if nothing grew."""
+
+    round_id: str
+    post_id: str
+    post: Post
+
+
+@dataclass(frozen=True)
+class BoardWritten(Event):
+    """A role pinned up a bulletin."""
+
+    round_id: str
+    role: str
+    bulletin: str
+
+
+@dataclass(frozen=True)
+class ModelCalled(Event):
+    """A model answered a role (or a plugin); tokens are what the server reported, 0 where it reported none."""
+
+    caller: str
+    model: str
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    finish_reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class CodeChecked(Event):
+    """Generated code was checked against the policy; each finding is one line of words."""
+
+    code: str
+    findings: list[str]
+
+
+@dataclass(frozen=True)
+class CellStarted(Event):
+    """A cell began to run; `cell` counts from 1 within the session."""
+
+    cell: int
+    code: str
+
+
+@dataclass(frozen=True)
+class CellOutput(Event):
+    """The running cell wrote; `stream` is `stdout` or `stderr`."""
+
+    cell: int
+    stream: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CellRan(Event):
+    """A cell ended; `variables` are those that exist now, one line each."""
+
+    cell: int
+    ok: bool
+    result: str | None
+    stdout: str
+    stderr: str
+    error: str
+    artifacts: list[dict[str, Any]]
+    variables: list[str]
+    state_lost: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ArtifactSaved(Event):
+    """A file was made for the user; `path` is absolute."""
+
+    name: str
+    kind: str
+    path: str
+    preview: str
+
+
+@dataclass(frozen=True)
+class HostCalled(Event):
+    """Code in the kernel called a function on the host."""
+
+    function: str
+    ok: bool
+    error: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RoundClosed(Event):
+    """A round ended: `state` is finished or failed, `stop` the Planner's word for it, `error` why it failed."""
+
+    round_id: str
+    state: str
+    stop: str
+    answer: str
+    error: str
+    seconds: float
+    usage: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SessionClosed(Event):
+    """A session ended and gave back what it owned."""
+
+    session_id: str
+
+
+def event_from_dict(plain: Mapping[str, Any]) -> Event:
+    """Read what `to_dict` gave; keys that the event does not have (a journal's `at`, `seq`) are passed over.
+
+    Raises:
+        ValueError: there is no such event.
+        TypeError: a field is missing.
+    """
+    kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
+    name = str(plain.get("event"))
+    if name not in kinds:
+        raise ValueError(f"no event is called {name!r}; known: {', '.join(kinds)}")
+    kind = kinds[name]
+    values = {one.name: plain[one.name] for one in dataclasses.fields(kind) if one.name in plain}
+    if "post" in values:
+        values["post"] = Post.from_dict(values["post"])
+    return kind(**values)

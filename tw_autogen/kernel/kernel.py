@@ -1,0 +1,104 @@
+"""`Kernel`: a Python process that remembers, as a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, runtime_checkable
+
+from tw_autogen.kernel.execution import Execution, Variable
+
+OnOutput = Callable[[str, str], None]
+"""Called with (`stdout` or `stderr`, new text) while a cell runs."""
+
+
+@dataclass(frozen=True)
+class Loadable:
+    """A plugin that is to be put into a kernel.
+
+    Args:
+        name: The function's name in the kernel.
+        source: Python text: a `@register_plugin` class or function.
+        settings: The spec's `configurations`; JSON values only.
+        path: The file that the source came from; errors name it, and imports of modules beside it work.
+    """
+
+    name: str
+    source: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """A Python process that remembers; used by one thread at a time, `interrupt` excepted."""
+
+    folder: Path
+    """Where its code runs (cwd) and its files lie; absolute."""
+
+    @property
+    def where(self) -> str:
+        """Say in one line where code runs, such as `local kernel, Python 3.11.7, pid 123, no sandbox`."""
+        ...
+
+    def execute(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> Execution:
+        """Run one cell; called by the CodeInterpreter, and starts the process if there is none yet.
+
+        Always ends in a value: beyond `seconds` the cell is interrupted, and the process killed if that doesn't help.
+
+        Raises:
+            KernelStartError: the process does not start.
+            KernelBusyError: called from a host call of the cell that is running (or from another thread).
+        """
+        ...
+
+    def load(self, plugin: Loadable) -> None:
+        """Put a plugin in; also again, by itself, into each fresh process.
+
+        Raises:
+            PluginLoadError: naming file and line.
+        """
+        ...
+
+    def serve(self, name: str, function: Callable[..., Any]) -> None:
+        """Let code in the kernel call `name(...)`; it runs on the host, in the thread that called `execute`.
+
+        JSON values and DataFrames cross in both directions; an exception becomes one in the cell.
+        """
+        ...
+
+    def put(self, name: str, value: Any) -> None:
+        """Make a variable: JSON values, DataFrames and Series; also again in each fresh process."""
+        ...
+
+    def get(self, name: str) -> Any:
+        """Fetch a variable's value: JSON values, DataFrames, Series.
+
+        Raises:
+            KeyError: there is none of that name.
+            TypeError: it is of a type that doesn't cross.
+        """
+        ...
+
+    def variables(self) -> tuple[Variable, ...]:
+        """Give the user's variables as they were after the last cell."""
+        ...
+
+    def interrupt(self) -> None:
+        """Stop the running cell, keep the process; called from any thread; nothing happens if none runs."""
+        ...
+
+    def restart(self) -> None:
+        """End the process and start a fresh one with plugins, served functions and put variables."""
+        ...
+
+    def close(self) -> None:
+        """End the process; files in the folder stay. A second time nothing happens."""
+        ...
+
+    def __enter__(self) -> Kernel: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

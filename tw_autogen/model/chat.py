@@ -1,0 +1,97 @@
+"""`ChatModel`: the one thing that is asked of a language model, and what comes back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+Message = Mapping[str, Any]
+"""`{"role": "system" | "user" | "assistant" | "tool", "content": text, or a list of text and image parts}`."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What calls cost, in tokens as the server reported them; `calls` counts answers."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Sum field by field."""
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.calls + other.calls,
+        )
+
+    def to_dict(self) -> dict[str, int]:
+        """Give plain values, keyed as the fields are named."""
+        return {
+            "calls": self.calls,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "completion_tokens": self.completion_tokens,
+        }
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call of a tool that the model asks for; `arguments` is the JSON text as it came."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A model's whole answer.
+
+    Args:
+        text: Its words; empty when it only calls tools.
+        tool_calls: In the order in which the model asked for them.
+        usage: Of this call (`calls` = 1).
+        finish_reason: `stop`, `length`, `tool_calls`, … as the server said it.
+        model: The name that the server gave.
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=lambda: Usage(calls=1))
+    finish_reason: str = "stop"
+    model: str = ""
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """Anything that answers a list of messages: a server, a host's client, a script, a recording."""
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        seconds: float | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Completion:
+        """Answer the messages; called from one thread at a time, and blocks until the answer is whole.
+
+        Args:
+            messages: Oldest first; not changed and not kept.
+            schema: JSON schema of the object that is wanted as answer. A wish: the caller reads tolerantly.
+            tools: OpenAI's form, `{"type": "function", "function": {…}}`.
+            on_text: Called with each new piece of text as it arrives, from any thread; may never be called.
+            seconds: Give up after so long; None is the model's own limit.
+            cancelled: Once set, the call returns as soon as it can by raising `ModelError`.
+
+        Raises:
+            ModelError: no answer came: refused, timed out, cancelled, or all tries used up.
+        """
+        ...
