@@ -1,1 +1,72 @@
-"""TaskWeaver's Planner and CodeInterpreter as AutoGen agents, with plugins, a stateful kernel and a shared board."""
+"""TaskWeaver's Planner and CodeInterpreter as AutoGen agents, with plugins, a stateful kernel and a shared board.
+
+Every public name is fetched from its room when it is first used, so that importing the package is quick and brings in no
+host framework.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tw_autogen.code_interpreter import CodeInterpreter, Policy
+    from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
+    from tw_autogen.hosts.conversable import TaskWeaverAgent
+    from tw_autogen.kernel import Execution, Kernel, LocalKernel
+    from tw_autogen.model import ChatModel, OpenAIModel
+    from tw_autogen.planner import Planner
+    from tw_autogen.plugin import Plugin, PluginContext, PluginSpec, register_plugin, test_plugin
+    from tw_autogen.role import Role, Turn
+    from tw_autogen.session import Answer, Session, open_session
+
+_ROOMS = {
+    "code_interpreter": ("CodeInterpreter", "Policy"),
+    "conversation": ("Attachment", "AttachmentType", "Memory", "Post", "Round"),
+    "hosts.conversable": ("TaskWeaverAgent",),
+    "kernel": ("Execution", "Kernel", "LocalKernel"),
+    "model": ("ChatModel", "OpenAIModel"),
+    "planner": ("Planner",),
+    "plugin": ("Plugin", "PluginContext", "PluginSpec", "register_plugin", "test_plugin"),
+    "role": ("Role", "Turn"),
+    "session": ("Answer", "Session", "open_session"),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "Attachment",
+    "AttachmentType",
+    "ChatModel",
+    "CodeInterpreter",
+    "Execution",
+    "Kernel",
+    "LocalKernel",
+    "Memory",
+    "OpenAIModel",
+    "Planner",
+    "Plugin",
+    "PluginContext",
+    "PluginSpec",
+    "Policy",
+    "Post",
+    "Role",
+    "Round",
+    "Session",
+    "TaskWeaverAgent",
+    "Turn",
+    "open_session",
+    "register_plugin",
+    "test_plugin",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Fetch a public name from its room, once."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

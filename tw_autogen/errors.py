@@ -21,6 +21,7 @@
     │   ├── RoundTooLong            more posts than `session.max_posts`
     │   ├── RoundTimedOut           longer than `session.round_seconds`
     │   └── RoundInterrupted        stopped by `Session.interrupt()`
+    ├── SessionBusyError            a round was begun inside a round, or asked for where none is open
     └── SessionClosedError          a closed session was asked again
 
 What a *model* did wrong is no exception but data (`Finding`, `Execution.error`): it is told to the model.
@@ -168,6 +169,10 @@ class RoundTimedOut(RoundError):
 
 class RoundInterrupted(RoundError):
     """`Session.interrupt()` was called."""
+
+
+class SessionBusyError(TwAutogenError):
+    """A round was begun while one was open, or a step taken while none was."""
 
 
 class SessionClosedError(TwAutogenError):

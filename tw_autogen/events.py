@@ -61,7 +61,7 @@ class PostOpened(Event):
 
 @dataclass(frozen=True)
 class PostGrew(Event):
-    """A part of the growing post has more text; `part` is a field's name: `message`, `plan`, `reply_content`, …"""
+    """A part of the growing post has more text; `part` is a field's name: `message`, `plan`, `thought`, …."""
 
     post_id: str
     part: str

@@ -1,0 +1,153 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.errors import PluginLoadError
+from tw_autogen.kernel import Artifact, Log
+from tw_autogen.plugin import HostPlugin, read_spec
+
+TASKWEAVER = """\
+from taskweaver.plugin import Plugin, register_plugin
+
+
+@register_plugin
+class F(Plugin):
+    def __call__(self, a, b=2):
+        self.log("info", f"called with {a}")
+        return a, b, self.config.get("k"), self.ctx.get_session_var("city", "nowhere")
+"""
+
+
+def written(folder: Path, python: str) -> Path:
+    keys = "parameters: [{name: a, required: true}, {name: b}]\nruns_in: host\nconfigurations: {k: 7}"
+    (folder / "f.yaml").write_text(f"name: f\ndescription: d\n{keys}\n", encoding="utf-8")
+    (folder / "f.py").write_text(python, encoding="utf-8")
+    return folder / "f.yaml"
+
+
+@pytest.fixture
+def host(tmp_path):
+    source, session = tmp_path / "source", tmp_path / "session"
+    source.mkdir()
+    session.mkdir()
+    opened = []
+
+    def make(python, **more):
+        opened.append(HostPlugin(read_spec(written(source, python)), folder=session, **more))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+@pytest.mark.parametrize("package", ["taskweaver", "tw_autogen"])
+def test_a_class_gets_arguments_settings_and_session_variables(host, package):
+    variables = {}
+    call = host(TASKWEAVER.replace("taskweaver", package), session_variables=variables)
+
+    variables["city"] = "Oslo"
+
+    assert call("x") == ("x", 2, 7, "Oslo")
+    assert call(a=1, b=3) == (1, 3, 7, "Oslo")
+
+
+def test_a_function_is_a_plugin_too(host):
+    call = host("from tw_autogen.plugin import register_plugin\n@register_plugin\ndef f(a, b=2):\n    return a * b\n")
+
+    assert call(4) == 8
+
+
+def test_a_module_beside_it_can_be_imported(host, tmp_path):
+    (tmp_path / "source" / "beside_for_this_test.py").write_text("WORD = 'neighbour'\n", encoding="utf-8")
+    source = "from tw_autogen.plugin import register_plugin\nimport beside_for_this_test\n"
+
+    assert host(f"{source}@register_plugin\ndef f(a, b=2):\n    return beside_for_this_test.WORD\n")(0) == "neighbour"
+
+
+def test_the_sessions_model_answers_a_plugin(host):
+    asked = []
+
+    def call_model(messages):
+        asked.extend(messages)
+        return "forty-two"
+
+    python = TASKWEAVER.replace(
+        "return a", "return self.ctx.call_llm_api([{'role': 'user', 'content': a}])\n        return a"
+    )
+
+    assert host(python, call_model=call_model)("how many?") == "forty-two"
+    assert asked == [{"role": "user", "content": "how many?"}]
+
+
+def test_without_a_model_a_plugin_that_asks_one_is_told_so(host):
+    with pytest.raises(RuntimeError, match="no model was given to this plugin"):
+        host(TASKWEAVER.replace("return a", "return self.ctx.call_llm_api([])\n        return a"))(1)
+
+
+def test_files_and_logs_are_handed_over_after_each_call_also_after_one_that_fails(host, tmp_path):
+    python = TASKWEAVER.replace(
+        "return a, b",
+        "self.ctx.add_artifact('facts', 'facts.json', 'json', {'a': a})\n        1 / b\n        return a, b",
+    )
+    artifacts, logs = [], []
+    call = host(python, on_artifact=artifacts.append, on_log=logs.append)
+
+    call(1)
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        call(2, 0)
+
+    assert all(isinstance(one, Artifact) and one.path.parent == tmp_path / "session" for one in artifacts)
+    assert [json.loads(one.path.read_text(encoding="utf-8")) for one in artifacts] == [{"a": 1}, {"a": 2}]
+    assert [(one.name, one.kind) for one in artifacts] == [("facts", "json")] * 2
+    assert logs == [Log("info", "f", "called with 1"), Log("info", "f", "called with 2")]
+
+
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        (
+            "import no_such_module_anywhere\n",
+            r"f\.py:1: ModuleNotFoundError: No module named 'no_such_module_anywhere'",
+        ),
+        (f"{TASKWEAVER}\n    def __init__(self, *args):\n        1 / 0\n", r"f\.py:11: ZeroDivisionError"),
+        ("x = 1\n", r"f\.py: expected exactly one class or function with @register_plugin, found none"),
+    ],
+)
+def test_what_fails_while_it_loads_is_an_error_with_file_and_line(host, tmp_path, python, message):
+    with pytest.raises(PluginLoadError, match=message) as caught:
+        host(python)
+
+    assert caught.value.path == tmp_path / "source" / "f.py"
+
+
+def test_a_plugin_that_can_close_is_closed(tmp_path):
+    python = f"{TASKWEAVER}\n    def close(self):\n        (self.ctx.folder / 'closed').touch()\n"
+
+    with HostPlugin(read_spec(written(tmp_path, python)), folder=tmp_path) as call:
+        assert call.name == "f"
+        assert not (tmp_path / "closed").exists()
+
+    assert (tmp_path / "closed").exists()
+
+
+def test_an_error_in_a_call_has_the_plugins_own_line_in_its_traceback(host):
+    call = host(TASKWEAVER.replace("return a", "raise LookupError('no such shop')\n        return a"))
+
+    with pytest.raises(LookupError, match="no such shop") as caught:
+        call(1)
+
+    assert caught.traceback[-1].path.name == "f.py"
+    assert caught.traceback[-1].lineno + 1 == 8
+
+
+def test_each_session_has_its_own_plugin(host):
+    python = TASKWEAVER.replace(
+        "return a", "self.seen = getattr(self, 'seen', 0) + 1\n        return self.seen\n        a"
+    )
+    first, second = host(python), host(python)
+
+    assert (first(0), first(0), second(0)) == (1, 2, 1)
+    assert "taskweaver" not in {name for name, one in sys.modules.items() if getattr(one, "__file__", None)}

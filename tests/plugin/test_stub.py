@@ -1,0 +1,88 @@
+import ast
+
+import pytest
+
+from tw_autogen.plugin import Parameter, PluginSpec
+
+
+def test_a_stub_keeps_types_defaults_descriptions_and_examples():
+    spec = PluginSpec(
+        "sales",
+        "Sales of one shop.\nIn euros.",
+        (
+            Parameter("shop", "string", True, "name of\n  the shop"),
+            Parameter("days", "list[int]", False, "", default=[1, 2]),
+            Parameter("currency", "str", False, "code", default="EUR"),
+            Parameter("size", "int"),
+        ),
+        (Parameter("df", "pandas.DataFrame", description="one row a day"), Parameter("note", "str")),
+        examples="df, note = sales('north')\nsales('south')\n",
+    )
+
+    assert (
+        spec.stub()
+        == '''\
+def sales(shop: str, days: list[int] = [1, 2], currency: str = 'EUR', size: int = ...) -> tuple[pandas.DataFrame, str]:
+    """Sales of one shop. In euros.
+    shop: name of the shop
+    currency: code
+    returns df: one row a day
+    """
+    # df, note = sales('north')
+    # sales('south')'''
+    )
+
+
+def test_a_single_return_value_keeps_its_description():
+    spec = PluginSpec("joke", "Tell a joke.", (), (Parameter("text", "str", description="the joke"),))
+
+    assert (
+        spec.stub()
+        == '''\
+def joke() -> str:
+    """Tell a joke.
+    returns text: the joke
+    """'''
+    )
+
+
+def test_a_bare_plugin_is_two_lines():
+    assert PluginSpec("ping", "Wake the server.").stub() == 'def ping() -> None:\n    """Wake the server."""'
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        PluginSpec("f", 'Says """hello""" and "bye"'),
+        PluginSpec("f", "A path such as C:\\new\\"),
+        PluginSpec("f", "d", (Parameter("kind", "one of: a, b", True), Parameter("x", "Optional[str]", False))),
+        PluginSpec("f", "d", (Parameter("a", "int"), Parameter("b", "int", True), Parameter("c", "int", True))),
+        PluginSpec("f", "d", (), (Parameter("a result", "a table"), Parameter("b", "none"))),
+    ],
+)
+def test_every_stub_is_valid_python(spec):
+    (function,) = ast.parse(spec.stub()).body
+
+    assert isinstance(function, ast.FunctionDef)
+    assert [one.arg for one in (*function.args.args, *function.args.kwonlyargs)] == [p.name for p in spec.parameters]
+
+
+def test_the_docstring_of_a_stub_says_what_the_description_says():
+    (function,) = ast.parse(PluginSpec("f", 'A path such as C:\\new, "quoted"').stub()).body
+
+    assert isinstance(function, ast.FunctionDef)
+    assert str(ast.get_docstring(function)).strip() == 'A path such as C:\\new, "quoted"'
+
+
+@pytest.mark.parametrize(
+    ("description", "sentence"),
+    [
+        ("Pull data. Only when asked.", "Pull data."),
+        ("Pull v1.2 data, e.g. sales\nof a shop. Ask first!", "Pull v1.2 data, e.g. sales of a shop."),
+        ("Pull data", "Pull data"),
+    ],
+)
+def test_a_line_has_what_a_call_must_give_and_the_first_sentence(description, sentence):
+    parameters = (Parameter("df", "DataFrame", True), Parameter("k", "float", default=3.0))
+
+    assert PluginSpec("pull", description, parameters).line() == f"- pull(df: DataFrame): {sentence}"

@@ -1,0 +1,370 @@
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.shipped import shipped_folder
+from tw_autogen.testing.plugins import load_plugin
+
+SPEC = shipped_folder("plugins") / "sql_pull_data.yaml"
+
+
+def make_database(path: Path) -> Path:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE time_series (ts TEXT, val REAL)")
+        rows = [(f"2024-01-{day:02d}", day * 1.5) for day in range(1, 31)]
+        connection.executemany("INSERT INTO time_series VALUES (?, ?)", rows)
+        connection.execute("CREATE TABLE shops (id INTEGER, name TEXT)")
+        connection.execute("INSERT INTO shops VALUES (1, 'north; or south'), (2, '100 % wool')")
+        connection.execute("CREATE VIEW broken AS SELECT * FROM gone")
+    return path
+
+
+@pytest.fixture
+def database(tmp_path):
+    return make_database(tmp_path / "sales.db")
+
+
+@pytest.fixture
+def pull(database, tmp_path):
+    with load_plugin(SPEC, tmp_path) as plugin:
+        yield plugin
+
+
+def model(*replies):
+    """Give a function that answers with these replies in order, and the messages that it got."""
+    waiting, asked = list(replies), []
+
+    def call_model(messages):
+        asked.append([dict(message) for message in messages])
+        return waiting.pop(0)
+
+    return call_model, asked
+
+
+def test_a_select_gives_a_frame_and_says_what_it_is(pull):
+    df, description = pull("SELECT ts, val FROM time_series\n ORDER BY ts LIMIT 2;")
+
+    assert df.to_dict("list") == {"ts": ["2024-01-01", "2024-01-02"], "val": [1.5, 3.0]}
+    first, second = description.splitlines()
+    assert first == "SQL: SELECT ts, val FROM time_series ORDER BY ts LIMIT 2;"
+    assert second.startswith("2 rows; columns ts: ")
+    assert second.endswith("val: float64")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("WITH big AS (SELECT * FROM time_series WHERE val > 30) SELECT * FROM big", 10),
+        ("-- every shop\nselect * from shops where name = 'north; or south'", 1),
+        ("/* all */ SELECT 1 UNION SELECT 2", 2),
+        ("SELECT replace(name, 'wool', 'x') AS update_into FROM shops", 2),
+        ("SELECT * FROM shops WHERE id > 99", 0),
+        ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT i FROM n", 5),
+    ],
+)
+def test_every_form_of_reading_is_allowed(pull, query, rows):
+    assert len(pull(query)[0]) == rows
+
+
+def test_a_full_text_table_can_be_read(database, pull):
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE VIRTUAL TABLE notes USING fts5(body)")
+        connection.execute("INSERT INTO notes VALUES ('a quiet day')")
+
+    assert pull("SELECT body FROM notes WHERE notes MATCH 'quiet'")[0].body.tolist() == ["a quiet day"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "INSERT INTO shops VALUES (3, 'x')",
+        "insert or replace into shops values (1, 'x')",
+        "UPDATE shops SET name = 'x'",
+        "DELETE FROM shops",
+        "DROP TABLE shops",
+        "CREATE TABLE t (a)",
+        "create temp table t (a)",
+        "ALTER TABLE shops RENAME TO t",
+        "ATTACH DATABASE 'other.db' AS other",
+        "PRAGMA user_version = 5",
+        "PRAGMA writable_schema = ON",
+        "VACUUM INTO 'copy.db'",
+        "REINDEX",
+        "SELECT load_extension('libc.so.6')",
+        "WITH x AS (SELECT 1) INSERT INTO shops SELECT 3, 'x'",
+        "WITH x AS (SELECT 1) DELETE FROM shops",
+        "SELECT 1; DROP TABLE shops",
+        "SELECT * FROM pragma_journal_mode('wal')",
+        "-- SELECT\nDROP TABLE shops",
+    ],
+)
+def test_whatever_is_not_reading_is_refused_and_changes_nothing(pull, database, tmp_path, query):
+    before = database.read_bytes()
+
+    with pytest.raises(ValueError, match=r"only reading is allowed, one SELECT \(or WITH … SELECT\) at a time: "):
+        pull(query)
+
+    assert database.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["sales.db"]
+
+
+def test_too_many_rows_are_cut_and_it_says_so(database, tmp_path):
+    with load_plugin(SPEC, tmp_path, configurations={"max_rows": 4}) as pull:
+        df, description = pull("SELECT * FROM time_series")
+        whole, quiet = pull("SELECT * FROM time_series LIMIT 4")
+
+    assert len(df) == len(whole) == 4
+    assert "4 rows (cut: there are more, `max_rows` is 4); columns" in description
+    assert "cut" not in quiet
+
+
+def test_a_query_that_takes_too_long_is_stopped(database, tmp_path):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+    with (
+        load_plugin(SPEC, tmp_path, configurations={"seconds": 0.1}) as pull,
+        pytest.raises(ValueError, match=r"stopped after 0\.1 seconds; ask for less, or raise `seconds`"),
+    ):
+        pull(endless)
+
+
+def test_columns_of_the_same_name_are_numbered(pull):
+    df, _ = pull("SELECT a.id, b.id, a.id AS id_2 FROM shops a JOIN shops b ON a.id = b.id")
+
+    assert df.columns.tolist() == ["id", "id_2", "id_2_2"]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT * FROM shop", r"no such table: shop\nTables:\n(.*\n)*shops\(id INTEGER, name TEXT\)"),
+        ("SELECT nam FROM shops", r"no such column: nam\nTables:\n"),
+    ],
+)
+def test_a_wrong_name_is_an_error_that_lists_the_tables(pull, query, message):
+    with pytest.raises(ValueError, match=message):
+        pull(query)
+
+
+def test_a_question_in_words_becomes_a_select(database, tmp_path):
+    call_model, asked = model("Here it is:\n```sql\nSELECT name FROM shops WHERE id = 2;\n```\nIt names shop 2.")
+
+    with load_plugin(SPEC, tmp_path, call_model=call_model) as pull:
+        df, description = pull("What is shop 2 called?")
+
+    assert df.name.tolist() == ["100 % wool"]
+    assert description.startswith("SQL: SELECT name FROM shops WHERE id = 2;\n1 rows")
+    ((system, user),) = asked
+    assert "time_series(ts TEXT, val REAL)" in system["content"]
+    assert "for SQLite" in system["content"]
+    assert user == {"role": "user", "content": "What is shop 2 called?"}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "SELECT count(*) AS n FROM shops",
+        "<think>SELECT or not?</think>\nselect count(*) as n from shops;",
+        "```\nSELECT count(*) AS n FROM shops\n```",
+        "```sql\nSELECT count(*) AS n FROM shops",
+        "This counts them:\n\nSELECT count(*) AS n\nFROM shops",
+    ],
+)
+def test_the_models_reply_is_read_tolerantly(database, tmp_path, reply):
+    call_model, _ = model(reply)
+
+    with load_plugin(SPEC, tmp_path, call_model=call_model) as pull:
+        assert pull("How many shops are there?")[0].n.tolist() == [2]
+
+
+def test_a_request_that_only_begins_like_sql_is_a_question(database, tmp_path):
+    call_model, asked = model("SELECT * FROM shops")
+
+    with load_plugin(SPEC, tmp_path, call_model=call_model) as pull:
+        assert len(pull("Select everything you know about the shops, with their names.")[0]) == 2
+
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "problem"),
+    [
+        ("SELECT * FROM shop", "no such table: shop"),
+        ("DELETE FROM shops", "only reading is allowed"),
+        ("I don't know.", 'near "I": syntax error'),
+    ],
+)
+def test_the_model_is_told_what_was_wrong_and_may_try_once_more(database, tmp_path, first, problem):
+    call_model, asked = model(first, "SELECT * FROM shops")
+
+    with load_plugin(SPEC, tmp_path, call_model=call_model) as pull:
+        assert len(pull("Which shops are there?")[0]) == 2
+
+    assert [message["role"] for message in asked[1]] == ["system", "user", "assistant", "user"]
+    assert f"That failed: {problem}" in asked[1][-1]["content"]
+
+
+def test_two_failed_tries_are_an_error_that_shows_the_last_sql(database, tmp_path):
+    call_model, _ = model("DROP TABLE shops", "DROP TABLE time_series")
+    before = database.read_bytes()
+
+    with (
+        load_plugin(SPEC, tmp_path, call_model=call_model) as pull,
+        pytest.raises(
+            ValueError, match=r"no SELECT for 'Tidy up\.': only reading is (.*\n)+.*last try was: DROP TABLE time"
+        ),
+    ):
+        pull("Tidy up.")
+
+    assert database.read_bytes() == before
+
+
+def test_a_question_that_the_tables_cannot_answer_is_said_to_be_one(database, tmp_path):
+    call_model, _ = model("CANNOT: there is no table of employees.")
+
+    with (
+        load_plugin(SPEC, tmp_path, call_model=call_model) as pull,
+        pytest.raises(ValueError, match=r"the tables cannot answer this: there is no table of employees\."),
+    ):
+        pull("Who works here?")
+
+
+def test_the_session_variable_wins_over_the_setting_and_the_folder(tmp_path, database, monkeypatch):
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    make_database(other / "more.db")
+    query = "SELECT count(*) AS n FROM time_series"
+    monkeypatch.setenv("PLACE_OF_DATA", str(other))
+
+    with load_plugin(SPEC, tmp_path, configurations={"database": "$PLACE_OF_DATA/more.db"}) as from_setting:
+        assert from_setting(query)[0].n.tolist() == [30]
+    with load_plugin(SPEC, tmp_path, configurations={"database": "none.db"}, database="sales.db") as from_variable:
+        assert from_variable(query)[0].n.tolist() == [30]
+    with load_plugin(SPEC, tmp_path, database=f"sqlite:///{database}") as from_url:
+        assert from_url(query)[0].n.tolist() == [30]
+
+
+def test_a_database_that_is_not_there_is_an_error_that_says_where_it_looked(tmp_path):
+    with (
+        load_plugin(SPEC, tmp_path, database="none.db") as pull,
+        pytest.raises(FileNotFoundError, match=r"no database 'none\.db'; looked in .* and .*plugins"),
+    ):
+        pull("SELECT 1")
+
+
+def test_no_database_is_an_error_that_says_how_to_name_one(tmp_path):
+    with (
+        load_plugin(SPEC, tmp_path) as pull,
+        pytest.raises(ValueError, match=r"no database is set; name one: `database` under `configurations`"),
+    ):
+        pull("SELECT 1")
+
+
+def test_several_databases_are_an_error_that_lists_them(tmp_path):
+    for name in ("a.db", "b.sqlite"):
+        make_database(tmp_path / name)
+
+    with (
+        load_plugin(SPEC, tmp_path) as pull,
+        pytest.raises(ValueError, match=r"several databases are here \(a\.db, b\.sqlite\); name one: "),
+    ):
+        pull("SELECT 1")
+
+
+def test_a_file_that_is_no_database_is_an_error_with_its_name(tmp_path):
+    (tmp_path / "notes.db").write_text(
+        "just words, no database at all, long enough to be read as one", encoding="utf-8"
+    )
+
+    with load_plugin(SPEC, tmp_path) as pull, pytest.raises(ValueError, match=r"notes\.db: file is not a database"):
+        pull("SELECT 1")
+
+
+def url_of(path):
+    return f"sqlite+pysqlite:///{path}"
+
+
+@pytest.fixture
+def by_url(database, tmp_path):
+    pytest.importorskip("sqlalchemy", reason="the extra `sql` is not installed")
+    with load_plugin(SPEC, tmp_path, database=url_of(database), configurations={"max_rows": 25}) as plugin:
+        yield plugin
+
+
+def test_a_url_is_pulled_from_with_the_same_limits(by_url):
+    df, description = by_url("SELECT * FROM shops WHERE name LIKE '100 %'")
+    cut, cut_description = by_url("WITH t AS (SELECT val FROM time_series) SELECT * FROM t")
+
+    assert df.name.tolist() == ["100 % wool"]
+    assert description.splitlines()[1].startswith("1 rows; columns id: int64, name: ")
+    assert len(cut) == 25
+    assert "(cut: there are more, `max_rows` is 25)" in cut_description
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("INSERT INTO shops VALUES (3, 'x')", "it does not begin with SELECT or WITH"),
+        ("DROP TABLE shops", "it does not begin with SELECT or WITH"),
+        ("WITH x AS (SELECT 1) DELETE FROM shops", "it says DELETE"),
+        ("WITH x AS (SELECT 1) UPDATE shops SET id = 5", "it says UPDATE"),
+        ("SELECT * INTO copies FROM shops", "it says INTO"),
+        ("SELECT ';'; DROP TABLE shops", "it is more than one statement"),
+    ],
+)
+def test_a_url_is_read_only_too(by_url, database, query, why):
+    before = database.read_bytes()
+
+    with pytest.raises(ValueError, match=f"only reading is allowed, .*: {why}"):
+        by_url(query)
+
+    assert database.read_bytes() == before
+
+
+def test_a_wrong_name_behind_a_url_lists_the_tables(by_url):
+    with pytest.raises(ValueError, match=r"no such table: shop\nTables:\n(.*\n)*shops\(id INTEGER, name TEXT\)"):
+        by_url("SELECT * FROM shop")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+nodriver://me:s3cret-word@localhost/db",
+        "nothing://me:s3cret-word@localhost/db",
+        "sqlite+pysqlite://me:s3cret-word@localhost/db",
+        "post gres://me:s3cret-word@:::/db",
+    ],
+)
+def test_a_url_and_its_password_never_stand_in_an_error(tmp_path, url):
+    pytest.importorskip("sqlalchemy", reason="the extra `sql` is not installed")
+    with (
+        load_plugin(SPEC, tmp_path, database=url) as pull,
+        pytest.raises(ValueError, match="the database URL cannot be used: ") as caught,
+    ):
+        pull("SELECT 1")
+
+    assert "s3cret" not in str(caught.value)
+    assert "localhost" not in str(caught.value)
+
+
+def test_a_url_without_sqlalchemy_says_what_to_install(tmp_path):
+    program = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "from tw_autogen.testing.plugins import load_plugin\n"
+        "load_plugin(sys.argv[1], sys.argv[2], database='postgresql://me@here/db')('SELECT 1')\n"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", program, str(SPEC), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert "ImportError: a database URL needs SQLAlchemy; install it with: pip install 'tw-autogen[sql]'" in run.stderr

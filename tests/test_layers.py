@@ -1,0 +1,67 @@
+"""The house of the design, held by its imports: down only, no neighbours, none inside a function."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "tw_autogen"
+LAYERS = [
+    {"errors", "shipped"},
+    {"conversation", "settings"},
+    {"events"},
+    {"model", "kernel"},
+    {"plugin"},
+    {"role", "recall"},
+    {"planner", "code_interpreter"},
+    {"session"},
+    {"scenario", "testing"},
+    {"hosts"},
+    {"cli"},
+]
+FRAMEWORKS = {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "ag2", "agent_framework"}
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+MODULES = sorted(
+    path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py" and "_shipped" not in path.parts
+)
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.Module) -> list[tuple[str, int, bool]]:
+    """Give (dotted name, line, inside a function) of every import that runs."""
+    inside = {
+        node for function in ast.walk(tree) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+    }  # fmt: skip
+    types_only = {
+        node for block in ast.walk(tree) if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }  # fmt: skip
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and node not in types_only:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [str(node.module)]
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"line {node.lineno}: write absolute imports"
+            found += [(name, node.lineno, node in inside) for name in names]
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_downwards_only(path):
+    room = room_of(path)
+    assert room in LEVEL, f"{room} has no layer: give it one"
+    for name, line, inside in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        root, *rest = name.split(".")
+        where = f"{path.relative_to(PACKAGE)}:{line}: import of {name}"
+        assert room == "hosts" or root not in FRAMEWORKS, f"{where}: only hosts/ knows a framework"
+        if root == "tw_autogen" and rest:
+            assert not inside, f"{where}: inside a function"
+            assert rest[0] == room or LEVEL[rest[0]] < LEVEL[room], f"{where}: not below {room}"
+
+
+def test_every_module_is_short_enough_to_read_at_a_sitting():
+    long = {str(path): lines for path in MODULES if (lines := path.read_text(encoding="utf-8").count("\n")) > 500}
+    assert not long

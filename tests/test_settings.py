@@ -1,0 +1,127 @@
+"""Settings: which source wins, where a value came from, and what a wrong one says."""
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from tw_autogen.errors import ConfigError, SettingsError
+from tw_autogen.settings import Settings
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    api_key: str | None = field(default=None, metadata={"env": ("OPENAI_API_KEY",)})
+    base_url: str | None = field(default=None, metadata={"env": ("OPENAI_BASE_URL", "OPENAI_API_BASE")})
+    name: str = "default-model"
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    max_posts: int = 10
+    roles: tuple[str, ...] = ()
+    sandbox: bool = True
+
+
+ROOMS = {"model": ModelSettings, "session": SessionSettings}
+
+
+def test_without_any_source_the_defaults_hold():
+    settings = Settings(ROOMS)
+
+    assert settings.read("session", SessionSettings) == SessionSettings()
+    assert settings.origin("session.max_posts") == "the default"
+
+
+def test_keyword_beats_environment_beats_project_file_beats_user_file(tmp_path):
+    user = tmp_path / "config.yaml"
+    user.write_text("session:\n  max_posts: 1\n  sandbox: false\nmodel.name: mine\n", encoding="utf-8")
+    (tmp_path / "tw_autogen.yaml").write_text("session: {max_posts: 2}\nmodel: {name: project}\n", encoding="utf-8")
+    environ = {"TW_AUTOGEN_SESSION_MAX_POSTS": "3", "OPENAI_API_KEY": "sk-1"}
+    settings = Settings(ROOMS, {"session.max_posts": 4}, environ=environ, project=tmp_path, user_file=user)
+
+    assert settings.read("session", SessionSettings) == SessionSettings(max_posts=4, sandbox=False)
+    assert settings.read("model", ModelSettings) == ModelSettings(api_key="sk-1", name="project")
+    assert settings.origin("session.max_posts") == "the keyword 'session.max_posts'"
+    assert settings.origin("session.sandbox") == str(user)
+    assert settings.origin("model.name") == str(tmp_path / "tw_autogen.yaml")
+    assert settings.origin("model.api_key") == "OPENAI_API_KEY"
+
+
+def test_a_name_of_ours_beats_a_well_known_one_and_the_newer_name_the_old():
+    environ = {"OPENAI_BASE_URL": "http://new", "OPENAI_API_BASE": "http://old"}
+
+    assert Settings(ROOMS, environ=environ).read("model", ModelSettings).base_url == "http://new"
+    environ["TW_AUTOGEN_MODEL_BASE_URL"] = "http://ours"
+    assert Settings(ROOMS, environ=environ).read("model", ModelSettings).base_url == "http://ours"
+
+
+def test_a_list_may_be_written_with_commas_in_the_environment():
+    settings = Settings(ROOMS, environ={"TW_AUTOGEN_SESSION_ROLES": "planner, echo"})
+
+    assert settings.read("session", SessionSettings).roles == ("planner", "echo")
+
+
+def test_a_misspelt_key_names_the_place_and_its_neighbour(tmp_path):
+    (tmp_path / "tw_autogen.yaml").write_text("session: {max_post: 2}\n", encoding="utf-8")
+
+    with pytest.raises(
+        SettingsError, match=r"tw_autogen\.yaml: unknown setting 'session\.max_post'; did you mean 'session"
+    ):
+        Settings(ROOMS, project=tmp_path)
+
+
+def test_a_value_of_the_wrong_type_names_the_place_and_what_was_expected():
+    settings = Settings(ROOMS, environ={"TW_AUTOGEN_SESSION_MAX_POSTS": "many"})
+
+    with pytest.raises(
+        SettingsError, match=r"TW_AUTOGEN_SESSION_MAX_POSTS: session\.max_posts: .*integer.* got 'many'"
+    ):
+        settings.read("session", SessionSettings)
+
+
+def test_a_secret_of_the_wrong_type_is_not_printed():
+    settings = Settings(ROOMS, {"model.api_key": ["sk-secret"]})
+
+    with pytest.raises(SettingsError, match="got the value given") as caught:
+        settings.read("model", ModelSettings)
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_taskweavers_project_file_is_read_and_what_it_cannot_mean_here_is_named(tmp_path):
+    file = {
+        "llm.api_base": "http://llm",
+        "llm": {"model": "theirs"},
+        "session.max_internal_chat_round_num": 7,
+        "planner.use_example": False,
+    }
+    (tmp_path / "taskweaver_config.json").write_text(json.dumps(file), encoding="utf-8")
+    settings = Settings(ROOMS, project=tmp_path)
+
+    assert settings.read("model", ModelSettings) == ModelSettings(base_url="http://llm", name="theirs")
+    assert settings.read("session", SessionSettings).max_posts == 7
+    assert settings.ignored == ("planner.use_example",)
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_autogens_config_list_is_read_as_text_and_as_file(tmp_path, as_file):
+    text = json.dumps([{"model": "m1", "api_key": "k1", "base_url": "http://one"}, {"model": "m2"}])
+    if as_file:
+        (tmp_path / "OAI_CONFIG_LIST").write_text(text, encoding="utf-8")
+        text = str(tmp_path / "OAI_CONFIG_LIST")
+
+    found = Settings(ROOMS, environ={"OAI_CONFIG_LIST": text}).read("model", ModelSettings)
+
+    assert found == ModelSettings(api_key="k1", base_url="http://one", name="m1")
+
+
+def test_a_config_list_that_is_neither_json_nor_a_file_is_an_error():
+    with pytest.raises(ConfigError, match=r"OAI_CONFIG_LIST: '/nowhere/list' is neither JSON nor a file that exists"):
+        Settings(ROOMS, environ={"OAI_CONFIG_LIST": "/nowhere/list"})
+
+
+def test_a_project_file_that_is_no_yaml_is_an_error_that_names_it(tmp_path):
+    (tmp_path / "tw_autogen.yaml").write_text("session: [", encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=r"tw_autogen\.yaml: neither YAML nor JSON"):
+        Settings(ROOMS, project=tmp_path)

@@ -1,0 +1,87 @@
+"""The options that commands share, and a session opened as they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MODEL_OPTIONS: tuple[click.Option, ...] = (
+    click.Option(["--base-url"], metavar="URL", help="An OpenAI-compatible server, such as http://localhost:11434/v1."),
+    click.Option(["--model"], metavar="NAME", help="The model; default: the only one that the server has."),
+    click.Option(["--api-key"], metavar="KEY", help="Default: OPENAI_API_KEY; none is needed for a local server."),
+    click.Option(
+        ["-C", "--project"],
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Folder with tw_autogen.yaml or taskweaver_config.json; default: the current one.",
+    ),
+    click.Option(["--set", "sets"], multiple=True, metavar="KEY=VALUE", help="Any setting: session.max_posts=20."),
+    click.Option(["--no-color"], is_flag=True, help="Plain text; NO_COLOR in the environment says the same."),
+)
+
+SESSION_OPTIONS: tuple[click.Option, ...] = (
+    *MODEL_OPTIONS,
+    click.Option(["--plugins"], multiple=True, metavar="NAME|PATH", help="A plugin that code may call; repeatable."),
+    click.Option(
+        ["--roles"], multiple=True, metavar="NAME|PATH", help="A role beside the Planner and the CodeInterpreter."
+    ),
+    click.Option(["--workspace"], type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+                 help="Where sessions keep their folders; default: .tw/sessions."),
+    click.Option(["--max-posts"], type=click.IntRange(min=2), metavar="N", help="Most posts a request may take."),
+    click.Option(["--timeout"], type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+                 help="Longest time a request may take; then the program ends with 124."),
+)  # fmt: skip
+
+
+def with_options(options: tuple[click.Option, ...]) -> Callable[[click.Command], click.Command]:
+    """Give a decorator that puts options behind a command's own."""
+
+    def add(command: click.Command) -> click.Command:
+        command.params.extend(options)
+        return command
+
+    return add
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the shared options said; None or empty where they were not given."""
+
+    base_url: str | None = None
+    model: str | None = None
+    api_key: str | None = None
+    project: Path | None = None
+    sets: tuple[str, ...] = ()
+    no_color: bool = False
+    plugins: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    workspace: Path | None = None
+    max_posts: int | None = None
+    timeout: float | None = None
+
+    @property
+    def keywords(self) -> Mapping[str, Any]:
+        """The settings that were given, by dotted key.
+
+        Raises:
+            click.BadParameter: `--set` without `=`.
+        """
+        given: dict[str, Any] = {
+            "model.base_url": self.base_url,
+            "model.name": self.model,
+            "model.api_key": self.api_key,
+            "session.max_posts": self.max_posts,
+            "session.round_seconds": self.timeout,
+        }
+        for one in self.sets:
+            key, equals, value = one.partition("=")
+            if not equals:
+                raise click.BadParameter(f"{one!r} has no '='; write it as session.max_posts=20", param_hint="--set")
+            given[key.strip()] = value
+        return {key: value for key, value in given.items() if value is not None}

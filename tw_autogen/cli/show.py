@@ -1,0 +1,208 @@
+"""`Show`: a session's events as a person reads them: plan with ticks, thought, code, live output, files, answer."""
+
+from __future__ import annotations
+
+import threading
+from functools import singledispatchmethod
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.text import Text
+
+from tw_autogen.cli.lines import OutputLines, head_of, tail_of
+from tw_autogen.cli.live import Foot
+from tw_autogen.cli.tally import Tally
+from tw_autogen.cli.terminal import clean, link, marks
+from tw_autogen.cli.ticks import Ticks
+from tw_autogen.conversation import AttachmentType, Post
+from tw_autogen.events import (
+    ArtifactSaved,
+    CellOutput,
+    CellRan,
+    CellStarted,
+    CodeChecked,
+    Event,
+    HostCalled,
+    ModelCalled,
+    PostClosed,
+    PostGrew,
+    PostOpened,
+    RoundClosed,
+    RoundOpened,
+)
+from tw_autogen.planner import Status
+
+_USER, _PLANNER = "User", "Planner"
+_OUTPUT_LINES, _RESULT_LINES, _ERROR_LINES, _MESSAGE_LINES = 40, 12, 12, 8
+
+
+class Show:
+    """A handler of events that prints what happens, as it happens, and never the same thing twice.
+
+    Args:
+        console: Where to; on a terminal the growing words and the seconds move at its foot.
+        answer: Whether the answer is printed too; False where somebody else prints it.
+    """
+
+    def __init__(self, console: Console, *, answer: bool = True) -> None:
+        self.tally = Tally()
+        self._console = console
+        self._marks = marks(console)
+        self._answer = answer
+        self._foot = Foot(console)
+        self._lock = threading.RLock()  # words grow on the model's thread, cells write on the session's
+        self._begin()
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        with self._lock:
+            self.tally(event)
+            self._take(event)
+
+    def stop(self) -> None:
+        """Take away what moves at the foot; for a round that may have ended without `RoundClosed`."""
+        with self._lock:
+            self._foot.stop()
+
+    def _begin(self) -> None:
+        self._ticks = Ticks()
+        self._speaker = self._headed = ""
+        self._grown: dict[str, str] = {}
+        self._replied = False
+        self._output = OutputLines(_OUTPUT_LINES)
+        self._files: set[str] = set()
+
+    @singledispatchmethod
+    def _take(self, event: Event) -> None:
+        """Let pass what a person need not see."""
+
+    @_take.register
+    def _round_opened(self, event: RoundOpened) -> None:
+        self._begin()
+        self._foot.doing("starting")
+        self._foot.start()
+
+    @_take.register
+    def _post_opened(self, event: PostOpened) -> None:
+        self._speaker, self._grown, self._replied = event.send_from, {}, False
+        self._think()
+
+    @_take.register
+    def _post_grew(self, event: PostGrew) -> None:
+        if self._replied:  # another reply of the same role: it was asked again, or this is its next try
+            self._grown, self._replied = {}, False
+            self._think()
+        self._grown[event.part] = self._grown.get(event.part, "") + event.text
+        self._foot.grow(self._grown[event.part])
+
+    @_take.register
+    def _model_called(self, event: ModelCalled) -> None:
+        self._replied = self._replied or event.caller == self._speaker
+
+    @_take.register
+    def _code_checked(self, event: CodeChecked) -> None:
+        self._head(self._speaker)
+        thought = clean(self._grown.pop("thought", "")).strip()
+        if thought:
+            self._print(Text(thought))
+        highlighted = Syntax("", "python", theme="ansi_dark").highlight(clean(event.code).strip("\n"))
+        highlighted.rstrip()
+        for line in highlighted.split("\n"):
+            self._print(Text.assemble((f"{self._marks.code} ", "dim"), line))
+        for finding in event.findings:
+            self._print(Text(f"{self._marks.failed} not run: {clean(finding)}", style="red"))
+        self._think()
+
+    @_take.register
+    def _cell_started(self, event: CellStarted) -> None:
+        self._output = OutputLines(_OUTPUT_LINES)
+        self._foot.doing(self._placed(f"running cell {event.cell}"))
+
+    @_take.register
+    def _cell_output(self, event: CellOutput) -> None:
+        for line in self._output.feed(event.stream, event.text):
+            self._print_output(event.stream, line)
+        self._foot.grow(self._output.unfinished(event.stream))
+
+    @_take.register
+    def _cell_ran(self, event: CellRan) -> None:
+        if not self._output.fed:  # a kernel that can't tell while it runs
+            for stream, text in (("stdout", event.stdout), ("stderr", event.stderr)):
+                self._cell_output(CellOutput(event.cell, stream, text))
+        for stream, line in self._output.rest():
+            self._print_output(stream, line)
+        if event.result is not None:
+            self._print(Text.assemble((f"{self._marks.to} ", "dim"), head_of(event.result, _RESULT_LINES)))
+        if not event.ok:
+            self._print(Text(tail_of(event.error, _ERROR_LINES), style="red"))
+        lost = "; the kernel was lost with all its variables" if event.state_lost else ""
+        words = f"cell {event.cell}{'' if event.ok else ' failed'}{lost} {self._marks.dot} {event.seconds:.1f} s"
+        mark, style = (self._marks.done, "green") if event.ok else (self._marks.failed, "red")
+        self._print(Text(f"{mark} {words}", style=style))
+        self._think()
+
+    @_take.register
+    def _artifact_saved(self, event: ArtifactSaved) -> None:
+        if event.path not in self._files:
+            self._files.add(event.path)
+            self._print(Text.assemble("file ", link(Path(event.path))))
+
+    @_take.register
+    def _host_called(self, event: HostCalled) -> None:
+        failed = "" if event.ok else f" failed: {clean(event.error)}"
+        self._print(Text(f"{self._marks.dot} {event.function} on the host{failed}, {event.seconds:.1f} s", style="dim"))
+
+    @_take.register
+    def _post_closed(self, event: PostClosed) -> None:
+        post = event.post
+        if post.send_from == _PLANNER:
+            self._print_plan(post)
+        has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
+        if _USER not in (post.send_from, post.send_to) and not has_code:
+            self._head(post.send_from)
+            words = head_of(post.message, _MESSAGE_LINES)
+            self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), words))
+
+    @_take.register
+    def _round_closed(self, event: RoundClosed) -> None:
+        self._foot.stop()
+        if event.error:
+            self._console.print(Text(f"{self._marks.failed} {clean(event.error)}", style="red"))
+        elif self._answer:
+            words = clean(event.answer)
+            self._console.print()
+            self._console.print(Markdown(words) if self._console.is_terminal else Text(words))
+            self._console.print()
+        self._console.print(Text(self.tally.line(self._marks.dot), style="dim"))
+
+    def _print_plan(self, post: Post) -> None:
+        signs = {
+            Status.done: (self._marks.done, "green"),
+            Status.current: (self._marks.current, "bold"),
+            Status.pending: (self._marks.pending, "dim"),
+        }
+        for step in self._ticks.news(post):
+            self._head(_PLANNER)
+            mark, style = signs[step.status]
+            self._print(Text(f"{mark} {step.id}. {clean(step.text)}", style=style))
+
+    def _print_output(self, stream: str, line: str) -> None:
+        self._print(Text(line, style="yellow" if stream == "stderr" else ""))
+
+    def _print(self, words: Text) -> None:
+        self._console.print(Padding(words, (0, 0, 0, 2), expand=False))
+
+    def _head(self, role: str) -> None:
+        """Name who speaks, once until somebody else does."""
+        if role and role != self._headed:
+            self._headed = role
+            self._console.print(Text(role, style="bold cyan"))
+
+    def _think(self) -> None:
+        self._foot.doing(self._placed(f"{self._speaker} is thinking"))
+
+    def _placed(self, doing: str) -> str:
+        return f"{self._ticks.place} {self._marks.dot} {doing}" if self._ticks.place else doing

@@ -1,0 +1,102 @@
+"""`Tally`: what one round did and cost, gathered from its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, Event, ModelCalled, RoundOpened
+
+
+@dataclass
+class Tally:
+    """What a round did and cost; a handler of events that starts afresh with each round.
+
+    Args:
+        calls: Answers of models.
+        prompt_tokens: As servers reported them, cached ones included.
+        cached_tokens: Those of them that a server had cached.
+        completion_tokens: As servers reported them.
+        kernel_seconds: What cells took.
+        cells: Plain values, one each: cell, code, ok, result, stdout, stderr, error, seconds.
+        artifacts: Plain values, by path: a file that was written twice is one artifact.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    kernel_seconds: float = 0.0
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _code: dict[int, str] = field(default_factory=dict)
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, RoundOpened):
+            vars(self).update(vars(Tally()))
+        elif isinstance(event, ModelCalled):
+            self.calls += 1
+            self.prompt_tokens += event.prompt_tokens
+            self.cached_tokens += event.cached_tokens
+            self.completion_tokens += event.completion_tokens
+        elif isinstance(event, CellStarted):
+            self._code[event.cell] = event.code
+        elif isinstance(event, CellRan):
+            self.kernel_seconds += event.seconds
+            self.cells.append(
+                {
+                    "cell": event.cell,
+                    "code": self._code.pop(event.cell, ""),
+                    "ok": event.ok,
+                    "result": event.result,
+                    "stdout": event.stdout,
+                    "stderr": event.stderr,
+                    "error": event.error,
+                    "seconds": round(event.seconds, 3),
+                }
+            )
+        elif isinstance(event, ArtifactSaved):
+            self.artifacts[event.path] = {
+                "name": event.name,
+                "kind": event.kind,
+                "path": event.path,
+                "preview": event.preview,
+            }
+
+    @property
+    def paths(self) -> list[Path]:
+        """The artifacts' files, in the order in which they came."""
+        return [Path(path) for path in self.artifacts]
+
+    def line(self, dot: str = "·") -> str:
+        """Give the footer of a round; tokens that no server reported are `-`, never a wrong 0.
+
+        Example:
+            >>> Tally(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600, kernel_seconds=1.8).line()
+            '3 model calls · 4.1k in (2.0k cached) / 0.6k out · kernel 1.8 s'
+        """
+        parts = [f"{self.calls} model call{'s' * (self.calls != 1)}"]
+        if self.calls:
+            cached = f" ({short(self.cached_tokens)} cached)" if self.cached_tokens else ""
+            known = self.prompt_tokens or self.completion_tokens
+            spent = f"{short(self.prompt_tokens)} in{cached} / {short(self.completion_tokens)} out"
+            parts.append(spent if known else "tokens not reported")
+        if self.cells:
+            parts.append(f"kernel {self.kernel_seconds:.1f} s")
+        if self.artifacts:
+            parts.append(f"{len(self.artifacts)} artifact{'s' * (len(self.artifacts) != 1)}")
+        return f" {dot} ".join(parts)
+
+
+def short(count: int) -> str:
+    """Give a count of tokens in at most five characters.
+
+    Example:
+        >>> short(42), short(612), short(4096), short(1_234_567)
+        ('42', '0.6k', '4.1k', '1.2M')
+    """
+    if count < 100:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"

@@ -1,0 +1,91 @@
+"""Where the command line writes: consoles, the marks they can show, and text that is safe to show there."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_UNLIMITED = 10_000
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The signs in front of lines; every one is a single column wide."""
+
+    done: str = "✓"
+    current: str = "▸"
+    pending: str = "○"
+    failed: str = "✗"
+    code: str = "│"
+    dot: str = "·"
+    to: str = "→"
+    spinner: str = "dots"
+
+
+_ASCII = Marks(done="+", current=">", pending="-", failed="x", code="|", dot="-", to="->", spinner="line")
+
+
+def marks(console: Console) -> Marks:
+    """Give the marks that this console's encoding can show."""
+    return Marks() if console.encoding.lower().replace("-", "").startswith("utf8") else _ASCII
+
+
+def console(stream: TextIO, *, color: bool = True) -> Console:
+    """Make a console that never fails on a character its stream can't show.
+
+    Args:
+        stream: `sys.stdout` or `sys.stderr`; into a pipe it is written as UTF-8, whatever the locale says.
+        color: False for plain text; `NO_COLOR` in the environment says the same.
+
+    Returns:
+        A console that leaves lines whole, for grep, where its stream is no terminal.
+    """
+    tty = stream.isatty()
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding=stream.encoding if tty else "utf-8", errors="replace")
+    return Console(
+        file=stream,
+        no_color=not color or bool(os.environ.get("NO_COLOR")),
+        width=None if tty else _UNLIMITED,
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
+
+
+def out(*, color: bool = True) -> Console:
+    """Make the console of standard output."""
+    return console(sys.stdout, color=color)
+
+
+def err(*, color: bool = True) -> Console:
+    """Make the console of standard error."""
+    return console(sys.stderr, color=color)
+
+
+def clean(text: str) -> str:
+    r"""Give text that can't move the cursor, ring or rename the window; lines and tabs stay.
+
+    Example:
+        >>> clean("a\x07b\x1b[31mc")
+        'abc'
+    """
+    return _CONTROL.sub("", Text.from_ansi(text.replace("\r\n", "\n").replace("\t", "    ")).plain)
+
+
+def link(path: Path, words: str = "") -> Text:
+    """Give a path that a terminal opens on a click; relative to the current folder where it lies below it."""
+    path = path.absolute()
+    here = Path.cwd()
+    shown = words or str(path.relative_to(here) if path.is_relative_to(here) else path)
+    return Text(clean(shown), style=Style(link=path.as_uri()))

@@ -1,0 +1,18 @@
+"""The CodeInterpreter: turns one task into Python, checks it, runs it, mends it, and reports."""
+
+from tw_autogen.code_interpreter.cells import Cells, artifact_from_dict, artifact_to_dict
+from tw_autogen.code_interpreter.interpreter import CodeInterpreter
+from tw_autogen.code_interpreter.policy import Policy
+from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
+from tw_autogen.code_interpreter.verify import Finding, verify
+
+__all__ = [
+    "Cells",
+    "CodeInterpreter",
+    "CodeInterpreterSettings",
+    "Finding",
+    "Policy",
+    "artifact_from_dict",
+    "artifact_to_dict",
+    "verify",
+]

@@ -1,0 +1,224 @@
+"""What a data cell has no business with, grouped by the reason, with what to do instead: plain data for `Policy`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Ban:
+    """Things that are refused for one reason.
+
+    Args:
+        what: The reason, as it stands in a list of what code may not do.
+        remedy: What a model should do instead.
+        modules: Names of modules.
+        functions: Patterns as `Policy.blocked_functions` explains them.
+    """
+
+    what: str
+    remedy: str
+    modules: frozenset[str] = field(default_factory=frozenset)
+    functions: frozenset[str] = field(default_factory=frozenset)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PROCESSES = Ban(
+    what="start, control or end processes (`subprocess`, `multiprocessing`, `os.system`, `exit`)",
+    remedy="Do the work in this cell with Python and the libraries that are installed; don't start or end a process.",
+    modules=_words(
+        """
+        subprocess _subprocess _posixsubprocess multiprocessing _multiprocessing pty tty pexpect ptyprocess sh
+        plumbum fabric invoke signal _signal atexit billiard loky winreg _winapi msvcrt posix nt
+        """
+    ),
+    functions=_words(
+        """
+        os.system os.popen os.exec* os.spawn* os.posix_spawn* os.fork* os.kill* os.abort os._exit os.startfile
+        os.nice os.setuid os.setgid os.chroot os.wait* os.pidfd_open
+        asyncio.create_subprocess_* asyncio.subprocess concurrent.futures.ProcessPoolExecutor
+        concurrent.futures.process sys._exit exit quit
+        .popen .Popen .getstatusoutput .check_output .check_call .execv .execve .execvp .spawnv .spawnl .posix_spawn
+        .fork .system
+        joblib.externals
+        numpy.distutils numpy.f2py numpy.testing.measure numpy.testing.rundocs
+        """
+    ),
+)
+
+NETWORK = Ban(
+    what="use the network (`socket`, `requests`, `urllib.request`, …)",
+    remedy="Nothing may be fetched or sent; work with the files in the current folder, the variables and the plugins.",
+    modules=_words(
+        """
+        socket _socket socketserver ssl _ssl select selectors requests httpx httpcore aiohttp urllib3 http ftplib
+        smtplib smtpd poplib imaplib telnetlib nntplib xmlrpc wsgiref websocket websockets paramiko zmq pycurl
+        httplib2 mechanize scrapy selenium playwright webbrowser antigravity asyncore asynchat twisted tornado flask
+        fastapi uvicorn docker grpc cgi
+        """
+    ),
+    functions=_words(
+        """
+        asyncio.open_connection asyncio.open_unix_connection asyncio.start_server asyncio.start_unix_server
+        urllib.request urllib.robotparser .urlopen .urlretrieve numpy.DataSource numpy.lib.npyio.DataSource
+        logging.handlers.SocketHandler logging.handlers.DatagramHandler logging.handlers.HTTPHandler
+        logging.handlers.SMTPHandler logging.handlers.SysLogHandler
+        """
+    ),
+)
+
+ENVIRONMENT = Ban(
+    what="read or change the environment, accounts or stored passwords (`os.environ`, `os.getenv`, …)",
+    remedy="There is nothing in the environment that a task needs; take values from the task, files or variables.",
+    modules=_words(
+        """
+        dotenv decouple environs keyring getpass pwd grp spwd crypt netrc
+        """
+    ),
+    functions=_words(
+        """
+        os.environ os.environb os.getenv os.getenvb os.putenv os.unsetenv os.getlogin os.getpwnam os.umask os.chmod
+        os.chown os.lchown os.lchmod os.mknod os.mkfifo os.setxattr
+        .getenv
+        """
+    ),
+)
+
+DELETION = Ban(
+    what="delete files or folders",
+    remedy="Leave files where they are; write results under a new name.",
+    modules=_words("send2trash"),
+    functions=_words(
+        """
+        os.remove os.unlink os.rmdir os.removedirs os.truncate
+        shutil.rmtree
+        .unlink .rmdir .rmtree .removedirs
+        pathlib.Path.unlink pathlib.Path.rmdir pathlib.PosixPath.unlink pathlib.PosixPath.rmdir
+        """
+    ),
+)
+
+DYNAMIC = Ban(
+    what="run code from text or reach into Python's internals (`eval`, `exec`, `importlib`, `__globals__`)",
+    remedy="Write the code itself in plain Python, and import modules with an `import` statement.",
+    modules=_words(
+        """
+        builtins __builtin__ __main__ code codeop runpy imp zipimport marshal bdb pdb ipdb pudb doctest ctypes
+        _ctypes cffi _cffi_backend mmap _xxsubinterpreters _interpreters interpreters dis
+        """
+    ),
+    functions=_words(
+        """
+        eval exec execfile compile __import__
+        importlib.import_module importlib.reload importlib.__import__
+        sys.modules sys._getframe sys._current_frames sys.settrace sys.setprofile sys.meta_path sys.path_hooks
+        sys.addaudithook
+        types.FunctionType types.LambdaType types.CodeType types.ModuleType
+        cProfile.run cProfile.runctx profile.run profile.runctx inspect.currentframe inspect.stack inspect.trace
+        gc.get_objects gc.get_referrers gc.get_referents numpy.ctypeslib yaml.unsafe_load yaml.unsafe_load_all
+        torch.utils.cpp_extension sqlite3.enable_load_extension .enable_load_extension pandas.core.computation
+        """
+    ),
+)
+
+WAITING = Ban(
+    what="ask or wait for somebody at the keyboard (`input`, `breakpoint`)",
+    remedy="Nobody can type here; take the value from the task, or ask for it in words instead of code.",
+    functions=_words("input raw_input breakpoint"),
+)
+
+KERNEL = Ban(
+    what="reach into the kernel or install packages (`get_ipython`, `!command`, `%pip`)",
+    remedy="Write plain Python; the kernel itself can't be changed from a cell.",
+    modules=_words(
+        """
+        ipykernel jupyter_client jupyter_core nbclient nbconvert tw_autogen taskweaver pip ensurepip venv
+        """
+    ),
+    functions=_words(
+        """
+        get_ipython IPython.get_ipython
+        .run_line_magic .run_cell_magic .run_cell .getoutput .system_raw .system_piped
+        """
+    ),
+)
+
+BANS = (PROCESSES, NETWORK, ENVIRONMENT, DELETION, DYNAMIC, WAITING, KERNEL)
+
+# os without processes, environment and deletion; the same for other modules that are needed in part
+PARTS = _words(
+    """
+        os.path os.listdir os.scandir os.walk os.fwalk os.getcwd os.getcwdb os.chdir os.makedirs os.mkdir os.stat
+        os.lstat os.access os.rename os.renames os.replace os.readlink os.utime os.sep os.altsep os.linesep
+        os.extsep os.pathsep os.curdir os.pardir os.devnull os.name os.PathLike os.DirEntry os.fspath os.fsencode
+        os.fsdecode os.error os.cpu_count os.process_cpu_count os.sched_getaffinity os.getpid os.getppid os.getuid
+        os.uname os.urandom os.times os.get_terminal_size os.terminal_size os.stat_result os.F_OK os.R_OK os.W_OK
+        os.X_OK os.SEEK_SET os.SEEK_CUR os.SEEK_END os.fsync os.close os.fdopen os.statvfs os.strerror os.__name__
+        os.__doc__
+        sys.version sys.version_info sys.hexversion sys.implementation sys.platform sys.byteorder sys.maxsize
+        sys.maxunicode sys.float_info sys.int_info sys.hash_info sys.float_repr_style sys.getsizeof sys.getrefcount
+        sys.intern sys.argv sys.path sys.executable sys.prefix sys.base_prefix sys.stdout sys.stderr sys.stdin
+        sys.__stdout__ sys.__stderr__ sys.exit sys.exc_info sys.getrecursionlimit sys.setrecursionlimit
+        sys.getdefaultencoding sys.getfilesystemencoding sys.set_int_max_str_digits sys.get_int_max_str_digits
+        sys.flags sys.warnoptions sys.builtin_module_names sys.stdlib_module_names sys.displayhook sys.is_finalizing
+        sys.__name__ sys.api_version sys.copyright
+        shutil.copy shutil.copy2 shutil.copyfile shutil.copyfileobj shutil.copymode shutil.copystat shutil.copytree
+        shutil.move shutil.disk_usage shutil.make_archive shutil.unpack_archive shutil.get_archive_formats
+        shutil.get_unpack_formats shutil.get_terminal_size shutil.ignore_patterns shutil.which shutil.Error
+        shutil.SameFileError
+        importlib.metadata importlib.util.find_spec importlib.resources importlib.invalidate_caches
+        urllib.parse urllib.error pkgutil.iter_modules
+        psutil.virtual_memory psutil.cpu_count psutil.cpu_percent psutil.disk_usage psutil.__version__
+        IPython.display IPython.core.display IPython.core.display_functions IPython.lib.display IPython.__version__
+        IPython.version_info IPython.lib.pretty
+        resource.getrusage resource.RUSAGE_SELF resource.getpagesize
+        gc.collect gc.enable gc.disable gc.isenabled gc.get_count gc.get_stats gc.get_threshold gc.set_threshold
+        gc.freeze gc.DEBUG_LEAK gc.garbage
+        """
+)
+
+MAGICS = _words(
+    """
+        matplotlib time timeit prun capture config precision pprint who whos who_ls pinfo pinfo2 pdoc pdef psearch
+        """
+)
+
+SHELL_MAGICS = _words(
+    """
+    sx sc system bash sh script cmd ruby perl ls ll lf lk lx ldir cat cp mv rm rmdir mkdir man more less
+    """
+)
+"""Magics and IPython's aliases that run a shell command."""
+
+ESCAPES = _words(
+    """
+        __builtins__ __import__ __loader__ __spec__ __bases__ __base__ __mro__ __subclasses__ __globals__
+        __builtin__ __code__ __closure__ __getattribute__ __self__ __reduce__ __reduce_ex__ __objclass__
+        __thisclass__ __self_class__ tb_frame tb_next f_globals f_locals f_builtins f_back f_code gi_frame gi_code
+        gi_yieldfrom cr_frame cr_code cr_origin ag_frame ag_code func_globals func_code co_code co_consts
+        """
+)
+"""Attributes that lead out of an object into the interpreter, whatever the object is."""
+
+WORDS = _words(
+    """
+        signal select selectors code resource sh http ssl site pip invoke fabric requests flask docker crypt grp pwd
+        gc nt tty dis imp cgi zmq environs decouple mmap netrc interpreters psutil tornado scrapy loky
+        """
+)
+"""Modules whose names are also ordinary words for variables and for parts of other packages."""
+
+USUAL_NAMES = {
+    "np": "numpy",
+    "pd": "pandas",
+    "plt": "matplotlib.pyplot",
+    "mpl": "matplotlib",
+    "sns": "seaborn",
+    "sp": "scipy",
+    "sm": "statsmodels.api",
+    "tf": "tensorflow",
+}
+"""Short names that everybody uses; a cell may have them from an earlier cell."""

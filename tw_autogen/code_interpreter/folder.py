@@ -1,0 +1,53 @@
+"""Which files a cell made in its folder, whoever wrote them: `to_csv`, `savefig`, `open`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from tw_autogen.kernel import Artifact
+
+_KINDS: Mapping[str, str] = {
+    ".png": "image", ".jpg": "image", ".jpeg": "image", ".gif": "image", ".webp": "image", ".svg": "svg",
+    ".csv": "df", ".tsv": "df", ".parquet": "df", ".feather": "df", ".xlsx": "df",
+    ".html": "html", ".json": "json", ".txt": "txt", ".md": "txt", ".log": "txt",
+}  # fmt: skip
+_MOST_FILES = 2000
+
+Snapshot = Mapping[Path, tuple[int, int]]
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """Take down when each file below the folder was last written, and its size; hidden ones and links are left out."""
+    found: dict[Path, tuple[int, int]] = {}
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not one.startswith((".", "__")))
+        for name in sorted(names):
+            path = Path(top, name)
+            if not name.startswith(".") and path.is_file() and not path.is_symlink():
+                stat = path.stat()
+                found[path] = (stat.st_mtime_ns, stat.st_size)
+        if len(found) > _MOST_FILES:  # somebody else's tree: not worth the time of every cell
+            break
+    return found
+
+
+def new_files(before: Snapshot, after: Snapshot, known: Collection[Path]) -> tuple[Artifact, ...]:
+    """Give the files that are new or changed, as artifacts, in order of their names.
+
+    Args:
+        before: Taken before the cell.
+        after: Taken behind it.
+        known: Files that are artifacts already.
+    """
+    changed = [path for path, stamp in after.items() if before.get(path) != stamp and path not in known]
+    return tuple(
+        Artifact(path.name, _KINDS.get(path.suffix.lower(), "file"), path, _size(after[path][1])) for path in changed
+    )
+
+
+def _size(size: int) -> str:
+    if size < 1000:
+        return f"{size} bytes"
+    return f"{size / 1000:.1f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"

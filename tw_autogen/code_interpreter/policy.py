@@ -1,0 +1,70 @@
+"""`Policy`: what code may do, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+from tw_autogen.code_interpreter.bans import BANS, MAGICS, PARTS, Ban
+
+
+def _all_of(get: Callable[[Ban], frozenset[str]]) -> frozenset[str]:
+    return reduce(frozenset.union, map(get, BANS))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What code may do; `Policy()` is the default: data work in the session's folder, and nothing that leaves it.
+
+    Args:
+        modules: The only modules that may be imported, as `pandas` (with all that is in it) or `os.path`; None: all
+            that are not blocked.
+        blocked_modules: Modules that may not be imported, nor be reached through others.
+        parts: Of a module that is named here, only these parts may be used: `os.path` and `os.listdir` leave nothing
+            else of `os`. A module that isn't named here is whole.
+        functions: The only functions that may be called, beside plugins and those that the cell itself defines;
+            None: all that are not blocked.
+        blocked_functions: What may not be used. `eval`: a built-in, wherever the name is used, called or not;
+            `os.system`: a name in a module, or a submodule with all in it; `os.exec*`: those that begin so;
+            `.unlink`: a method, called on anything but a module.
+        magics: The IPython magics that may be used, without `%`.
+        shell: Allow `!command` and shell magics; installing packages stays refused.
+
+    Example:
+        >>> Policy(modules=frozenset({"math"})).summary().splitlines()[1]
+        '- Import only: math.'
+    """
+
+    modules: frozenset[str] | None = None
+    blocked_modules: frozenset[str] = _all_of(lambda ban: ban.modules)
+    parts: frozenset[str] = PARTS
+    functions: frozenset[str] | None = None
+    blocked_functions: frozenset[str] = _all_of(lambda ban: ban.functions)
+    magics: frozenset[str] = MAGICS
+    shell: bool = False
+
+    def summary(self) -> str:
+        """Say in a few lines what code may not do, for a prompt; the same text for the same policy."""
+        lines = ["Code is checked before it runs, and refused with the reason if it breaks these rules:"]
+        if self.modules is not None:
+            lines.append(f"- Import {'only: ' + listed(self.modules) if self.modules else 'nothing'}.")
+        if self.functions is not None:
+            lines.append(f"- Call only plugins{''.join(', ' + name for name in sorted(self.functions))}.")
+        bans = [ban for ban in BANS if ban.modules <= self.blocked_modules and ban.functions <= self.blocked_functions]
+        lines += [f"- Don't {ban.what}." for ban in bans]
+        more = self.blocked_modules.union(self.blocked_functions).difference(
+            *(ban.modules | ban.functions for ban in BANS)
+        )
+        if more:
+            lines.append(f"- Don't use {listed(more)}.")
+        if not self.magics:
+            lines.append("- Don't use magics.")
+        return "\n".join(lines)
+
+
+def listed(names: Iterable[str], *, limit: int = 40) -> str:
+    """Give names in order, separated by commas, at most `limit` of them."""
+    known = sorted(names)
+    more = [f"and {len(known) - limit} more"] if len(known) > limit else []
+    return ", ".join([*known[:limit], *more]) or "none"

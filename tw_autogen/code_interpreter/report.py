@@ -1,0 +1,85 @@
+"""What came of code, in words: for the model that wrote it, for the Planner, and for the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.kernel import Artifact, Execution
+
+
+def cut(text: str, limit_chars: int) -> str:
+    r"""Give the text, or its head and tail with a mark between them that says how much is left out.
+
+    Args:
+        text: Any length.
+        limit_chars: How long head and tail together may be; a tenth of it, at the least, is tail.
+
+    Example:
+        >>> cut("0123456789" * 10, 20)
+        '01234567890123\n… 80 characters left out …\n456789'
+    """
+    if len(text) <= limit_chars:
+        return text
+    tail = max(1, limit_chars * 3 // 10)
+    head = limit_chars - tail
+    return f"{text[:head]}\n… {len(text) - limit_chars} characters left out …\n{text[-tail:]}"
+
+
+def files_line(artifacts: Sequence[Artifact]) -> str:
+    """Name the files that were made, with a preview where there is one; empty if there are none."""
+    named = [
+        f"{one.path.name} ({preview})" if (preview := _first_line(one.preview)) else one.path.name for one in artifacts
+    ]
+    return f"Files: {', '.join(named)}" if named else ""
+
+
+def output_text(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
+    """Give what was printed, the result and the files, as a user may read it."""
+    parts = [
+        cut(execution.stdout.strip(), limit_chars),
+        cut(execution.result.strip(), limit_chars) if execution.result else "",
+        files_line(artifacts),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
+    """Say how a cell ended, and show result, printed text, warnings, error and files, each cut to the limit."""
+    if execution.ok:
+        head = "The code ran."
+    elif execution.state_lost:
+        head = "The code failed, and the kernel with it: all variables are gone; the next cell starts a fresh one."
+    else:
+        head = "The code failed."
+    logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in execution.logs)
+    parts = {
+        "Result": execution.result or "",
+        "Printed": execution.stdout,
+        "Standard error": execution.stderr,
+        "Log": logs,
+        "Error": execution.error,
+    }
+    shown = [f"{name}:\n{cut(text.strip(), limit_chars)}" for name, text in parts.items() if text.strip()]
+    nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
+    return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts)] if part)
+
+
+def findings_report(findings: Sequence[Finding]) -> str:
+    """Say why code was not run."""
+    return "\n".join(["The code was not run, because it breaks rules:", *(f"- {one}" for one in findings)])
+
+
+def warnings_of(execution: Execution) -> list[str]:
+    """Give what speaks against passing a result on unread; empty if nothing does."""
+    found = []
+    if execution.stderr.strip():
+        found.append("standard error is not empty")
+    if execution.state_lost:
+        found.append("the kernel was lost")
+    return found
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return cut(lines[0], 120) if lines else ""

@@ -1,0 +1,209 @@
+"""One policy made ready for judging: is this import, path, name, method or attribute allowed, and if not, what then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tw_autogen.code_interpreter.bans import BANS, ESCAPES, WORDS
+from tw_autogen.code_interpreter.names import PLUGIN, Path
+from tw_autogen.code_interpreter.policy import Policy, listed
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing in a cell that breaks a policy.
+
+    Args:
+        line: In the code as written, counted from 1.
+        kind: `syntax`, `module`, `function`, `attribute`, `plugin`, `magic`, `shell` or `install`.
+        message: What is wrong.
+        remedy: What to do instead; a sentence or two.
+    """
+
+    line: int
+    kind: str
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Give `line 1 (module): import of 'os' is not allowed; allowed: math`."""
+        return f"line {self.line} ({self.kind}): {self.message}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A finding that doesn't know its line yet."""
+
+    kind: str
+    message: str
+    remedy: str
+
+    def at(self, line: int) -> Finding:
+        """Give the finding."""
+        return Finding(line, self.kind, self.message, self.remedy)
+
+
+_OTHER_REMEDY = "Solve the task without it."
+
+
+class Rules:
+    """The questions that a policy answers; each answer is a fault, or None for allowed."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        blocked = policy.blocked_functions
+        self._prefixes = tuple(name[:-1] for name in blocked if name.endswith("*"))
+        self._paths = {name for name in blocked if "." in name[1:] and not name.startswith(".")}
+        self._names = {name for name in blocked if "." not in name}
+        self._methods = {name[1:] for name in blocked if name.startswith(".")}
+        self._open_parts = policy.parts
+        self._partial = {part.partition(".")[0] for part in policy.parts}
+        # `pandas.io.common.os` is os wherever it hangs; `scipy.signal` is not signal
+        self._unmistakable = (policy.blocked_modules | self._partial) - WORDS
+
+    def path(self, path: Path, *, importing: bool = False, assumed: bool = False) -> Fault | None:
+        """Judge a name in a module.
+
+        Args:
+            path: Written out from the module's root.
+            importing: It is imported, not used.
+            assumed: The cell doesn't say that it is a module; it may be a variable.
+        """
+        if path[0] == PLUGIN:
+            return _plugin_part(path)
+        dotted = ".".join(path)
+        doing = "import" if importing else "use"
+        fault = self._through(path, doing) or (None if assumed else self._unlisted(path, dotted, doing))
+        if fault:
+            return fault
+        for prefix in _prefixes(path):
+            if prefix in self.policy.blocked_modules:
+                return Fault("module", f"{doing} of {prefix!r} is not allowed", _remedy(prefix, prefix))
+            if prefix in self._paths or prefix.startswith(self._prefixes):
+                return Fault("function", f"{prefix!r} is not allowed", _remedy(prefix, path[0]))
+        return self._part(path, dotted, importing)
+
+    def _through(self, path: Path, doing: str) -> Fault | None:
+        """Judge a path that leads through one module into another: `pandas.io.common.os.system`."""
+        inner = next((i for i in range(1, len(path)) if self.hidden(path[i])), 0)
+        if not inner or _within(".".join(path), self._open_parts):
+            return None
+        module, where = path[inner].lstrip("_"), ".".join(path[:inner])
+        reached = self.path((module, *path[inner + 1 :]))
+        remedy = reached.remedy if reached else f"Write `import {module}`, and use it by its own name."
+        return Fault("module", f"{doing} of {module!r} through {where!r} is not allowed", remedy)
+
+    def _unlisted(self, path: Path, dotted: str, doing: str) -> Fault | None:
+        """Judge a path under an allow-list of modules."""
+        modules = self.policy.modules
+        if modules is None or path[0] == "__future__" or _within(dotted, modules):
+            return None
+        if doing == "import" and any(known.startswith(dotted + ".") for known in modules):
+            return None
+        known_root = any(known.partition(".")[0] == path[0] for known in modules)
+        what = dotted if known_root else path[0]
+        message = f"{doing} of {what!r} is not allowed; allowed: {listed(modules)}"
+        return Fault("module", message, "Use only the modules that are allowed, or plain Python.")
+
+    def hidden(self, name: str) -> bool:
+        """Tell whether a name inside something else is a blocked or partly open module, and nothing else."""
+        return name.lstrip("_") in self._unmistakable
+
+    def _part(self, path: Path, dotted: str, importing: bool) -> Fault | None:
+        """Judge a name in a module of which only parts may be used."""
+        if path[0] not in self._partial or _within(dotted, self._open_parts):
+            return None
+        parts = [part for part in self._open_parts if part.startswith(dotted + ".")]
+        if parts and importing:
+            return None
+        if parts:  # the bare module handed around: what is taken from it then can't be seen
+            remedy = f"Write what you need out in full where you use it, such as {min(parts)!r}."
+            return Fault("module", f"{dotted!r} may not be passed around, renamed or looked into", remedy)
+        return Fault("function", f"{dotted!r} is not allowed", _remedy(dotted, path[0]))
+
+    def renamed(self, path: Path) -> Fault | None:
+        """Judge the import of a module under another name, which a later cell couldn't tell from a variable."""
+        dotted = ".".join(path)
+        if path[0] in self._partial and not _within(dotted, self._open_parts):
+            return Fault(
+                "module", f"{dotted!r} may not get another name", f"Import {dotted!r} without `as`, and use it in full."
+            )
+        return None
+
+    def star(self, path: Path) -> Fault | None:
+        """Judge `from path import *`."""
+        fault = self.path(path, importing=True)
+        if fault is None and path[0] in self._partial and not _within(".".join(path), self._open_parts):
+            message = f"import of everything in {'.'.join(path)!r} is not allowed"
+            return Fault("module", message, "Import the names that you need, one by one.")
+        return fault
+
+    def name(self, name: str) -> Fault | None:
+        """Judge a built-in name."""
+        if name in self._names:
+            return Fault("function", f"{name!r} is not allowed", _remedy(name, name))
+        return self.attribute(name) if name in ESCAPES else None
+
+    def method(self, name: str) -> Fault | None:
+        """Judge a method called on an object of unknown type."""
+        if name in self._methods:
+            return Fault("function", f"'.{name}' is not allowed", _remedy("." + name, name))
+        return None
+
+    def attribute(self, name: str) -> Fault | None:
+        """Judge an attribute of any object."""
+        if name in ESCAPES:
+            remedy = "Leave Python's internals alone; `type(x).__name__`, `vars(x)` and `dir(x)` are allowed."
+            return Fault("attribute", f"{name!r} is not allowed", remedy)
+        return None
+
+    def call(self, name: str) -> Fault | None:
+        """Judge a call under an allow-list of functions."""
+        functions = self.policy.functions
+        if functions is None or name in functions:
+            return None
+        message = f"call of {name!r} is not allowed; allowed: {listed(functions)}"
+        return Fault("function", message, "Call only what is allowed, or plugins.")
+
+    @property
+    def calls_are_listed(self) -> bool:
+        """Whether only listed functions may be called."""
+        return self.policy.functions is not None
+
+
+@lru_cache(maxsize=32)
+def rules_of(policy: Policy) -> Rules:
+    """Give a policy's rules, made once for each policy."""
+    return Rules(policy)
+
+
+def _prefixes(path: Path) -> Iterator[str]:
+    dotted = path[0]
+    yield dotted
+    for name in path[1:]:
+        dotted = f"{dotted}.{name}"
+        yield dotted
+
+
+def _within(dotted: str, known: frozenset[str]) -> bool:
+    """Whether a path, or something that it lies in, is among the known ones."""
+    while dotted not in known:
+        dotted, dot, _ = dotted.rpartition(".")
+        if not dot:
+            return False
+    return True
+
+
+def _plugin_part(path: Path) -> Fault | None:
+    if len(path) <= 2 or path[2] in {"__name__", "__doc__"}:
+        return None
+    return Fault("plugin", f"{'.'.join(path[1:])!r} is not allowed", f"Only call the plugin: `{path[1]}(...)`.")
+
+
+def _remedy(name: str, module: str) -> str:
+    for ban in BANS:
+        if any(name == known or (known.endswith("*") and name.startswith(known[:-1])) for known in ban.functions):
+            return ban.remedy
+    return next((ban.remedy for ban in BANS if module.partition(".")[0] in ban.modules), _OTHER_REMEDY)

@@ -1,0 +1,30 @@
+"""The CodeInterpreter's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CodeInterpreterSettings:
+    """The CodeInterpreter's settings.
+
+    Args:
+        model: Name of the model that writes code, on the server of `model.base_url`; empty: the session's model.
+        tries: How often an unreadable reply is asked for again, counted afresh for each reply.
+        max_tries: How often code is written again after findings, and, counted apart, after failures.
+        model_seconds: How long one call of the model may take.
+        cell_seconds: How long one cell may run, without the time spent in host calls.
+        report_chars: How much of the result, of what was printed, and of an error is reported, each.
+        plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
+        plugin_top_k: How many plugins are chosen at most for one task when not all fit.
+    """
+
+    model: str = ""
+    tries: int = 3
+    max_tries: int = 3
+    model_seconds: float = 300.0
+    cell_seconds: float = 180.0
+    report_chars: int = 4000
+    plugin_chars: int = 8000
+    plugin_top_k: int = 8

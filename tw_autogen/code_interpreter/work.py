@@ -1,0 +1,85 @@
+"""`Work`: one task of the CodeInterpreter on its way, and what it tells of it in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tw_autogen.code_interpreter import report
+from tw_autogen.code_interpreter.cells import artifact_to_dict
+from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.conversation import Attachment, AttachmentType
+from tw_autogen.kernel import Artifact, Execution
+
+
+@dataclass
+class Work:
+    """What was tried for one task, and what came of it.
+
+    Args:
+        thought: The model's words with the last code, or its answer in words.
+        code: The last code; empty if the model answered in words.
+        findings: Why the last code was not run; empty if it was.
+        execution: What came of the last code that ran.
+        artifacts: Files made by any of the cells.
+        refused: How often code was not run.
+        failed: How often code failed.
+        gave_up: The tries are used up.
+    """
+
+    thought: str = ""
+    code: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    execution: Execution | None = None
+    artifacts: list[Artifact] = field(default_factory=list)
+    refused: int = 0
+    failed: int = 0
+    gave_up: bool = False
+
+    def message(self, limit_chars: int, receiver: str) -> str:
+        """Say what came of the task.
+
+        Args:
+            limit_chars: How much of each part is shown.
+            receiver: Who reads it: the user gets thought and output as an answer, anybody else a report.
+        """
+        if not self.code:
+            return report.cut(self.thought, 4 * limit_chars)
+        note = self._note()
+        if self.findings or self.execution is None:
+            return f"{note}{report.findings_report(self.findings)}"
+        if receiver == "User" and self.execution.ok:
+            output = report.output_text(self.execution, self.artifacts, limit_chars)
+            return "\n\n".join(part for part in (self.thought, output) if part)
+        return f"{note}{report.execution_report(self.execution, self.artifacts, limit_chars)}"
+
+    def attachments(self, limit_chars: int) -> list[Attachment]:
+        """Give thought, code, verification, status, result and files, in TaskWeaver's types."""
+        kind = AttachmentType
+        if not self.code:
+            return [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE")]
+        said = [
+            Attachment(kind.thought, self.thought),
+            Attachment(kind.reply_type, "python"),
+            Attachment(kind.reply_content, self.code),
+            Attachment(kind.verification, "INCORRECT" if self.findings else "CORRECT"),
+        ]
+        if self.findings:
+            said.append(Attachment(kind.code_error, "\n".join(map(str, self.findings))))
+        if self.findings or self.execution is None:
+            return [*said, Attachment(kind.execution_status, "NONE")]
+        status = "SUCCESS" if self.execution.ok else "FAILURE"
+        extra = {"warnings": report.warnings_of(self.execution), "failed": self.failed, "refused": self.refused}
+        said.append(Attachment(kind.execution_status, status, extra))
+        output = report.output_text(self.execution, self.artifacts, limit_chars)
+        said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
+        if self.artifacts:
+            paths = "\n".join(str(one.path) for one in self.artifacts)
+            said.append(Attachment(kind.artifact_paths, paths, [artifact_to_dict(one) for one in self.artifacts]))
+        return said
+
+    def _note(self) -> str:
+        """Say in a line how many tries it took, where it took more than one."""
+        tries = 1 + self.refused + self.failed
+        if self.gave_up:
+            return f"Given up after {tries - 1} tries.\n"
+        return f"It took {tries} tries.\n" if tries > 1 else ""

@@ -1,0 +1,1 @@
+"""Adapters: one room a host framework; only here is one imported."""

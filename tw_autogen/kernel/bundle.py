@@ -1,0 +1,38 @@
+"""The texts that are sent into a kernel: the package `inside`, and what starts a local process."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+PACKAGE = "tw_inside"
+"""What `inside` is called in the kernel, where tw_autogen need not be installed."""
+
+_ALONE = ("boot.py", "install.py")
+
+
+@functools.cache
+def boot_text() -> str:
+    """Give the text that a local kernel's process runs first."""
+    return _read("boot.py")
+
+
+@functools.cache
+def install_expression() -> str:
+    """Give a Python expression that makes the bundle importable in a kernel; it leaves no name behind."""
+    names = [one.name for one in resources.files("tw_autogen.kernel.inside").iterdir() if one.name.endswith(".py")]
+    sources = {
+        PACKAGE if name == "__init__.py" else f"{PACKAGE}.{name[:-3]}": _read(name)
+        for name in sorted(names)
+        if name not in _ALONE
+    }
+    return f"exec({_read('install.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
+
+
+def call_expression(function: str, argument: str) -> str:
+    """Give a Python expression that calls a function of the bundle's bridge with one text."""
+    return f"__import__({PACKAGE + '.bridge'!r}, fromlist=['bridge']).{function}({argument!r})"
+
+
+def _read(name: str) -> str:
+    return resources.files("tw_autogen.kernel.inside").joinpath(name).read_text(encoding="utf-8")

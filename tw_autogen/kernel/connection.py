@@ -1,0 +1,90 @@
+"""The sockets of one kernel, through jupyter_client: requests out, messages in."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import zmq
+from jupyter_client.connect import write_connection_file
+from jupyter_client.session import Session
+
+_LONGEST_PATH = 100
+"""Bytes that a socket's path may have (107 on Linux, 103 on macOS, with the number that is appended)."""
+
+_RECONNECT_MS = 5
+"""How soon a socket looks again whether the starting kernel listens by now."""
+
+
+class Connection:
+    """One kernel's connection file and sockets; made before its process, closed behind it.
+
+    The sockets connect at once and find the kernel as soon as it listens, so that nobody waits for a fixed time.
+    """
+
+    def __init__(self) -> None:
+        self.runtime = Path(tempfile.mkdtemp(prefix="tw-"))
+        key = secrets.token_hex(16).encode()
+        where = str(self.runtime / "k")
+        by_file = os.name == "posix" and zmq.has("ipc") and len(os.fsencode(where)) <= _LONGEST_PATH
+        self.file = self.runtime / "connection.json"
+        _, info = write_connection_file(
+            str(self.file), key=key, transport="ipc" if by_file else "tcp", ip=where if by_file else "127.0.0.1"
+        )
+        self.session = Session(key=key, signature_scheme="hmac-sha256", username="tw")
+        context = zmq.Context.instance()
+        self.shell, self.stdin = (self._open(context, zmq.DEALER, info, one) for one in ("shell", "stdin"))
+        self.iopub = self._open(context, zmq.SUB, info, "iopub")
+
+    def request(self, code: str, *, expressions: dict[str, str] | None = None, silent: bool = False) -> str:
+        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
+        content = {
+            "code": code,
+            "silent": silent,
+            "store_history": not silent,
+            "user_expressions": expressions or {},
+            "allow_stdin": True,
+            "stop_on_error": False,  # or the next request behind an error may be aborted unread
+        }
+        return str(self.session.send(self.shell, "execute_request", content)["header"]["msg_id"])
+
+    def ask_for_life(self) -> None:
+        """Send what any kernel answers at once, on shell and iopub."""
+        self.session.send(self.shell, "kernel_info_request", {})
+
+    def answer_input(self, text: str) -> None:
+        """Answer an `input_request`."""
+        self.session.send(self.stdin, "input_reply", {"value": text})
+
+    def receive(self, socket: zmq.Socket[bytes]) -> dict[str, Any] | None:
+        """Give the next message that is there; None if there is none. What can't be read is passed over."""
+        while True:
+            try:
+                _, message = self.session.recv(socket, mode=zmq.NOBLOCK)
+            except Exception:  # noqa: BLE001 - what a kernel sends may be anything, and must not end the host's loop
+                continue
+            return message if message is None else dict(message)
+
+    def close(self) -> None:
+        """Close the sockets and remove their files."""
+        for socket in (self.shell, self.stdin, self.iopub):
+            socket.close(linger=0)
+        shutil.rmtree(self.runtime, ignore_errors=True)
+
+    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: str) -> zmq.Socket[bytes]:
+        socket: zmq.Socket[bytes] = context.socket(kind)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.RCVHWM, 0)  # or a flood of output drops messages, `idle` among them
+        socket.setsockopt(zmq.SNDHWM, 0)
+        socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
+        if kind == zmq.SUB:
+            socket.setsockopt(zmq.SUBSCRIBE, b"")
+        else:
+            socket.setsockopt(zmq.IDENTITY, self.session.bsession)  # by it the kernel finds the stdin of who asked
+        separator = "-" if info["transport"] == "ipc" else ":"
+        socket.connect(f"{info['transport']}://{info['ip']}{separator}{info[channel + '_port']}")
+        return socket

@@ -1,0 +1,68 @@
+"""The environment variables of a kernel's process: a list of what may pass, not of what may not."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+_PASSED = (
+    # what the system and the interpreter need
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "TEMP", "TMP", "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT",
+    "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "USERPROFILE", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING", "PYTHONPYCACHEPREFIX",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
+    # how many threads and which devices numeric libraries use
+    "OMP_*", "OPENBLAS_NUM_THREADS", "MKL_*", "NUMEXPR_*", "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
+    # certificates; they are no secret
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+)  # fmt: skip
+
+
+def clean_environment(
+    host: Mapping[str, str], *, allowed: Iterable[str] = (), runtime: Path | None = None
+) -> dict[str, str]:
+    """Give the variables for a kernel's process.
+
+    PYTHONDONTWRITEBYTECODE is not among those that pass: without compiled files each start takes four times as long.
+
+    Args:
+        host: This process's environment.
+        allowed: Further names, `*` for any ending.
+        runtime: The kernel's own folder; IPython keeps its profile there, so that no start-up file of the user runs.
+    """
+    patterns = (*_PASSED, *allowed)
+    passed = {
+        name: value for name, value in host.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    }
+    passed["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    passed["MPLCONFIGDIR"] = host.get("MPLCONFIGDIR") or str(cache_folder(host) / "matplotlib")
+    passed["NO_COLOR"] = "1"
+    passed["TERM"] = "dumb"
+    passed["JPY_PARENT_PID"] = str(os.getpid())  # ipykernel's own watch over its parent, besides the lifeline
+    if runtime is not None:
+        passed["IPYTHONDIR"] = str(runtime / "ipython")
+    return passed
+
+
+def cache_folder(host: Mapping[str, str]) -> Path:
+    """Give a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
+    wanted = [Path(host["XDG_CACHE_HOME"]) / "tw-autogen"] if host.get("XDG_CACHE_HOME") else []
+    with contextlib.suppress(RuntimeError):  # this user has no home
+        wanted.append(Path.home() / ".cache" / "tw-autogen")
+    for folder in wanted:
+        with contextlib.suppress(OSError):  # a home that can't be written to: the next one
+            (folder / "matplotlib").mkdir(parents=True, exist_ok=True)
+            if os.access(folder / "matplotlib", os.W_OK):
+                return folder
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir(), f"tw-autogen-{user}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():  # laid there by somebody else
+        folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))
+    (folder / "matplotlib").mkdir(exist_ok=True)
+    return folder

@@ -1,0 +1,116 @@
+"""Writes an artifact's file: its name made safe, its value turned into bytes, a line that says what is in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .describe import summary
+
+KINDS = ("chart", "image", "df", "file", "txt", "svg", "html", "json")
+_SUFFIXES = {"chart": ".png", "image": ".png", "df": ".csv", "txt": ".txt", "svg": ".svg", "html": ".html", "json": ".json"}
+_PREVIEW_CHARS = 100
+_NAME_CHARS = 100
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+
+
+def safe_name(file_name: str, kind: str) -> str:
+    """Give a plain file name: no folders, no control or shell characters, not hidden, not endless.
+
+    Args:
+        file_name: As the plugin or the code wrote it, such as `../a b.csv`.
+        kind: One of `KINDS`; it gives the suffix to a name that has none.
+
+    Example:
+        >>> safe_name("../../etc/my chart?.png", "chart")
+        'my_chart_.png'
+        >>> safe_name("", "df")
+        'df.csv'
+    """
+    last = re.split(r"[\\/]", str(file_name))[-1]
+    stem, suffix = os.path.splitext(re.sub(r"[^\w.\-]+", "_", last).lstrip("._"))
+    if _RESERVED.match(stem):  # devices on Windows, whatever their suffix
+        stem = f"{stem.split('.')[0]}_"
+    return f"{stem[: _NAME_CHARS - len(suffix[:20])] or kind}{suffix[:20] or _SUFFIXES.get(kind, '')}"
+
+
+class FileNames:
+    """Gives each file in a folder a name that no other has: `chart.png`, `chart-2.png`, …; never a random one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._next: dict[str, int] = {}
+        self._promised: set[str] = set()
+
+    def free(self, file_name: str, kind: str) -> Path:
+        """Give a path in the folder at which nothing exists and that was not given before."""
+        wanted = safe_name(file_name, kind)
+        stem, suffix = os.path.splitext(wanted)
+        name = wanted
+        number = self._next.get(wanted, 1)
+        while name in self._promised or os.path.lexists(self._folder / name):
+            number += 1
+            name = f"{stem}-{number}{suffix}"
+        self._next[wanted] = number
+        self._promised.add(name)
+        return self._folder / name
+
+
+def write_value(path: Path, kind: str, value: Any) -> None:
+    """Write a new file; what stood there before, even a link, is never written to.
+
+    Args:
+        path: Where nothing exists yet.
+        kind: One of `KINDS`.
+        value: text or bytes for all kinds; also a figure or a picture for `chart` and `image`, a DataFrame for `df`
+            (the index is left out, as TaskWeaver does), any JSON value for `json`, a `Path` to copy for `file`.
+
+    Raises:
+        TypeError: the value is of no type that this kind takes.
+        ValueError: there is no such kind.
+    """
+    write = _writer(kind, value, path.suffix.lstrip(".").lower())
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags, 0o644), "wb") as file:
+        write(file)
+
+
+def preview(kind: str, value: Any) -> str:
+    """Say in a line what an artifact holds; empty where its name says enough."""
+    if kind == "df":
+        return f"DataFrame, {summary(value)}" if hasattr(value, "columns") else ""
+    if kind in ("txt", "file", "json") and isinstance(value, str):
+        return value[:_PREVIEW_CHARS] + ("…" if len(value) > _PREVIEW_CHARS else "")
+    return ""
+
+
+def _writer(kind: str, value: Any, form: str) -> Callable[[BinaryIO], object]:
+    if kind not in KINDS:
+        raise ValueError(f"no artifact is of kind {kind!r}; known: {', '.join(KINDS)}")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return lambda file: file.write(value)
+    if isinstance(value, str) and kind != "df":
+        return lambda file: file.write(value.encode("utf-8", "replace"))
+    if kind in ("chart", "image", "svg"):
+        if callable(getattr(value, "savefig", None)):
+            return lambda file: value.savefig(file, format=form or "png", bbox_inches="tight")
+        if callable(getattr(value, "save", None)):  # a Pillow picture
+            return lambda file: value.save(file, format={"jpg": "jpeg"}.get(form, form or "png"))
+    if kind == "df" and callable(getattr(value, "to_csv", None)):
+        return lambda file: file.write(value.to_csv(index=False).encode("utf-8", "replace"))
+    if kind == "json":
+        text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
+        return lambda file: file.write(text.encode("utf-8", "replace"))
+    if kind == "file" and isinstance(value, os.PathLike):
+        return lambda file: _copy(value, file)
+    raise TypeError(f"an artifact of kind {kind!r} can't be made from a {type(value).__name__}")
+
+
+def _copy(source: os.PathLike[str], file: BinaryIO) -> None:
+    with open(source, "rb") as original:
+        shutil.copyfileobj(original, file)

@@ -1,0 +1,198 @@
+"""The kernel's end of the bridge: hooks around each cell, one report behind it, answers to the host's own requests.
+
+Reports and answers travel in the payload of `execute_reply`: the one place that reaches the host in the same round
+trip whether the cell succeeded or failed (`user_expressions` are not evaluated behind an error).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import sys
+import types
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .calls import HostCalls
+from .codec import Codec
+from .context import PluginContext
+from .describe import describe
+from .display import AfterImport, Display, tune_pandas
+from .exchange import InsideExchange
+from .output import LimitedStream
+from .plugin import PluginProblem, install_names, load_plugin
+from .trace import Cells, short_warning, trace
+
+SOURCE = "tw_autogen"
+MODEL_CALL = "call_llm_api"
+"""Under this name the host serves the session's model, where it lets plugins in the kernel ask it."""
+
+
+class Bridge:
+    """Everything of ours that lives in a kernel.
+
+    Args:
+        shell: IPython's shell.
+        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`.
+    """
+
+    def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
+        self._shell = shell
+        self._folder = Path.cwd()
+        arrow = importlib.util.find_spec("pyarrow") is not None
+        self._codec = Codec(InsideExchange(self._folder), arrow=arrow and bool(options["arrow"]))
+        self._calls = HostCalls(shell.kernel, self._codec)
+        self._variables: dict[str, Any] = {}
+        self._ctx = PluginContext(
+            self._folder,
+            session_id=options["session_id"],
+            session_variables=self._variables,
+            call_llm=self._ask_model,
+            max_artifacts=options["max_artifacts"],
+        )
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._plugin_files: dict[str, str] = {}
+        self._cells = Cells()
+        self._errors: list[str] = []
+        self._display = Display(shell, self._ctx, options["result_chars"])
+        self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
+        self._tune()
+
+    def answer(self, request: str) -> None:
+        """Do what the host asks and put the answer into the payload.
+
+        Args:
+            request: JSON of `op` (load, serve, put, get, hello) and what it needs.
+        """
+        asked = json.loads(request)
+        try:
+            answer = {"ok": getattr(self, f"_do_{asked['op']}")(asked)}
+        except PluginProblem as error:
+            answer = {"problem": error.problem, "line": error.line}
+        except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
+            answer = {"error": str(error), "type": type(error).__name__}
+        self._send({**answer, "variables": self._user_variables()})
+
+    # What the host asks.
+
+    def _do_hello(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        return {"python": platform.python_version(), "pid": os.getpid(), "arrow": self._codec.arrow}
+
+    def _do_load(self, asked: Mapping[str, Any]) -> None:
+        name, path = asked["name"], asked["path"]
+        self._plugin_files[path or f"<plugin {name}>"] = name
+        self._functions[name] = load_plugin(name, asked["source"], ctx=self._ctx, settings=asked["settings"], path=path)
+        self._restore()
+
+    def _do_serve(self, asked: Mapping[str, Any]) -> None:
+        self._functions[asked["name"]] = self._calls.function(asked["name"], asked["doc"])
+        self._restore()
+
+    def _do_put(self, asked: Mapping[str, Any]) -> None:
+        value = self._codec.unpack(asked["value"])
+        self._shell.user_ns[asked["name"]] = value
+        if asked["session"]:
+            self._variables[asked["name"]] = value
+
+    def _do_get(self, asked: Mapping[str, Any]) -> Any:
+        name = asked["name"]
+        if name not in self._shell.user_ns:
+            raise KeyError(name)
+        return self._codec.pack(self._shell.user_ns[name])
+
+    # Around each cell.
+
+    def _before(self, info: Any = None) -> None:
+        self._cells.add(self._shell.execution_count, getattr(info, "raw_cell", "") or "")
+        self._ctx.begin(self._shell.execution_count)
+        self._display.begin()
+        self._errors.clear()
+        self._restore()
+
+    def _after(self, result: Any = None) -> None:
+        failed = result is None or not result.success
+        if not failed and self._errors:  # a chart that could not be drawn behind the cell
+            print(self._errors[-1], file=sys.stderr)
+        error = (self._errors[-1] if self._errors else "") if failed else ""
+        self._display.end()
+        for stream in self._streams:
+            stream.end()
+        kept, logs = self._ctx.take()
+        self._send(
+            {
+                "error": error,
+                "result": self._display.result,
+                "artifacts": [[one.name, one.kind, os.path.relpath(one.path, self._folder), one.preview] for one in kept],
+                "logs": logs,
+                "variables": self._user_variables(),
+            }
+        )
+        self._display.result = None
+
+    def _show_error(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Take the place of IPython's `showtraceback`, whose text is slow to make and long to read."""
+        error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
+        if error is not None:
+            text = trace(error, self._cells, self._plugin_files)
+            self._errors.append(text)
+            self._shell._last_traceback = [text]
+
+    def _restore(self) -> None:
+        """Put back what code may have deleted or overwritten."""
+        self._shell.user_ns.update(self._functions)
+
+    def _user_variables(self) -> list[tuple[str, str, str]]:
+        return describe(self._shell.user_ns, hidden={**self._shell.user_ns_hidden, **self._functions})
+
+    def _send(self, content: Mapping[str, Any]) -> None:
+        self._shell.payload_manager.write_payload({"source": SOURCE, "report": json.dumps(content)})
+
+    def _ask_model(self, messages: Any, **kwargs: Any) -> Any:
+        if MODEL_CALL not in self._functions:
+            raise RuntimeError(
+                "call_llm_api: this kernel has no model; let the plugin run in the host (`runs_in: host`) "
+                "of a session that has one"
+            )
+        return self._calls.call(MODEL_CALL, (list(messages),), kwargs)
+
+    def _tune(self) -> None:
+        shell = self._shell
+        shell.events.register("pre_run_cell", self._before)
+        shell.events.register("post_run_cell", self._after)
+        shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
+        shell.compile.get_code_name = lambda raw_code, code, number: f"<cell {number}>"
+        shell.ask_exit = _refuse_exit
+        warnings.formatwarning = short_warning
+        AfterImport("pandas", tune_pandas).install()
+        install_names()
+
+
+def _refuse_exit() -> None:
+    raise SystemExit("exit() and quit() are not needed: a cell ends behind its last line")
+
+
+def start(options: str) -> None:
+    """Make the kernel's one bridge and hook it in; a second time nothing happens.
+
+    Args:
+        options: JSON, see `Bridge`.
+    """
+    package = sys.modules[__package__ or "tw_inside"]
+    if not hasattr(package, "bridge_of_this_kernel"):
+        from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
+
+        package.bridge_of_this_kernel = Bridge(get_ipython(), json.loads(options))  # type: ignore[attr-defined]
+
+
+def answer(request: str) -> None:
+    """Answer through the kernel's bridge."""
+    bridge: Bridge = vars(_package())["bridge_of_this_kernel"]
+    bridge.answer(request)
+
+
+def _package() -> types.ModuleType:
+    return sys.modules[__package__ or "tw_inside"]

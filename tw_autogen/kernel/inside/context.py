@@ -1,0 +1,198 @@
+"""`PluginContext`: what a plugin may ask of the session that it runs in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from .artifacts import KINDS, FileNames, preview, write_value
+
+ArtifactType = Literal["chart", "image", "df", "file", "txt", "svg", "html", "json"]
+LogErrorLevel = Literal["info", "warning", "error"]
+CallModel = Callable[..., Any]
+
+_START_TEMPORAL = "{{DELIMITER_START_TEMPORAL}}"
+_END_TEMPORAL = "{{DELIMITER_END_TEMPORAL}}"
+_MOST_LOGS = 500
+_LOG_CHARS = 2000
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file that was made for the user; `path` lies in the context's folder."""
+
+    name: str
+    kind: str
+    path: Path
+    preview: str
+
+
+class PluginContext:
+    """What a plugin may ask of the session: files for the user, logs, settings from the environment, variables.
+
+    Args:
+        folder: Where its files go.
+        session_id: The session's name.
+        env_id: The kernel's name.
+        session_variables: Read by `get_session_var`; looked up at each call.
+        environment: Where `get_env` looks; the process's own if None.
+        call_llm: Asks the session's model; None if there is none.
+        max_artifacts: How many files one execution may make.
+
+    Source:
+        TaskWeaver's `plugin/context.py`. Differs: file names are made safe and never collide, `image` and `json` take
+        values, a session variable keeps its type, `call_llm_api` works.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        session_id: str = "",
+        env_id: str = "local",
+        session_variables: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+        call_llm: CallModel | None = None,
+        max_artifacts: int = 100,
+    ) -> None:
+        self.folder = Path(folder).resolve()
+        self._session_id = session_id
+        self._env_id = env_id
+        self._variables: Mapping[str, Any] = {} if session_variables is None else session_variables
+        self._environment: Mapping[str, str] = os.environ if environment is None else environment
+        self._call_llm = call_llm
+        self._max_artifacts = max_artifacts
+        self._names = FileNames(self.folder)
+        self._kept: list[Kept] = []
+        self._logs: list[tuple[str, str, str]] = []
+        self._execution = 0
+
+    @property
+    def env_id(self) -> str:
+        """Name of the kernel."""
+        return self._env_id
+
+    @property
+    def session_id(self) -> str:
+        """Name of the session."""
+        return self._session_id
+
+    @property
+    def execution_id(self) -> str:
+        """Name of the current execution, such as `exec-3`."""
+        return f"exec-{self._execution}"
+
+    @property
+    def execution_idx(self) -> int:
+        """Number of the current execution, from 1."""
+        return self._execution
+
+    def add_artifact(
+        self,
+        name: str,
+        file_name: str,
+        type: ArtifactType,  # noqa: A002 - TaskWeaver's plugins pass it by this name
+        val: Any,
+        desc: str | None = None,
+    ) -> str:
+        """Write a file for the user.
+
+        Args:
+            name: What it is called in words.
+            file_name: A wish: made safe, and numbered if there is one of that name.
+            type: chart, image, df, file, txt, svg, html or json.
+            val: Text or bytes; also a figure or Pillow picture (chart, image), a DataFrame (df), JSON values (json).
+            desc: A line that says what is in it; made from the value if None.
+
+        Returns:
+            The name of the file that was written.
+
+        Raises:
+            TypeError: this kind can't be made from that value.
+            ValueError: there is no such kind, or this execution has made too many files.
+        """
+        self._check(type)
+        path = self._names.free(file_name, type)
+        write_value(path, type, val)
+        self._kept.append(Kept(str(name), type, path, preview(type, val) if desc is None else str(desc)))
+        return path.name
+
+    def create_artifact_path(
+        self,
+        name: str,
+        file_name: str,
+        type: ArtifactType,  # noqa: A002 - TaskWeaver's plugins pass it by this name
+        desc: str = "",
+    ) -> tuple[str, str]:
+        """Give the id and absolute path of a file that the plugin is going to write itself.
+
+        Raises:
+            ValueError: there is no such kind, or this execution has made too many files.
+        """
+        self._check(type)
+        path = self._names.free(file_name, type)
+        self._kept.append(Kept(str(name), type, path, str(desc)))
+        return path.name, str(path)
+
+    def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
+        """Leave a line that is shown beside what the code printed."""
+        if len(self._logs) < _MOST_LOGS:
+            self._logs.append((str(level), str(tag), str(message)[:_LOG_CHARS]))
+
+    def get_env(self, plugin_name: str, variable_name: str) -> str:
+        """Read the environment variable `PLUGIN_<plugin_name>_<variable_name>`.
+
+        Raises:
+            ValueError: it is not set, or not passed on to the kernel.
+        """
+        name = f"PLUGIN_{plugin_name}_{variable_name}"
+        value = self._environment.get(name)
+        if value is None:
+            raise ValueError(f"environment variable {name} is not set, or `kernel.environment` does not pass it on")
+        return value
+
+    def get_session_var(self, variable_name: str, default: Any = None) -> Any:
+        """Read a variable that the session was given, with the type that it had."""
+        return self._variables.get(variable_name, default)
+
+    def wrap_text_with_delimiter_temporal(self, text: str) -> str:
+        """Mark text that roles see in the current round only."""
+        return f"{_START_TEMPORAL}{text}{_END_TEMPORAL}"
+
+    def call_llm_api(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> Any:
+        """Ask the session's model, with `[{"role": "user", "content": …}]`.
+
+        Raises:
+            RuntimeError: this session gave its plugins no model.
+        """
+        if self._call_llm is None:
+            raise RuntimeError(
+                "call_llm_api: no model was given to this plugin; let it run in the host (`runs_in: host`) "
+                "of a session that has a model"
+            )
+        return self._call_llm(messages, **kwargs)
+
+    def begin(self, number: int) -> None:
+        """Start execution `number`; what the one before left and nobody took is dropped."""
+        self._execution = number
+        self._kept.clear()
+        self._logs.clear()
+
+    def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
+        """Give the files and logs since `begin` and forget them; a file that was promised but not written is not one."""
+        kept = [one for one in self._kept if one.path.is_file()]
+        logs = list(self._logs)
+        logs += [("warning", one.name, f"{one.path.name} was never written") for one in self._kept if one not in kept]
+        self._kept.clear()
+        self._logs.clear()
+        return kept, logs
+
+    def _check(self, kind: str) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"no artifact is of type {kind!r}; known: {', '.join(KINDS)}")
+        if len(self._kept) >= self._max_artifacts:
+            raise ValueError(f"this execution has made {self._max_artifacts} files already, and no more are allowed")
+

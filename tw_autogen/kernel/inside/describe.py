@@ -1,0 +1,130 @@
+"""Says in one short line what a variable holds, without running anybody's code but pandas' and numpy's own."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any
+
+_MOST_CHARS = 200
+_MOST_COLUMNS = 30
+_MOST_CELLS = 2_000_000
+_MOST_VARIABLES = 200
+_SCALARS = (bool, int, float, complex, type(None))
+_SIZED = (list, tuple, set, frozenset, dict, bytes, bytearray)
+
+
+def summary(value: Any) -> str:
+    """Give shape, columns with dtypes, length or value; empty for what only its own code could tell about.
+
+    Example:
+        >>> summary([1, 2, 3]), summary("abc"), summary(4.5), summary(object())
+        ('3 items', "'abc'", '4.5', '')
+    """
+    if type(value) in _SCALARS:
+        return _short(str(value) if abs(_size(value)) < 1e300 else type(value).__name__)
+    if isinstance(value, str):
+        text = str.__repr__(value[:60])
+        return text if str.__len__(value) <= 60 else f"{str.__len__(value)} characters, {text[:-1]}…{text[-1]}"
+    for kind in _SIZED:
+        if isinstance(value, kind):
+            count = kind.__len__(value)
+            word = {"dict": "key", "bytes": "byte", "bytearray": "byte"}.get(kind.__name__, "item")
+            return f"{count} {word}{'' if count == 1 else 's'}" + (_keys(value) if isinstance(value, dict) else "")
+    if isinstance(value, (types.FunctionType, type)):
+        return _definition(value)
+    return _of_data(value)
+
+
+def describe(namespace: Mapping[str, Any], *, hidden: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Give name, type and summary of the user's own variables, in the order in which they were made.
+
+    Args:
+        namespace: The kernel's user namespace.
+        hidden: Names that are not the user's while they still hold the same object: plugins, IPython's own.
+
+    Returns:
+        At most 200 of them, the newest; modules and names that begin with `_` are left out.
+    """
+    found = []
+    for name, value in list(namespace.items()):
+        if name.startswith("_") or isinstance(value, types.ModuleType) or (name in hidden and hidden[name] is value):
+            continue
+        try:
+            line = _short(summary(value))
+        except Exception:  # noqa: BLE001 - a half-made or broken frame must not end the report of all the others
+            line = ""
+        found.append((name, _type_name(value), line))
+    return found[-_MOST_VARIABLES:]
+
+
+def _size(value: Any) -> float:
+    """Give a magnitude that tells integers of thousands of digits, whose text is slow or refused, from others."""
+    if type(value) is int:
+        return float("inf") if value.bit_length() > 900 else 0.0
+    return 0.0
+
+
+def _type_name(value: Any) -> str:
+    return "function" if isinstance(value, types.FunctionType) else type(value).__name__
+
+
+def _definition(value: Any) -> str:
+    first = next(iter((getattr(value, "__doc__", None) or "").strip().splitlines()), "")
+    if isinstance(value, type):
+        return first
+    code = value.__code__
+    names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    return f"({names})" + (f": {first}" if first else "")
+
+
+def _keys(value: dict[Any, Any]) -> str:
+    names = [key for key in list(dict.keys(value))[:8] if type(key) is str]
+    more = ", …" if dict.__len__(value) > len(names) else ""
+    return f": {', '.join(names)}{more}" if names else ""
+
+
+def _of_data(value: Any) -> str:
+    """Describe what numpy and pandas made; the classes are told by their module, so that neither is imported."""
+    for kind in type(value).__mro__:
+        root = (kind.__module__ or "").partition(".")[0]
+        if root == "pandas":
+            if kind.__name__ == "DataFrame":
+                return _frame(value)
+            if kind.__name__ == "Series":
+                return f"{len(value)} values, {value.dtype}{_missing(value)}" + (f", name {value.name}" if value.name else "")
+            if kind.__name__.endswith("Index"):
+                return f"{len(value)} values, {value.dtype}"
+            if kind.__name__ in ("Timestamp", "Timedelta", "Period"):
+                return str(value)
+        if root == "numpy":
+            if kind.__name__ == "ndarray":
+                return f"shape {tuple(value.shape)}, {value.dtype}"
+            if kind.__name__ == "generic":
+                return str(value)
+        if root == "datetime":
+            return str(value)
+    return ""
+
+
+def _frame(frame: Any) -> str:
+    names = list(frame.columns[:_MOST_COLUMNS])
+    counted = frame.shape[0] * max(frame.shape[1], 1) <= _MOST_CELLS  # counting what is missing takes time
+    columns = [
+        f"{name}: {frame.dtypes.iloc[place]}" + (_missing(frame.iloc[:, place]) if counted else "")
+        for place, name in enumerate(names)
+    ]
+    more = f", … {frame.shape[1] - len(names)} more" if frame.shape[1] > len(names) else ""
+    return f"{frame.shape[0]} x {frame.shape[1]}" + (f", columns {', '.join(columns)}{more}" if columns else "")
+
+
+def _missing(series: Any) -> str:
+    count = int(series.isna().sum()) if len(series) <= _MOST_CELLS else 0
+    return f" ({count} missing)" if count else ""
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    # A frame's columns are worth more room than a value.
+    limit = _MOST_CHARS * (6 if " x " in text[:24] else 1)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,164 @@
+"""`Live`: one kernel process with its sockets, from its start to its end."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import zmq
+
+from tw_autogen.errors import KernelError, KernelStartError
+from tw_autogen.kernel.bundle import call_expression, install_expression
+from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.environment import clean_environment
+from tw_autogen.kernel.folder import HostExchange
+from tw_autogen.kernel.inside.codec import Codec
+from tw_autogen.kernel.kernel import OnOutput
+from tw_autogen.kernel.process import Launch, StartProcess
+from tw_autogen.kernel.running import Doorbell, Outcome, Running
+from tw_autogen.kernel.settings import KernelSettings
+
+_PROBE_MS = 20
+
+
+class Live:
+    """A process that is ready, with our bridge in it.
+
+    Args:
+        folder: Where its code runs.
+        settings: Limits.
+        start: Where the process comes from.
+        answer: Answers a host call, given the request and a codec.
+        bell: Rings when another thread wants the running request stopped.
+
+    Raises:
+        KernelStartError: the process does not start.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: KernelSettings,
+        start: StartProcess,
+        answer: Callable[[str, Codec], str],
+        bell: Doorbell,
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._answer = answer
+        self._bell = bell
+        self._owner = os.getpid()
+        self._exchange = HostExchange(folder)
+        self.codec = Codec(self._exchange)
+        self.python = ""
+        self._connection = Connection()
+        log = self._connection.runtime / "log"
+        environment = clean_environment(os.environ, allowed=settings.environment, runtime=self._connection.runtime)
+        try:
+            self.process = start(Launch(settings.python, folder, environment, self._connection.file, log))
+        except OSError as error:
+            self._connection.close()
+            raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=folder) from error
+        try:
+            self._make_ready()
+        except KernelError as error:
+            said = log.read_text(encoding="utf-8", errors="replace").strip()[-2000:]
+            self.end()
+            raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=folder) from error
+        except BaseException:
+            self.end()
+            raise
+
+    def run(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> Outcome:
+        """Run a cell."""
+        return self.start_cell(code, seconds=seconds, on_output=on_output).wait()
+
+    def start_cell(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> Running:
+        """Send a cell; give what waits for it."""
+        return self._running(self._connection.request(code), seconds, on_output)
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask the bridge in the kernel; give its answer.
+
+        Raises:
+            KernelError: the process ended, or did not answer in time and was killed.
+        """
+        return self._evaluate("answer", json.dumps({"op": op, **fields}), self._settings.load_seconds)
+
+    def end(self) -> str:
+        """End the process and remove what belongs to it; give how it ended."""
+        if os.getpid() != self._owner:  # a fork of the owner must not end the owner's kernel
+            return ""
+        how = self.process.end()
+        self._connection.close()
+        self._exchange.close()
+        return how
+
+    def _make_ready(self) -> None:
+        began = time.monotonic()
+        options = {
+            "session_id": self._folder.name,
+            "output_chars": self._settings.output_chars,
+            "result_chars": self._settings.result_chars,
+            "max_artifacts": self._settings.max_artifacts,
+            "arrow": importlib.util.find_spec("pyarrow") is not None,
+        }
+        bundle = install_expression()
+        start = call_expression("start", json.dumps(options))
+        hello = call_expression("answer", json.dumps({"op": "hello"}))
+        request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
+        outcome = self._running(request, self._settings.start_seconds).wait()
+        self._check(outcome, self._settings.start_seconds)
+        if "ok" not in outcome.report:
+            raise KernelError(_first_error(outcome.reply or {}), folder=self._folder)
+        self.python = outcome.report["ok"]["python"]
+        self.codec = Codec(self._exchange, arrow=outcome.report["ok"]["arrow"])
+        self._await_output(began + self._settings.start_seconds)
+
+    def _await_output(self, deadline: float) -> None:
+        """Wait until messages come on iopub, whose subscription may arrive later than the first request."""
+        while time.monotonic() < deadline:
+            self._connection.ask_for_life()
+            if self._connection.iopub.poll(_PROBE_MS, zmq.POLLIN):
+                return
+        raise KernelError("no output comes from the kernel", folder=self._folder)
+
+    def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:
+        expression = call_expression(function, argument)
+        request = self._connection.request("", expressions={"a": expression}, silent=True)
+        outcome = self._running(request, seconds).wait()
+        self._check(outcome, seconds)
+        return outcome.report
+
+    def _check(self, outcome: Outcome, seconds: float) -> None:
+        if outcome.died:
+            why = f"did not answer within {seconds:g} s" if outcome.killed else f"ended: {outcome.died}"
+            raise KernelError(f"the kernel's process {why}", folder=self._folder)
+        if outcome.stopped:
+            raise KernelError(f"the kernel's process was stopped {outcome.stopped}", folder=self._folder)
+
+    def _running(self, request: str, seconds: float, on_output: OnOutput | None = None) -> Running:
+        return Running(
+            self._connection,
+            self.process,
+            request,
+            seconds=seconds,
+            grace_seconds=self._settings.grace_seconds,
+            output_chars=self._settings.output_chars,
+            answer=lambda asked: self._answer(asked, self.codec),
+            bell=self._bell,
+            on_output=on_output,
+        )
+
+
+def _first_error(reply: Mapping[str, Any]) -> str:
+    for one in (reply.get("user_expressions") or {}).values():
+        if one.get("status") == "error":
+            return f"{one.get('ename')}: {one.get('evalue')}"
+    return "the kernel gave no answer"

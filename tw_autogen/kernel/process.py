@@ -1,0 +1,145 @@
+"""Where a kernel's process comes from; the one part that another kind of kernel replaces."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tw_autogen.kernel.bundle import boot_text
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a process is started with.
+
+    Args:
+        python: The interpreter.
+        folder: Where its code runs.
+        environment: All of its variables.
+        connection_file: Tells ipykernel which sockets to bind.
+        log: Takes what the process writes before its streams are led to the host.
+    """
+
+    python: str
+    folder: Path
+    environment: Mapping[str, str]
+    connection_file: Path
+    log: Path
+
+
+class Process(Protocol):
+    """A running kernel process, whatever started it."""
+
+    pid: int
+    death: int | None
+    """A file descriptor that becomes readable when the process ends; None where the system has none."""
+
+    def alive(self) -> bool:
+        """Tell whether it still runs."""
+        ...
+
+    def interrupt(self) -> None:
+        """Send it what Ctrl-C sends."""
+        ...
+
+    def end(self) -> str:
+        """End it with all that it started; give how it ended: `exit code 3`, `killed by SIGSEGV`; no harm if it has."""
+        ...
+
+
+StartProcess = Callable[[Launch], Process]
+
+
+class LocalProcess:
+    """A process of this machine in a session of its own, which ends when this process does, however that ends.
+
+    Args:
+        launch: What it is started with.
+
+    Raises:
+        OSError: it can't be started.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        ours = theirs = -1
+        if os.name == "posix":
+            theirs, ours = os.pipe()
+        self._lifeline = ours
+        self._ended = ""
+        try:
+            with launch.log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [launch.python, "-c", boot_text(), str(launch.connection_file), str(theirs)],
+                    cwd=launch.folder,
+                    env=dict(launch.environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(theirs,) if theirs >= 0 else (),
+                    start_new_session=True,
+                )
+        except BaseException:
+            self._cut_lifeline()
+            raise
+        finally:
+            if theirs >= 0:
+                os.close(theirs)
+        self.pid = self._process.pid
+        self.death: int | None = None
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):  # Linux before 5.3
+                self.death = os.pidfd_open(self.pid)
+
+    def alive(self) -> bool:
+        """Tell whether it still runs; it stays a zombie until `end`, so that its number is not given away."""
+        if self._ended:
+            return False
+        if self.death is not None:
+            return not select.select([self.death], [], [], 0)[0]
+        return self._process.poll() is None
+
+    def interrupt(self) -> None:
+        """Send SIGINT to it and to what it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just ended
+            if hasattr(os, "killpg"):
+                os.killpg(self.pid, signal.SIGINT)
+
+    def end(self) -> str:
+        """End it with all that it started; give how it ended."""
+        if self._ended:
+            return self._ended
+        dead_already = not self.alive()
+        if hasattr(os, "killpg") and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS refuses to signal a zombie's group
+                os.killpg(self.pid, signal.SIGKILL)
+        if self._process.returncode is None:
+            self._process.kill()
+        code = self._process.wait()
+        self._cut_lifeline()
+        if self.death is not None:
+            os.close(self.death)
+            self.death = None
+        self._ended = _words(code) if dead_already else "killed"
+        return self._ended
+
+    def _cut_lifeline(self) -> None:
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+
+
+def _words(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"killed by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")

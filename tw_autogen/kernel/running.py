@@ -1,0 +1,254 @@
+"""Waits for one request: output as it comes, host calls, the time limit, the end of the process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import zmq
+
+from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.inside.bridge import SOURCE
+from tw_autogen.kernel.inside.calls import MARK
+from tw_autogen.kernel.inside.output import Clipped
+from tw_autogen.kernel.kernel import OnOutput
+from tw_autogen.kernel.process import Process
+
+_DRAIN_SECONDS = 2.0
+"""How long output may trail behind the reply, and a reply behind `idle`."""
+
+_LOOK_SECONDS = 0.1
+"""How often a process is looked at where the system has no descriptor that tells of its end."""
+
+_MESSAGES_AT_ONCE = 500
+
+
+class Doorbell:
+    """Wakes a waiting thread from another one."""
+
+    def __init__(self) -> None:
+        self._outside, self._inside = socket.socketpair()
+        self._outside.setblocking(False)
+        self._inside.setblocking(False)
+
+    def fileno(self) -> int:
+        """Give what to wait on."""
+        return self._inside.fileno()
+
+    def ring(self) -> None:
+        """Wake whoever waits, now or as soon as it does."""
+        with contextlib.suppress(BlockingIOError, OSError):  # it rings already, or the kernel is closed
+            self._outside.send(b"!")
+
+    def answer(self) -> None:
+        """Stop ringing."""
+        with contextlib.suppress(BlockingIOError, OSError):
+            while self._inside.recv(64):
+                pass
+
+    def close(self) -> None:
+        """Take it off the wall."""
+        self._outside.close()
+        self._inside.close()
+
+
+@dataclass
+class Outcome:
+    """What came of a request.
+
+    Args:
+        stdout: What was printed, within the limit.
+        stderr: The same of standard error.
+        reply: The content of `execute_reply`; None if none came.
+        report: What the bridge in the kernel said.
+        stopped: Why it was stopped, in words; empty if it was not.
+        died: How the process ended; empty if it lives.
+        killed: The process was ended because an interrupt did not help.
+        host_seconds: Time spent in host calls.
+        seconds: Time in all.
+    """
+
+    stdout: Clipped
+    stderr: Clipped
+    reply: dict[str, Any] | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    stopped: str = ""
+    died: str = ""
+    killed: bool = False
+    host_seconds: float = 0.0
+    seconds: float = 0.0
+
+
+class Running:
+    """One request that was sent.
+
+    Args:
+        connection: Where its messages come from.
+        process: What is interrupted and killed.
+        request: Its id.
+        seconds: Its time limit, without the time of host calls.
+        grace_seconds: From an interrupt until the kill.
+        output_chars: How much of each stream is kept.
+        answer: Answers a host call.
+        bell: Rings when another thread wants it stopped.
+        on_output: Told of output as it comes.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        process: Process,
+        request: str,
+        *,
+        seconds: float,
+        grace_seconds: float,
+        output_chars: int,
+        answer: Callable[[str], str],
+        bell: Doorbell,
+        on_output: OnOutput | None = None,
+    ) -> None:
+        self._connection = connection
+        self._process = process
+        self._request = request
+        self._grace = grace_seconds
+        self._answer = answer
+        self._bell = bell
+        self._on_output = on_output
+        self._began = time.monotonic()
+        self._seconds = seconds
+        self._deadline = self._began + seconds
+        self._kill_at = float("inf")
+        self._nudge_at = float("inf")
+        self._give_up_at = float("inf")
+        self._idle = False
+        self.outcome = Outcome(Clipped(output_chars), Clipped(output_chars))
+        self._poller = zmq.Poller()
+        for one in (connection.iopub, connection.shell, connection.stdin, bell.fileno(), process.death):
+            if one is not None:
+                self._poller.register(one, zmq.POLLIN)
+
+    def wait(self) -> Outcome:
+        """Wait until it is over; ends by itself within time limit, grace and a moment.
+
+        An exception in this thread, such as KeyboardInterrupt or what `on_output` raises, first stops the cell as the
+        time limit would, so that the kernel is ready for the next one, and then goes on.
+        """
+        try:
+            self._wait()
+        except BaseException:
+            self._on_output = None
+            self._stop("interrupted")
+            try:
+                self._wait()
+            except BaseException:  # asked twice: no more patience
+                self.outcome.died = self._process.end()
+                raise
+            raise
+        finally:
+            self.outcome.seconds = time.monotonic() - self._began
+        return self.outcome
+
+    def _wait(self) -> None:
+        while not self._over():
+            events = dict(self._poller.poll(self._milliseconds()))
+            if self._bell.fileno() in events:
+                self._bell.answer()
+                self._stop("interrupted")
+            self._read_output()
+            self._read_reply()
+            self._serve()
+            self._watch_clock()
+            if not self.outcome.died and not self._process.alive():
+                self._read_output()  # what it sent before it ended
+                self._read_reply()
+                self.outcome.died = self._process.end()
+
+    def _over(self) -> bool:
+        if self.outcome.died:
+            return True
+        if self.outcome.reply is not None and self._idle:
+            return True
+        if (self.outcome.reply is not None or self._idle) and self._give_up_at == float("inf"):
+            self._give_up_at = time.monotonic() + _DRAIN_SECONDS
+        return time.monotonic() > self._give_up_at
+
+    def _milliseconds(self) -> float | None:
+        next_at = min(self._deadline, self._kill_at, self._nudge_at, self._give_up_at)
+        if self._process.death is None:
+            next_at = min(next_at, time.monotonic() + _LOOK_SECONDS)
+        return None if next_at == float("inf") else max(0.0, next_at - time.monotonic()) * 1000 + 1
+
+    def _watch_clock(self) -> None:
+        now = time.monotonic()
+        if self.outcome.reply is not None or self._idle:
+            return
+        if now >= self._deadline:
+            self._stop(f"after {self._seconds:g} s, its time limit")
+        elif now >= self._kill_at:
+            self.outcome.killed = True
+            self.outcome.died = self._process.end()
+        elif now >= self._nudge_at:
+            self._nudge_at = float("inf")
+            self._process.interrupt()  # the first one may have met a single `except:`
+
+    def _stop(self, why: str) -> None:
+        if not self.outcome.stopped:
+            self.outcome.stopped = why
+            now = time.monotonic()
+            self._deadline, self._nudge_at, self._kill_at = float("inf"), now + self._grace / 2, now + self._grace
+            self._process.interrupt()
+
+    def _read_output(self) -> None:
+        for _ in range(_MESSAGES_AT_ONCE):
+            message = self._connection.receive(self._connection.iopub)
+            if message is None:
+                return
+            if message["parent_header"].get("msg_id") != self._request:
+                continue
+            content = message["content"]
+            if message["msg_type"] == "status":
+                self._idle = self._idle or content.get("execution_state") == "idle"
+            elif message["msg_type"] == "stream" and content.get("name") in ("stdout", "stderr"):
+                text = str(content.get("text", ""))
+                (self.outcome.stdout if content["name"] == "stdout" else self.outcome.stderr).add(text)
+                if self._on_output is not None:
+                    self._on_output(content["name"], text)
+
+    def _read_reply(self) -> None:
+        while (message := self._connection.receive(self._connection.shell)) is not None:
+            if message["parent_header"].get("msg_id") == self._request and message["msg_type"] == "execute_reply":
+                self.outcome.reply = message["content"]
+                self.outcome.report = _report(message["content"])
+
+    def _serve(self) -> None:
+        message = self._connection.receive(self._connection.stdin)
+        if message is None or message["msg_type"] != "input_request":
+            return
+        prompt = str(message["content"].get("prompt", ""))
+        if not prompt.startswith(MARK):
+            self._connection.answer_input("\x04")  # end of file: nobody sits here
+            return
+        began = time.monotonic()
+        try:
+            self._connection.answer_input(self._answer(prompt[len(MARK) :]))
+        finally:
+            spent = time.monotonic() - began
+            self.outcome.host_seconds += spent
+            self._deadline += spent
+            self._kill_at += spent
+            self._nudge_at += spent
+
+
+def _report(reply: dict[str, Any]) -> dict[str, Any]:
+    """Take the bridge's report out of a reply's payload; empty if it has none."""
+    for one in reply.get("payload") or []:
+        if isinstance(one, dict) and one.get("source") == SOURCE:
+            with contextlib.suppress(KeyError, TypeError, ValueError):  # code may have written one of its own
+                report = json.loads(one["report"])
+                return report if isinstance(report, dict) else {}
+    return {}

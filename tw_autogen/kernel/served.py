@@ -1,0 +1,43 @@
+"""The host's side of host calls: functions by name, called with what the kernel sent as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tw_autogen.kernel.inside.codec import Codec
+
+
+class Served:
+    """The functions that code in a kernel may call; no others can be reached."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def add(self, name: str, function: Callable[..., Any]) -> None:
+        """Serve a function under a name; a second one of that name takes its place."""
+        self._functions[name] = function
+
+    def docs(self) -> dict[str, str]:
+        """Give each name, and the docstring that code in the kernel sees."""
+        return {name: getattr(function, "__doc__", None) or "" for name, function in self._functions.items()}
+
+    def answer(self, request: str, codec: Codec) -> str:
+        """Call what a request names; give the answer, or what went wrong, as JSON.
+
+        Args:
+            request: JSON of `id`, `name`, `args`, `kwargs`.
+            codec: Unpacks the arguments and packs the result.
+        """
+        number, name = None, ""
+        try:
+            asked = json.loads(request)
+            number, name = asked["id"], str(asked["name"])
+            if name not in self._functions:
+                raise LookupError(f"the host serves no function {name!r}")
+            args, kwargs = codec.unpack(asked["args"]), codec.unpack(asked["kwargs"])
+            value = codec.pack(self._functions[name](*args, **kwargs))
+            return json.dumps({"id": number, "value": value})
+        except Exception as error:  # noqa: BLE001 - foreign code, and a request that may be anything: the cell is told
+            return json.dumps({"id": number, "error": f"{type(error).__name__}: {error}"})

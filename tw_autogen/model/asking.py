@@ -1,0 +1,84 @@
+"""`ask`: ask a model, read its reply, and ask again with what was wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from tw_autogen.errors import ModelUnreadable
+from tw_autogen.model.chat import ChatModel, Completion
+from tw_autogen.model.fields import Unreadable
+
+T = TypeVar("T")
+
+
+def ask(
+    model: ChatModel,
+    messages: list[dict[str, Any]],
+    read: Callable[[str], T],
+    *,
+    tries: int = 3,
+    schema: Mapping[str, Any] | None = None,
+    on_text: Callable[[str], None] | None = None,
+    on_call: Callable[[Completion, float], None] | None = None,
+    seconds: float | None = None,
+    cancelled: threading.Event | None = None,
+) -> tuple[T, Completion]:
+    """Ask until the reply can be read, and keep what was said in `messages`.
+
+    Each reply is appended as it came; an unreadable one is followed by a user message that says what was wrong. Nothing
+    else is changed, so that the next prompt starts with this one.
+
+    Args:
+        model: Who is asked.
+        messages: Oldest first; grows by the reply, and by what it took to get it.
+        read: Gives what the reply means, or raises `Unreadable`.
+        tries: How often it is asked again at most; each call of `ask` counts afresh.
+        schema: What the answer is wished to look like.
+        on_text: Called with new text as it arrives, of every reply in turn.
+        on_call: Called with each whole reply and how many seconds it took, before it is read; also the moment to
+            start a new `FieldStream`.
+        seconds: For all calls together; None is the model's own limit for each.
+        cancelled: Once set, ends this by `ModelError`.
+
+    Returns:
+        What `read` gave, and the reply that it was read from.
+
+    Raises:
+        ModelUnreadable: the last try was unreadable as well; `messages` keeps all replies.
+        ModelError: a call failed; `messages` is as it was before.
+    """
+    before, problems = len(messages), list[str]()
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while True:
+        started = time.monotonic()
+        left = None if deadline is None else max(0.0, deadline - started)
+        try:
+            reply = model.complete(messages, schema=schema, on_text=on_text, seconds=left, cancelled=cancelled)
+        except BaseException:
+            del messages[before:]
+            raise
+        if on_call:
+            on_call(reply, time.monotonic() - started)
+        messages.append({"role": "assistant", "content": reply.text})
+        try:
+            return read(reply.text), reply
+        except Unreadable as unreadable:
+            problems.append(_problem(unreadable, reply))
+        if len(problems) > tries:
+            raise ModelUnreadable(
+                f"{reply.model or 'the model'}: {len(problems)} replies could not be read; the last: {problems[-1]}. "
+                "A stronger model may keep the format",
+                reply=reply.text,
+                problems=tuple(problems),
+            )
+        messages.append({"role": "user", "content": f"Your reply could not be read: {problems[-1]}. Reply again."})
+
+
+def _problem(unreadable: Unreadable, reply: Completion) -> str:
+    problem = unreadable.problem.rstrip(". ")
+    if reply.finish_reason == "length":
+        return f"the reply was cut off at the length limit; answer shorter ({problem})"
+    return problem

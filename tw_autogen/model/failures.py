@@ -1,0 +1,120 @@
+"""What went wrong with a call, in words: where, what, and what to do. The key never shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from tw_autogen.errors import ModelError, nearest
+
+_LIMIT_CHARS = 400
+_MAX_NAMES = 20
+_TOO_LONG = re.compile(
+    r"context.?(length|window|size)|maximum context|too many (input )?tokens|(prompt|input|request) is too (long|large)"
+    r"|reduce the length",
+    re.I,
+)
+_NO_MODEL = re.compile(
+    r"model\b.{0,80}(not.{0,4}(found|exist|available)|unknown|invalid)|(no such|unknown|invalid) model", re.I
+)
+
+
+def shown_url(url: str) -> str:
+    """Give the address without what may be secret in it: user, password and query."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", "")).rstrip("/")
+
+
+def server_words(error: Any) -> str:
+    """Give what the server said about its refusal, on one line and cut short."""
+    body = getattr(error, "body", None)
+    if isinstance(body, dict):
+        words = body.get("message") or json.dumps(body, ensure_ascii=False)
+    else:
+        words = body or getattr(error, "message", None) or str(error)
+    line = " ".join(str(words).split())
+    return line if len(line) <= _LIMIT_CHARS else f"{line[:_LIMIT_CHARS]}…"
+
+
+def describe_failure(
+    error: Exception, *, url: str, name: str, key: str, models: Callable[[], tuple[str, ...]], max_tries: int
+) -> ModelError:
+    """Say what the SDK's exception means for whoever configured the model.
+
+    Args:
+        error: What the SDK, or the HTTP library below it, raised.
+        url: The server's address as it may be shown.
+        name: The model that was asked.
+        key: Taken out of every word that the server said; empty if there is none.
+        models: Asks the server for the names that it has; may itself raise `ModelError`.
+        max_tries: How often the call would have been sent at most.
+
+    Returns:
+        An error without the original as its cause, since that one holds the request's headers.
+    """
+    status = getattr(error, "status_code", None)
+    tries = _tries(error) if status else max_tries
+    words = server_words(error)
+    code = str(getattr(error, "code", None) or "")
+    if status is None:
+        said = _no_answer(error, words, tries)
+    elif code == "context_length_exceeded" or _TOO_LONG.search(words):
+        said = f"the prompt is too long for {name!r} ({status}): {words}. Ask for less at once, or choose a model with "
+        said += "a longer context (`model.name`)"
+    elif status in (401, 403):
+        said = f"the key was refused ({status}): {words}. Check `model.api_key` (OPENAI_API_KEY)"
+        if not key:
+            said = f"a key is wanted there ({status}): {words}. Set `model.api_key` (OPENAI_API_KEY)"
+    elif status == 404 or (status in (400, 422) and (code == "model_not_found" or _NO_MODEL.search(words))):
+        said = _not_found(status, words, name, models)
+    elif status == 429:
+        said = (
+            f"still too busy, or out of quota (429), after {_times(tries)}: {words}. Wait, or raise `model.max_tries`"
+        )
+    elif status >= 500:
+        said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
+    else:
+        said = f"the request was refused ({status}): {words}"
+    return ModelError(_without(f"{url}: {said}", key), tries=tries)
+
+
+def _no_answer(error: Exception, words: str, tries: int) -> str:
+    """Tell a connection that never came about from an error that arrived in the middle of an answer."""
+    import openai  # the SDK's own error: it is loaded already, and costs too much to be loaded for this module's sake
+
+    if isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
+        return f"the answer broke off: {words}"
+    why = " ".join(str(error.__cause__ or error).split())
+    return (
+        f"no connection, or a broken one, {_times(tries)}: {why}. Is the server running, and is `model.base_url` "
+        "(OPENAI_BASE_URL) right?"
+    )
+
+
+def _not_found(status: int, words: str, name: str, models: Callable[[], tuple[str, ...]]) -> str:
+    try:
+        names = models()
+    except ModelError:
+        return f"not found ({status}): {words}. A `model.base_url` usually ends in /v1"
+    if name in names:
+        return f"not found ({status}): {words}"
+    listed = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
+    hint = nearest(name, names)
+    return f"no model {name!r} there{hint if 'mean' in hint else ''}; it has: {listed or 'none'}. Set `model.name`"
+
+
+def _tries(error: Any) -> int:
+    """Read from the last request how often it was sent; the server may have forbidden to try again."""
+    return int(error.request.headers.get("x-stainless-retry-count", 0)) + 1
+
+
+def _times(tries: int) -> str:
+    return "once" if tries == 1 else f"{tries} times"
+
+
+def _without(text: str, key: str) -> str:
+    return text.replace(key, "***") if key else text

@@ -1,0 +1,105 @@
+"""Fenced blocks, as models write them: which lines open one, which close it, and in which language it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "python", "untagged", "other"]
+
+_PYTHON = frozenset({"python", "python3", "py", "py3", "ipython", "ipython3", "jupyter", "tool_code"})
+_OPENING = re.compile(r"^(?P<before>.*?)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$")
+_ONE_LINE = re.compile(r"^\s*```[ \t]*(?:python|py)[ \t]+(?P<code>[^`]+)```\s*$", re.I)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """An open block: by which marks it was opened, how far it is indented, and what stands in it."""
+
+    marks: str
+    indent: int
+    kind: Kind
+
+    def closed_by(self, line: str) -> str | None:
+        """Give what stands in front of the closing marks, or None if the line doesn't close the block.
+
+        Marks of the same sort, at least as many, alone on their line close a block, as in CommonMark; and, as hurried
+        models write it, ``` at the end of the last line of code.
+        """
+        bare = line.strip()
+        if len(bare) >= len(self.marks) and set(bare) == {self.marks[0]}:
+            return ""
+        if self.marks == "```" and bare.endswith("```") and bare.count("`") == 3:
+            return line.rstrip()[:-3]
+        return None
+
+    def dedented(self, line: str) -> str:
+        """Take as much indentation off a line as the opening marks had."""
+        lead = len(line) - len(line.lstrip(" "))
+        return line[min(lead, self.indent) :]
+
+
+def opening(line: str) -> tuple[str, Fence] | None:
+    """Give the words before a fence that the line opens, and the fence; None if it opens none.
+
+    After words (`Here it is: ```python`) a fence must name its language, or it is taken for inline code.
+    """
+    found = _OPENING.match(line)
+    if not found:
+        return None
+    before, marks, info = found["before"], found["marks"], found["info"].strip()
+    kind = _kind(info)
+    if before.strip() and (kind in ("other", "untagged") or marks[0] == "~"):
+        return None
+    indent = 0 if before.strip() else len(before)
+    return before if before.strip() else "", Fence(marks, indent, kind)
+
+
+def one_line_code(line: str) -> str | None:
+    """Give the code of a whole block on one line, ` ```python 1 + 1``` `."""
+    found = _ONE_LINE.match(line)
+    return found["code"].strip() if found else None
+
+
+@dataclass
+class Block:
+    """A run of lines of one kind: `text` as it was written, fences included, and the `inner` lines."""
+
+    kind: Kind
+    text: str = ""
+    inner: str = ""
+
+
+def split_blocks(text: str) -> list[Block]:
+    """Split a reply into text and fenced blocks, in order; a block that is never closed ends with the reply."""
+    blocks = [Block("text")]
+    fence: Fence | None = None
+    for line in text.splitlines(keepends=True):
+        if fence is None:
+            code, opened = one_line_code(line), opening(line.rstrip("\r\n"))
+            if code is not None:
+                blocks += [Block("python", line, code), Block("text")]
+            elif opened:
+                before, fence = opened
+                blocks[-1].text += f"{before}\n" if before else ""
+                blocks.append(Block(fence.kind, line[len(before) :]))
+            else:
+                blocks[-1].text += line
+            continue
+        blocks[-1].text += line
+        last = fence.closed_by(line)
+        if last is None:
+            blocks[-1].inner += fence.dedented(line)
+        else:
+            blocks[-1].inner += fence.dedented(last)
+            blocks.append(Block("text"))
+            fence = None
+    return blocks
+
+
+def _kind(info: str) -> Kind:
+    language = re.split(r"[\s,:;{]", info.strip("{}.").lower(), maxsplit=1)[0]
+    if not info:
+        return "untagged"
+    return "python" if language in _PYTHON else "other"

@@ -1,0 +1,216 @@
+"""What a model meant: its JSON object, or its thought and code, read tolerantly from what it wrote.
+
+Tolerant, but never inventive: where there is no object, `Unreadable` says what is wrong and what is wanted, in words
+that can be told to the model as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tw_autogen.model.fences import split_blocks
+
+_WANTED = "reply with one JSON object and nothing else"
+
+_THOUGHTS = r"think|thinking|thought|thoughts|reasoning"
+_WHOLE_THOUGHT = re.compile(rf"^[ \t]*<({_THOUGHTS})>.*?</\1>[ \t]*\n?", re.I | re.M | re.S)
+_OPEN_THOUGHT = re.compile(rf"\A\s*<(?:{_THOUGHTS})>", re.I)
+# The end of a thought whose beginning the server's template swallowed. What follows tells it from the same words in
+# a string of code or JSON, where a quote or more text of the line would follow.
+_END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHTS})>[ \t]*(?=[\n{{`]|\Z)", re.I)
+
+_OBJECT = re.compile(r"""\{\s*["'“”]|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
+_BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
+_DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
+
+
+class Unreadable(ValueError):
+    """A reply that can't be understood; `problem` says what is wrong and what is wanted, for the model to read."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class CodeReply:
+    """A reply of free text with code in it, or without.
+
+    Args:
+        thought: What was said around the code; without code it is the answer.
+        code: Python, or None for an answer in text.
+    """
+
+    thought: str
+    code: str | None
+
+
+def read_object(text: str) -> dict[str, Any]:
+    r"""Give the JSON object that a reply holds.
+
+    Code fences, text around the object, thoughts in tags, a TaskWeaver-style `{"response": {…}}` around it, line breaks
+    in strings, single quotes, missing or trailing commas and missing closing braces are all read over. Of several
+    objects the first with the most fields counts: what follows is mostly the model talking to itself.
+
+    Args:
+        text: The whole reply.
+
+    Raises:
+        Unreadable: it is empty, holds no object, or was cut off inside one.
+
+    Example:
+        >>> read_object('Sure!\n```json\n{"send_to": "User", "message": "It is 42.",}\n```')
+        {'send_to': 'User', 'message': 'It is 42.'}
+    """
+    said, drafts = _without_thoughts(text)
+    if not said.strip():
+        raise Unreadable(
+            f"the reply holds nothing but thoughts; {_WANTED}" if text.strip() else f"it is empty; {_WANTED}"
+        )
+    if _BARE_FIELDS.match(said):
+        said = f"{{{said.strip().rstrip(',')}}}"
+    if said.lstrip().startswith('"{'):
+        said = _unquoted(said)
+    found = [one for one in map(_unwrapped, _objects(said)) if one]
+    if not found:
+        raise Unreadable(f"there is no JSON object in it; {_WANTED}")
+    return max(reversed(found) if drafts else found, key=len)
+
+
+def read_code(text: str) -> CodeReply:
+    r"""Give thought and code of a reply in which the code is a fenced Python block.
+
+    Several Python blocks are one program in pieces: they are joined in order with a blank line between them. Blocks of
+    other languages, shell and output among them, are no code and stay in the thought. A block that names no language
+    is code if none names Python. A missing closing fence is read over, and a reply in TaskWeaver's JSON form
+    (`thought`, `reply_type`, `reply_content`) is read as well.
+
+    Args:
+        text: The whole reply.
+
+    Raises:
+        Unreadable: it is empty, holds nothing but thoughts, or its code block is empty.
+
+    Example:
+        >>> read_code("I add.\n```python\n1 + 1\n```")
+        CodeReply(thought='I add.', code='1 + 1')
+        >>> read_code("There is nothing to run.")
+        CodeReply(thought='There is nothing to run.', code=None)
+    """
+    said, _ = _without_thoughts(text)
+    wanted = "write what you think, then the code in one fenced ```python block, or an answer without any block"
+    if not said.strip():
+        raise Unreadable(
+            f"the reply holds nothing but thoughts; {wanted}" if text.strip() else f"it is empty; {wanted}"
+        )
+    as_json = _read_json_form(said)
+    if as_json is not None:
+        return as_json
+    blocks = split_blocks(said)
+    kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
+    pieces = [block.inner.strip("\n").rstrip() for block in blocks if block.kind == kind]
+    code = "\n\n".join(piece for piece in pieces if piece.strip())
+    if pieces and not code:
+        raise Unreadable(f"the code block is empty; {wanted}")
+    thought = "".join(block.text for block in blocks if block.kind != kind).strip()
+    return CodeReply(thought, code or None)
+
+
+def _without_thoughts(text: str) -> tuple[str, bool]:
+    """Take thoughts in tags out; also say whether one stayed open, so that drafts may stand before the reply."""
+    text = _WHOLE_THOUGHT.sub("", text.lstrip("\ufeff"))
+    ends = list(_END_OF_THOUGHT.finditer(text))
+    if ends and text[ends[-1].end() :].strip():
+        text = text[ends[-1].end() :]
+    elif ends:  # all that was said stands in front of it
+        text = text[: ends[-1].start()]
+    shorter = _OPEN_THOUGHT.sub("", text)
+    return shorter, shorter != text
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Give every object that stands in the text, in order; what is well-formed as it is, what isn't mended."""
+    at = 0
+    while start := _OBJECT.search(text, at):
+        begin = text.index("{", start.start())
+        try:
+            value, at = _DECODER.raw_decode(text, begin)
+        except (json.JSONDecodeError, RecursionError):
+            at = _end(text, begin)
+            value = _mended(text[begin:at])
+            if not _fields(value) and at < (last := text.rfind("}") + 1):  # stray quotes have misled the search
+                value, at = _mended(text[begin:last]), last
+        yield _fields(value)
+
+
+def _end(text: str, begin: int) -> int:
+    """Find where an object that is not well-formed ends: at its closing brace, or with the text.
+
+    Raises:
+        Unreadable: the text stops inside a string or before a value, so that something is lost.
+    """
+    depth, quoted, skip = 0, False, False
+    for at, char in enumerate(text[begin:], begin):
+        if skip:
+            skip = False
+        elif char == "\\":
+            skip = True
+        elif char == '"':
+            quoted = not quoted
+        elif not quoted and char in "{}":
+            depth += 1 if char == "{" else -1
+            if depth == 0:
+                return at + 1
+    rest = text.rstrip().rstrip("`~").rstrip()
+    if (quoted or rest.endswith((":", ","))) and not rest.endswith("}"):
+        raise Unreadable(f"it breaks off inside the JSON object, after {rest[-40:]!r}; {_WANTED}, shorter if need be")
+    return len(text)
+
+
+def _mended(text: str) -> Any:
+    import json_repair  # half of this package's start-up time, and only sloppy replies need it
+
+    return json_repair.loads(text, skip_json_loads=True)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _unquoted(text: str) -> str:
+    """Decode an object that was sent as one JSON string."""
+    try:
+        return str(_DECODER.raw_decode(text.lstrip())[0])
+    except json.JSONDecodeError:
+        return text
+
+
+def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Take TaskWeaver's `{"response": {…}}` off, as well when the inner object came as a string."""
+    inner = value.get("response")
+    if len(value) == 1 and isinstance(inner, str) and _OBJECT.match(inner.strip()):
+        return read_object(inner)
+    return dict(inner) if len(value) == 1 and isinstance(inner, dict) else dict(value)
+
+
+def _read_json_form(text: str) -> CodeReply | None:
+    """Read TaskWeaver's JSON form of a reply; None if it isn't one."""
+    bare = re.sub(r"\A\s*(?:```|~~~)\w*\s*", "", text).lstrip()
+    if not bare.startswith(("{", "[")) or "reply_content" not in bare:
+        return None
+    reply = read_object(text)
+    content = reply.get("reply_content")
+    if content is None:
+        return None
+    words = "\n".join(map(str, content)) if isinstance(content, list) else str(content)
+    if str(reply.get("reply_type") or "python").lower() not in ("python", "code"):
+        return CodeReply(words.strip() or str(reply.get("thought") or ""), None)
+    fenced = read_code(words) if words.strip() else CodeReply("", None)
+    code = fenced.code or words.strip("\n").rstrip()
+    if not code:
+        raise Unreadable("`reply_content` is empty; write the code there, or an answer with `reply_type` text")
+    return CodeReply(str(reply.get("thought") or "").strip(), code)

@@ -1,0 +1,248 @@
+"""`OpenAIModel`: any OpenAI-compatible server as a `ChatModel`."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from tw_autogen.errors import ConfigError, ModelError
+from tw_autogen.model.chat import Completion, Message
+from tw_autogen.model.failures import describe_failure, server_words, shown_url
+from tw_autogen.model.running import OnText, run_abandonable
+from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
+from tw_autogen.model.wire import GrowingCompletion, read_answer
+
+if TYPE_CHECKING:
+    import openai
+
+_LADDER = ("json_schema", "json_object", "text")
+_ABOUT_FORMAT = re.compile(r"response.?format|json|schema|structured|guided|grammar", re.I)
+_ABOUT_STREAM_OPTIONS = re.compile(r"stream.?options|include.?usage", re.I)
+_CONNECT_SECONDS = 10.0
+_PROBE_SECONDS = 5.0
+
+
+class OpenAIModel:
+    """A model behind an OpenAI-compatible server.
+
+    What a server refuses is asked for in a simpler way and remembered for as long as this object lives: a JSON schema
+    (then a JSON object, then text) and usage numbers while streaming.
+
+    Args:
+        settings: Which model, and how. Without a `name`, OpenAI's own server is asked for a small one.
+
+    Raises:
+        ConfigError: the address is none.
+        NoModelError: never here; `resolve_model` raises it, and finds the name that is missing.
+
+    Example:
+        >>> model = OpenAIModel(ModelSettings(base_url="http://localhost:11434/v1", name="qwen3"))
+        >>> model.name, model.base_url
+        ('qwen3', 'http://localhost:11434/v1')
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        import openai  # costs some 0.7 s: whoever has a model of their own, or a recording, never pays it
+
+        self.settings = settings
+        self.name = settings.name or OPENAI_NAME
+        self._url = settings.base_url or OPENAI_URL
+        self.base_url = shown_url(self._url)
+        if urlsplit(self._url).scheme not in ("http", "https"):
+            raise ConfigError(f"model.base_url: {self.base_url!r} has no http:// or https:// in front")
+        self._sdk = openai
+        # Explicit key and address, so that the SDK reads no environment; a proxy never knows the way to loopback.
+        self._client = openai.OpenAI(
+            api_key=settings.api_key or "no-key-needed",
+            base_url=self._url,
+            max_retries=settings.max_tries - 1,
+            timeout=openai.Timeout(settings.seconds, connect=_CONNECT_SECONDS),
+            http_client=openai.DefaultHttpxClient(trust_env=False) if is_loopback(self._url) else None,
+        )
+        weakref.finalize(self, self._client.close)
+        self._format: str = "json_schema" if settings.response_format == "auto" else settings.response_format
+        self._asks_usage = True
+        self._broken = _broken_errors()
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        on_text: OnText | None = None,
+        seconds: float | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Completion:
+        """Answer the messages; see `ChatModel.complete`.
+
+        `on_text` is called in the caller's thread. If the connection breaks in the middle of an answer, the next try
+        is not streamed, so that no text is given twice; the completion is whole all the same.
+
+        Raises:
+            ModelError: naming the server, what was wrong, and what to do.
+        """
+        body: dict[str, Any] = {"model": self.name, "messages": [dict(message) for message in messages]}
+        if self.settings.temperature is not None:
+            body["temperature"] = self.settings.temperature
+        if tools:
+            body["tools"] = [dict(tool) for tool in tools]
+        streams = on_text is not None
+
+        def work(tell: OnText, abandoned: threading.Event) -> Completion:
+            return self._ask(body, schema, tell if streams else None, abandoned)
+
+        return run_abandonable(
+            work,
+            where=f"{self.base_url}: {self.name}",
+            seconds=self.settings.seconds if seconds is None else seconds,
+            on_text=on_text,
+            cancelled=cancelled,
+            remedy="; raise `model.seconds`, or ask a faster model" if seconds is None else "",
+        )
+
+    def models(self) -> tuple[str, ...]:
+        """Ask the server for the names of its models, in its own order; one try of a few seconds.
+
+        Raises:
+            ModelError: it doesn't answer, or has no such list.
+        """
+        quick = self._client.with_options(max_retries=0, timeout=_PROBE_SECONDS)
+        try:
+            return tuple(model.id for model in quick.models.list())
+        except (self._sdk.APIError, *self._broken, AttributeError, TypeError) as error:
+            # The last two, and a ValueError: an answer that is no list of models goes through the SDK unchecked.
+            key = self.settings.api_key or ""
+            words = server_words(error).replace(key, "***") if key else server_words(error)
+            raise ModelError(
+                f"{self.base_url}/models: no list of models: {words}. Is the server running, and is `model.base_url` "
+                "(OPENAI_BASE_URL) right?"
+            ) from None
+
+    def _ask(
+        self,
+        body: Mapping[str, Any],
+        schema: Mapping[str, Any] | None,
+        tell: OnText | None,
+        abandoned: threading.Event,
+    ) -> Completion:
+        """Ask until there is an answer: with fewer wishes where one is refused, again where a stream breaks off."""
+        breaks = 0
+        while True:
+            rung = self._format
+            request = {**body, **_format_wish(rung, schema)}
+            try:
+                answer = self._stream(request, tell, abandoned) if tell else self._whole(request)
+                if answer is not None:
+                    return answer
+                error: Exception = ConnectionError("it ended without a finish_reason")
+            except (self._sdk.BadRequestError, self._sdk.UnprocessableEntityError) as refused:
+                if not self._give_in(refused, request, rung):
+                    raise self._failure(refused) from None
+                continue
+            except self._sdk.APIError as failed:
+                raise self._failure(failed) from None
+            except self._broken as broken:
+                error = broken
+            breaks += 1
+            if breaks >= self.settings.max_tries or abandoned.is_set():
+                raise self._failure(error)
+            tell = None
+
+    def _whole(self, request: Mapping[str, Any]) -> Completion:
+        create: Callable[..., Any] = self._client.chat.completions.create
+        answer = read_answer(create(**request, extra_body=dict(self.settings.extra)))
+        if answer is None:
+            raise ModelError(
+                f"{self.base_url}: what came back is no chat completion. A `model.base_url` usually ends in /v1"
+            )
+        return answer
+
+    def _stream(self, request: Mapping[str, Any], tell: OnText, abandoned: threading.Event) -> Completion | None:
+        """Hand on text as it comes; None if the stream ended before its end."""
+        create: Callable[..., Any] = self._client.chat.completions.create
+        usage = {"stream_options": {"include_usage": True}} if self._asks_usage else {}
+        growing = GrowingCompletion()
+        with create(**request, **usage, stream=True, extra_body=dict(self.settings.extra)) as chunks:
+            for chunk in chunks:
+                if abandoned.is_set():
+                    break
+                text = growing.add(chunk)
+                if text:
+                    tell(text)
+        return growing.completion() if growing.finished else None
+
+    def _give_in(self, refused: openai.APIStatusError, request: Mapping[str, Any], rung: str) -> bool:
+        """Drop the wish that was refused, if it was one; False if there is nothing to drop."""
+        words = server_words(refused)
+        if self._asks_usage and _ABOUT_STREAM_OPTIONS.search(words):
+            self._asks_usage = False
+            return True
+        if "response_format" in request and _ABOUT_FORMAT.search(f"{words} {refused.param or ''}"):
+            if self._format == rung:  # a call at its side may have stepped down already
+                self._format = _LADDER[_LADDER.index(rung) + 1]
+            return True
+        return False
+
+    def _failure(self, error: Exception) -> ModelError:
+        return describe_failure(
+            error,
+            url=self.base_url,
+            name=self.name,
+            key=self.settings.api_key or "",
+            models=self.models,
+            max_tries=self.settings.max_tries,
+        )
+
+
+def is_loopback(url: str) -> bool:
+    """Say whether the server is on this machine: 127.0.0.0/8, `::1`, `localhost`.
+
+    Example:
+        >>> is_loopback("http://127.0.0.1:8080/v1"), is_loopback("https://api.openai.com/v1")
+        (True, False)
+    """
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _format_wish(rung: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Give the `response_format` of one rung of the ladder; nothing for plain text."""
+    if schema is None or rung == "text":
+        return {}
+    if rung == "json_object":
+        return {"response_format": {"type": "json_object"}}
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", str(schema.get("title") or "reply"))[:64]
+    wanted = {"name": name, "schema": dict(schema), "strict": _is_strict(schema)}
+    return {"response_format": {"type": "json_schema", "json_schema": wanted}}
+
+
+def _is_strict(schema: Any) -> bool:
+    """Say whether OpenAI would take the schema as strict: each object closed, each of its fields required."""
+    if isinstance(schema, Mapping):
+        fields = schema.get("properties")
+        if isinstance(fields, Mapping) and (
+            schema.get("additionalProperties") is not False or set(fields) != set(schema.get("required", ()))
+        ):
+            return False
+        return all(map(_is_strict, schema.values()))
+    return all(map(_is_strict, schema)) if isinstance(schema, list) else True
+
+
+def _broken_errors() -> tuple[type[Exception], ...]:
+    """Give what comes through the SDK when a stream breaks off: half a line of JSON, or an error of the HTTP library.
+
+    That library is httpx, or httpx2 from SDK 3 on.
+    """
+    return (ValueError, *(sys.modules[name].TransportError for name in ("httpx", "httpx2") if name in sys.modules))

@@ -1,0 +1,231 @@
+"""`Recording`: a model's replies in a YAML file that reads well in a diff, and `RecordingModel`, which writes it.
+
+format: 1
+model: gpt-5.4-mini
+date: '2026-11-21'
+replies:
+- prompt: 5f1c…                   # sha256 of the messages, as canonical JSON
+  last: 'user: From: User Message: what is 6*7?'
+  reply: |-
+    {"reasoning": "…"}
+  usage: {prompt: 1200, cached: 1024, completion: 80}
+  finish_reason: stop
+  model: gpt-5.4-mini
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tw_autogen.errors import ScenarioError, nearest
+from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
+
+FORMAT = 1
+_HEAD_CHARS = 160
+_KEYS = ("prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
+
+
+@dataclass(frozen=True)
+class RecordedReply:
+    """One call.
+
+    Args:
+        completion: What the model answered.
+        prompt: Hash of the messages that it answered; empty if any will do.
+        last: A readable head of the last of them, for errors.
+    """
+
+    completion: Completion
+    prompt: str = ""
+    last: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the plain values of the file's entry."""
+        said, usage = self.completion, self.completion.usage
+        tokens = {"prompt": usage.prompt_tokens, "cached": usage.cached_tokens, "completion": usage.completion_tokens}
+        calls = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in said.tool_calls]
+        return {
+            "prompt": self.prompt,
+            "last": self.last,
+            "reply": _Block(said.text),
+            **({"tool_calls": calls} if calls else {}),
+            "usage": _Inline(tokens),
+            "finish_reason": said.finish_reason,
+            "model": said.model,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> RecordedReply:
+        """Read one entry; all but `reply` may be missing, as in a file written by hand.
+
+        Raises:
+            KeyError: there is no `reply`.
+            ValueError: a key is unknown, or a number is none.
+        """
+        for key in plain:
+            if key not in _KEYS:
+                raise ValueError(f"unknown key {key!r}{nearest(str(key), _KEYS)}")
+        tokens = plain.get("usage") or {}
+        prompt, cached, written = (int(tokens.get(key, 0)) for key in ("prompt", "cached", "completion"))
+        completion = Completion(
+            text=str(plain["reply"]),
+            tool_calls=tuple(ToolCall(**{k: str(v) for k, v in one.items()}) for one in plain.get("tool_calls") or ()),
+            usage=Usage(prompt, cached, written, calls=1),
+            finish_reason=str(plain.get("finish_reason", "stop")),
+            model=str(plain.get("model", "")),
+        )
+        return cls(completion, str(plain.get("prompt", "")), str(plain.get("last", "")))
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Replies in the order in which they came.
+
+    Args:
+        replies: One a call.
+        model: Who gave the first of them.
+        date: Of the first call, as `2026-11-21`.
+        path: The file that it was read from.
+    """
+
+    replies: tuple[RecordedReply, ...]
+    model: str = ""
+    date: str = ""
+    path: Path | None = None
+
+    @classmethod
+    def of(cls, replies: Iterable[str | Completion]) -> Recording:
+        """Make one in memory, of replies that answer whatever is asked."""
+        whole = (Completion(one, model="recording") if isinstance(one, str) else one for one in replies)
+        return cls(tuple(map(RecordedReply, whole)), "recording")
+
+    @classmethod
+    def read(cls, path: Path | str) -> Recording:
+        """Read a file.
+
+        Raises:
+            ScenarioError: naming the file and what is wrong in it.
+        """
+        path = Path(path)
+        try:
+            plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ScenarioError("there is no such recording", path=path) from None
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None) or error
+            raise ScenarioError(f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None) from error
+        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
+            found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
+            raise ScenarioError(f"expected a recording with `format: {FORMAT}`, found {found!r}", path=path)
+        replies = []
+        for number, entry in enumerate(plain.get("replies") or (), start=1):
+            try:
+                replies.append(RecordedReply.from_dict(entry))
+            except KeyError as error:
+                raise ScenarioError(f"reply {number}: missing key {error.args[0]!r}", path=path) from error
+            except (AttributeError, TypeError, ValueError) as error:
+                raise ScenarioError(f"reply {number}: {error}", path=path) from error
+        return cls(tuple(replies), str(plain.get("model", "")), str(plain.get("date", "")), path)
+
+
+class RecordingModel:
+    """A model whose replies are kept in a file as they come; each is on disk before it is handed on.
+
+    Calls side by side are kept in the order in which they were answered. What failed is not kept.
+
+    Args:
+        model: Who really answers.
+        path: The file; made anew with the first reply, so that what was there survives if there is none.
+    """
+
+    def __init__(self, model: ChatModel, path: Path | str) -> None:
+        self.path = Path(path)
+        self._model = model
+        self._lock = threading.Lock()
+        self._begun = False
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        seconds: float | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Completion:
+        """Let the model answer, and keep the answer; see `ChatModel.complete`."""
+        prompt, last = prompt_hash(messages), last_words(messages)
+        completion = self._model.complete(
+            messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
+        )
+        self._keep(RecordedReply(completion, prompt, last))
+        return completion
+
+    def _keep(self, reply: RecordedReply) -> None:
+        with self._lock:
+            if not self._begun:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                head = {"format": FORMAT, "model": reply.completion.model, "date": datetime.date.today().isoformat()}
+                self.path.write_text(f"{_yaml(head)}replies:\n", encoding="utf-8", newline="\n")
+                self._begun = True
+            with self.path.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(_yaml([reply.to_dict()]))
+
+
+def prompt_hash(messages: Sequence[Message]) -> str:
+    """Give the sha256 of the messages as canonical JSON: the order of keys and the kind of mapping don't count."""
+    canonical = json.dumps([dict(one) for one in messages], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def last_words(messages: Sequence[Message]) -> str:
+    """Give role and head of the last message on one line; images as `[image]`."""
+    if not messages:
+        return "(no message)"
+    content = messages[-1].get("content") or ""
+    if not isinstance(content, str):
+        content = " ".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in content)
+    line = " ".join(content.split()).replace("[image_url]", "[image]")
+    head = line if len(line) <= _HEAD_CHARS else f"{line[:_HEAD_CHARS]}…"
+    return f"{messages[-1].get('role', '?')}: {head}"
+
+
+class _Block(str):
+    """Text that is written as a block, line by line as it is."""
+
+
+class _Inline(dict[str, int]):
+    """Numbers that are written on one line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+def _dump_block(dumper: _Dumper, text: _Block) -> yaml.Node:
+    # A block would turn these line breaks into plain ones; quotes keep them.
+    style = '"' if any(char in text for char in "\x85\u2028\u2029") else "|"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=style)
+
+
+def _dump_inline(dumper: _Dumper, numbers: _Inline) -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", numbers, flow_style=True)
+
+
+_Dumper.add_representer(_Block, _dump_block)
+_Dumper.add_representer(_Inline, _dump_inline)
+
+
+def _yaml(plain: Any) -> str:
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)

@@ -1,0 +1,39 @@
+"""`ModelSettings`: which model is asked, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_NAME = "gpt-5.4-mini"
+"""What is asked of OpenAI's own server when nobody named a model: the small one that SDK 2 and 3 both list."""
+
+ResponseFormat = Literal["auto", "json_schema", "json_object", "text"]
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which model is asked, and how; the keys are `model.api_key`, `model.base_url`, and so on.
+
+    Args:
+        api_key: Sent to the server, shown nowhere. Not needed for a server on loopback.
+        base_url: Any OpenAI-compatible server, such as `http://localhost:11434/v1`; None is OpenAI's own.
+        name: The model; None is the only one that the server has, on OpenAI's own server a small one.
+        temperature: Sent if it is set; many newer models refuse any.
+        seconds: How long one call may take in all, its tries included.
+        max_tries: How often one call is sent while the server is busy (429), failing (5xx) or out of reach.
+        response_format: How an object is asked for. `auto` tries `json_schema`, then `json_object`, then `text`, and
+            remembers what the server took; any other word starts the same ladder at its own rung.
+        extra: More fields for each request's body, as they are: `{"reasoning_effort": "low"}`.
+    """
+
+    api_key: str | None = field(default=None, repr=False, metadata={"env": ("OPENAI_API_KEY",)})
+    base_url: str | None = field(default=None, metadata={"env": ("OPENAI_BASE_URL", "OPENAI_API_BASE")})
+    name: str | None = field(default=None, metadata={"env": ("OPENAI_MODEL",)})
+    temperature: float | None = None
+    seconds: float = 300.0
+    max_tries: int = 4
+    response_format: ResponseFormat = "auto"
+    extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,146 @@
+"""`Plan`: steps as data, read from and written as TaskWeaver's text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+
+_NUMBERED = re.compile(r"^\s*(\d+)\s*[.):]\s+(\S.*)$")
+_BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
+_MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s+([^>]*)>", re.IGNORECASE)
+
+
+class Depends(str, Enum):
+    """How a step depends on another.
+
+    `sequential`: it runs after it, and nobody needs to look in between, so both may become one step.
+    `interactive`: the Planner or the user must read the other's result before this step can be worded.
+    """
+
+    sequential = "sequential"
+    interactive = "interactive"
+
+
+class Status(str, Enum):
+    """How far a step is."""
+
+    pending = "pending"
+    current = "current"
+    done = "done"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a plan.
+
+    Args:
+        id: Its number; counts from 1 in the order of the plan.
+        text: What is to be done, without number and marks.
+        depends: The steps that it needs: (id, how).
+        status: How far it is.
+    """
+
+    id: int
+    text: str
+    depends: tuple[tuple[int, Depends], ...] = ()
+    status: Status = Status.pending
+
+    def __str__(self) -> str:
+        """Give `2. report <interactively depends on 1>`."""
+        marks = [
+            f"<{how.value}ly depends on {', '.join(str(other) for other, kind in self.depends if kind == how)}>"
+            for how in Depends
+            if any(kind == how for _, kind in self.depends)
+        ]
+        return " ".join([f"{self.id}. {self.text}", *marks])
+
+
+@dataclass(frozen=True)
+class Plan:
+    r"""Steps in their order.
+
+    Example:
+        >>> plan = Plan.parse("1. load a.csv\n2. report <interactively depends on 1>")
+        >>> plan.steps[1].depends[0][1].value
+        'interactive'
+        >>> print(plan.at("2. report"))
+        1. load a.csv
+        2. report <interactively depends on 1>
+        >>> [step.status.value for step in plan.at("2. report").steps]
+        ['done', 'current']
+    """
+
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Plan:
+        """Read a plan: a numbered line (or a bullet) begins a step, any other line continues the last one.
+
+        Raises:
+            ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
+        """
+        found: list[tuple[int, str]] = []
+        for line in filter(str.strip, text.splitlines()):
+            numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
+            if numbered:
+                found.append((int(numbered[1]), numbered[2]))
+            elif bullet or not found:
+                found.append((len(found) + 1, bullet[1] if bullet else line.strip()))
+            else:
+                found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+        if not found:
+            raise ValueError("the plan has no steps")
+        plan = cls(tuple(_step(number, words) for number, words in found))
+        plan._refuse_knots()
+        return plan
+
+    def at(self, current: str) -> Plan:
+        """Give the same plan with every step's status, from the words of the current step.
+
+        Args:
+            current: Such as `2. report`; by its number, else by its words. Unknown words leave the plan as it is.
+        """
+        here = self._index(current)
+        if here is None:
+            return self
+        before = [replace(step, status=Status.done) for step in self.steps[:here]]
+        after = [replace(step, status=Status.pending) for step in self.steps[here + 1 :]]
+        return Plan((*before, replace(self.steps[here], status=Status.current), *after))
+
+    def __str__(self) -> str:
+        """Give TaskWeaver's text, a step a line."""
+        return "\n".join(map(str, self.steps))
+
+    def _index(self, current: str) -> int | None:
+        match = re.match(r"\s*(\d+)", current)
+        words = _MARK.sub("", re.sub(r"^\s*\d+\s*[.):]?\s*", "", current)).strip().casefold()
+        for index, step in enumerate(self.steps):
+            if (match and step.id == int(match[1])) or (words and step.text.casefold() == words):
+                return index
+        return None
+
+    def _refuse_knots(self) -> None:
+        ids = [step.id for step in self.steps]
+        if len(set(ids)) < len(ids):
+            raise ValueError(f"the steps {', '.join(map(str, ids))} do not have a number each of their own")
+        for step in self.steps:
+            for other, _ in step.depends:
+                if other not in ids:
+                    raise ValueError(f"step {step.id} depends on step {other}, which is not in the plan")
+        waiting = {step.id: {other for other, _ in step.depends} for step in self.steps}
+        while waiting:
+            free = [number for number, needs in waiting.items() if not needs & waiting.keys()]
+            if not free:
+                raise ValueError(f"steps {', '.join(map(str, sorted(waiting)))} depend on one another in a circle")
+            for number in free:
+                del waiting[number]
+
+
+def _step(number: int, words: str) -> Step:
+    depends = tuple(
+        (int(other), Depends(mark[1].lower()))
+        for mark in _MARK.finditer(words)
+        for other in re.findall(r"\d+", mark[2])
+    )
+    return Step(number, " ".join(_MARK.sub("", words).split()), depends)

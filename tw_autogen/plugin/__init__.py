@@ -1,0 +1,25 @@
+"""Plugins: functions that generated code calls; their specs, how a model sees them, and which fit a request."""
+
+from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, test_plugin
+from tw_autogen.plugin.choose import Chosen, choose, names_used
+from tw_autogen.plugin.host_run import HostPlugin
+from tw_autogen.plugin.load import Wanted, check_source, find_plugins
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
+
+__all__ = [
+    "NO_DEFAULT",
+    "Chosen",
+    "HostPlugin",
+    "Parameter",
+    "Plugin",
+    "PluginContext",
+    "PluginSpec",
+    "Wanted",
+    "check_source",
+    "choose",
+    "find_plugins",
+    "names_used",
+    "read_spec",
+    "register_plugin",
+    "test_plugin",
+]

@@ -1,0 +1,96 @@
+"""`HostPlugin`: a plugin that runs in this process, because it needs secrets, the network or a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tw_autogen.errors import PluginLoadError
+from tw_autogen.kernel import Artifact, Log
+from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin
+from tw_autogen.plugin.spec import PluginSpec
+
+CallModel = Callable[[list[dict[str, Any]]], str]
+
+
+class HostPlugin:
+    """A plugin, loaded into this process and called like the function that generated code sees.
+
+    Hand it to a kernel: `kernel.serve(spec.name, host_plugin)`. What it raises goes to the caller.
+
+    Args:
+        spec: Which plugin; any will do, also one that says `runs_in: kernel`.
+        folder: The session's folder; files that it makes go there.
+        session_variables: Looked up at each call, so that what the session is given later is seen.
+        call_model: Answers the plugin's messages, each with `role` and `content`, with text; None if there is no model.
+        on_artifact: Takes each file that a call made, also when the call failed in the end.
+        on_log: Takes each line that the plugin logged.
+
+    Raises:
+        PluginLoadError: the Python fails while it is loaded, or its constructor does; names file and line.
+
+    Example:
+        with HostPlugin(read_spec("plugins/sql_pull_data.yaml"), folder=session.folder) as pull:
+            df, description = pull("SELECT * FROM time_series")
+    """
+
+    def __init__(
+        self,
+        spec: PluginSpec,
+        *,
+        folder: Path,
+        session_variables: Mapping[str, Any] | None = None,
+        call_model: CallModel | None = None,
+        on_artifact: Callable[[Artifact], None] | None = None,
+        on_log: Callable[[Log], None] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self._context = PluginContext(folder, session_variables=session_variables, call_llm=call_model)
+        self._on_artifact = on_artifact or _ignore
+        self._on_log = on_log or _ignore
+        self._calls = 0
+        loadable = spec.loadable()
+        path = spec.source().resolve()
+        try:
+            self._function = load_plugin(
+                spec.name, loadable.source, ctx=self._context, settings=loadable.settings, path=str(path)
+            )
+        except PluginProblem as problem:
+            raise PluginLoadError(problem.problem, path=path, line=problem.line) from problem
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the plugin once."""
+        self._calls += 1
+        self._context.begin(self._calls)
+        try:
+            return self._function(*args, **kwargs)
+        finally:
+            self._hand_over()
+
+    def close(self) -> None:
+        """Let the plugin give back what it holds, if it has a `close`."""
+        close = getattr(getattr(self._function, "_tw_plugin", None), "close", None)
+        if callable(close):
+            close()
+
+    def __enter__(self) -> HostPlugin:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _hand_over(self) -> None:
+        kept, logs = self._context.take()
+        for one in kept:
+            self._on_artifact(Artifact(one.name, one.kind, one.path, one.preview))
+        for level, tag, message in logs:
+            self._on_log(Log(level, tag, message))
+
+
+def _ignore(_: object) -> None:
+    """Let it go by."""

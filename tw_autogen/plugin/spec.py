@@ -1,0 +1,195 @@
+"""`PluginSpec`: what a plugin is called, takes, gives and where it runs, read from its YAML."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from tw_autogen.errors import PluginSpecError, nearest
+from tw_autogen.kernel import Loadable
+from tw_autogen.plugin.stub import as_function, as_line
+
+NO_DEFAULT: Any = inspect.Parameter.empty
+
+_WORDS = {str: "text", bool: "true or false", list: "a list", dict: "keys and values"}
+_PLUGIN_KEYS: Mapping[str, type] = {
+    "name": str,
+    "description": str,
+    "parameters": list,
+    "returns": list,
+    "enabled": bool,
+    "required": bool,
+    "plugin_only": bool,
+    "code": str,
+    "examples": str,
+    "configurations": dict,
+    "runs_in": str,
+}
+_PARAMETER_KEYS: Mapping[str, type] = {
+    "name": str,
+    "type": str,
+    "required": bool,
+    "description": str,
+    "default": object,
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument that a plugin takes, or one value that it gives.
+
+    Args:
+        name: A Python identifier for an argument; any word for a value that is given.
+        type: As Python spells it, such as `list[str]` or `DataFrame`; TaskWeaver's `string`, `integer` are known too.
+        required: A call must give it.
+        description: For the model.
+        default: The value when a call leaves it out; `NO_DEFAULT` where that is not known or there is none.
+    """
+
+    name: str
+    type: str = "Any"
+    required: bool = False
+    description: str = ""
+    default: Any = NO_DEFAULT
+
+
+@dataclass(frozen=True)
+class PluginSpec:
+    """What a plugin is called, takes, gives and where it runs.
+
+    Args:
+        name: The function's name, for the model and in the kernel.
+        description: What it does, for the Planner, the CodeInterpreter and for choosing among many.
+        parameters: In the order of the Python's own.
+        returns: More than one is a tuple.
+        enabled: One that is not is skipped when its folder is loaded.
+        required: Always shown to the model, also where only a few of many plugins are.
+        plugin_only: May be called by a model that may do nothing but call plugins.
+        code: File name without `.py` of the implementation, beside the YAML; several YAMLs may share one.
+        examples: Python lines that show calls.
+        configurations: Handed to the plugin as `config`; JSON values only.
+        runs_in: `kernel`, beside the generated code, or `host`, for what needs secrets, the network or a database.
+        path: The YAML file.
+    """
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...] = ()
+    returns: tuple[Parameter, ...] = ()
+    enabled: bool = True
+    required: bool = False
+    plugin_only: bool = False
+    code: str = ""
+    examples: str = ""
+    configurations: Mapping[str, Any] = field(default_factory=dict)
+    runs_in: Literal["kernel", "host"] = "kernel"
+    path: Path | None = None
+
+    def stub(self) -> str:
+        """Give the plugin as a model sees it: a Python function with types, defaults and short descriptions."""
+        return as_function(self)
+
+    def line(self) -> str:
+        """Give one line for the Planner: the name, what a call must give, and the description's first sentence."""
+        return as_line(self)
+
+    def source(self) -> Path:
+        """Give the path of the implementation.
+
+        Raises:
+            ValueError: the spec was not read from a file.
+        """
+        if self.path is None:
+            raise ValueError(f"plugin {self.name!r} was not read from a file, so no Python stands beside it")
+        return self.path.parent / f"{self.code or self.name}.py"
+
+    def loadable(self) -> Loadable:
+        """Give what a kernel needs to load it."""
+        path = self.source()
+        return Loadable(self.name, path.read_text(encoding="utf-8"), self.configurations, path)
+
+
+def read_spec(path: Path | str) -> PluginSpec:
+    """Read a plugin's YAML, checked as a whole; the Python beside it is not looked at (`find_plugins` does that).
+
+    Args:
+        path: In TaskWeaver's form, plus the keys `runs_in` and, of a parameter, `default`.
+
+    Raises:
+        PluginSpecError: naming the file and what is wrong in it.
+
+    Source: TaskWeaver's `PluginEntry.from_yaml_content`. Differs: checks what it reads; `parameters` and `returns`
+    may be left out.
+    """
+    path = Path(path)
+    plain = _read_keys(_load(path), _PLUGIN_KEYS, "name", "description", path=path)
+    _check_name(plain["name"], "name", path)
+    if plain.get("runs_in", "kernel") not in ("kernel", "host"):
+        raise PluginSpecError(f"runs_in: expected 'kernel' or 'host', found {plain['runs_in']!r}", path=path)
+    for key in ("parameters", "returns"):
+        plain[key] = tuple(_read_parameter(one, f"{key}[{i}]", path) for i, one in enumerate(plain.get(key, ()), 1))
+    _check_parameters(plain["parameters"], path)
+    plain.setdefault("code", plain["name"])
+    return PluginSpec(**plain, path=path)
+
+
+def _load(path: Path) -> Any:
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PluginSpecError(f"cannot be read: {error.strerror}", path=path) from error
+    except UnicodeDecodeError as error:
+        raise PluginSpecError(f"not UTF-8 text: {error.reason}", path=path) from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        raise PluginSpecError(f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None) from error
+
+
+def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, at: str = "") -> dict[str, Any]:
+    """Check one level of keys; a key without a value counts as left out (but `default:` means None)."""
+    where = f"{at}: " if at else ""
+    if not isinstance(plain, Mapping):
+        raise PluginSpecError(f"{where}expected keys and values, found {type(plain).__name__}", path=path)
+    for key in plain:
+        if key not in known:
+            raise PluginSpecError(f"{where}unknown key {key!r}{nearest(str(key), known)}", path=path)
+    given = {key: value for key, value in plain.items() if value is not None or known[key] is object}
+    for key in needed:
+        if key not in given:
+            raise PluginSpecError(f"{where}missing key {key!r}", path=path)
+    for key, value in given.items():
+        if not isinstance(value, known[key]):
+            words = f"expected {_WORDS[known[key]]}, found {value!r} ({type(value).__name__})"
+            raise PluginSpecError(f"{where}{key}: {words}", path=path)
+    return given
+
+
+def _read_parameter(plain: Any, at: str, path: Path) -> Parameter:
+    return Parameter(**_read_keys(plain, _PARAMETER_KEYS, "name", path=path, at=at))
+
+
+def _check_parameters(parameters: tuple[Parameter, ...], path: Path) -> None:
+    seen: set[str] = set()
+    for at, one in enumerate(parameters, 1):
+        _check_name(one.name, f"parameters[{at}].name", path)
+        if one.name in seen:
+            raise PluginSpecError(f"parameters[{at}]: {one.name!r} stands there twice", path=path)
+        if one.required and one.default is not NO_DEFAULT:
+            raise PluginSpecError(
+                f"parameters[{at}]: {one.name!r} is required and has a default; leave one of the two out", path=path
+            )
+        seen.add(one.name)
+
+
+def _check_name(name: str, at: str, path: Path) -> None:
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise PluginSpecError(
+            f"{at}: {name!r} cannot be a name in Python; use letters, digits and underscores, and no keyword", path=path
+        )

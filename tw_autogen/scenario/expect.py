@@ -1,0 +1,98 @@
+"""`Expectation`: one item of a scenario's `expect`, read and checked before anything runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from pydantic import PositiveInt, TypeAdapter, ValidationError
+
+from tw_autogen.errors import nearest
+from tw_autogen.scenario.check import CHECKS
+from tw_autogen.scenario.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One check with its arguments.
+
+    Args:
+        check: The name of a function in `CHECKS`.
+        arguments: By parameter, with the types that the function asks for.
+        round: Which round it is about, from 1; None: all of them, or the last one where the check is about an answer.
+    """
+
+    check: str
+    arguments: Mapping[str, Any]
+    round: int | None = None
+
+    def problems(self, evidence: Evidence) -> list[str]:
+        """Say what is not as expected, a line each; empty if all is well."""
+        function = CHECKS[self.check]
+        if _is_about_files(self.check):
+            return [f"{self.check}: {one}" for one in function(evidence.folder, **self.arguments)]
+        rounds = [seen for seen in evidence.rounds if self.round in (None, seen.number)]
+        if not rounds:
+            return [f"{self.check}: round {self.round or 1}: expected it to be asked, found that the run ended before"]
+        return [f"{self.check}: {one}" for one in function(rounds, **self.arguments)]
+
+
+def read_expectation(plain: Any, *, rounds: int) -> Expectation:
+    """Read one item of `expect`.
+
+    Args:
+        plain: `{"number": 11}`, `{"number": {"value": 11, "within": 0.5, "round": 2}}`.
+        rounds: How many the scenario has.
+
+    Raises:
+        ValueError: there is no such check, or its arguments are not what it takes.
+    """
+    if not isinstance(plain, Mapping) or len(plain) != 1:
+        raise ValueError(f"expected one check with its arguments, such as `number: 11`, found {plain!r}")
+    ((name, value),) = plain.items()
+    if name not in CHECKS:
+        raise ValueError(f"unknown check {name!r}{nearest(str(name), CHECKS)}")
+    parameters = list(inspect.signature(CHECKS[name]).parameters.values())[1:]
+    given = _named(value, parameters[0].name)
+    taken = [one.name for one in parameters] + ([] if _is_about_files(name) else ["round"])
+    for key in given:
+        if key not in taken:
+            raise ValueError(f"{name}: unknown key {key!r}{nearest(str(key), taken)}")
+    for one in parameters:
+        if one.default is inspect.Parameter.empty and one.name not in given:
+            raise ValueError(f"{name}: missing key {one.name!r}")
+    if all(one.default is None for one in parameters) and not given.keys() - {"round"}:
+        raise ValueError(f"{name}: it can't fail; give it {' or '.join(repr(one.name) for one in parameters)}")
+    which = fit(f"{name}.round", given.pop("round", None), PositiveInt | None)
+    if which and which > rounds:
+        raise ValueError(f"{name}.round: there are {rounds} rounds, found {which}")
+    hints = get_type_hints(CHECKS[name], include_extras=True)
+    return Expectation(name, {key: fit(f"{name}.{key}", one, hints[key]) for key, one in given.items()}, which)
+
+
+def fit(where: str, value: Any, hint: Any) -> Any:
+    """Bring a value of a YAML file to a type.
+
+    Raises:
+        ValueError: it doesn't fit; the message says where, why, and what was found.
+    """
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        inside = "".join(f".{part}" for part in first["loc"] if isinstance(part, int))
+        problem = first["msg"]
+        raise ValueError(f"{where}{inside}: {problem[0].lower()}{problem[1:]}, found {first['input']!r}") from None
+
+
+def _named(value: Any, first: str) -> dict[str, Any]:
+    """Give the arguments by name: a value alone is the first parameter's, nothing is none."""
+    if value is None:
+        return {}
+    return dict(value) if isinstance(value, Mapping) else {first: value}
+
+
+def _is_about_files(check: str) -> bool:
+    return next(iter(inspect.signature(CHECKS[check]).parameters)) == "folder"

@@ -1,0 +1,192 @@
+"""`Scenario`: a whole task as a folder: what is asked, with which data and parts, and what must come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import PositiveFloat, PositiveInt
+
+from tw_autogen.errors import ConfigError, ScenarioError, nearest
+from tw_autogen.scenario.expect import Expectation, fit, read_expectation
+from tw_autogen.session import ROOMS
+from tw_autogen.settings import Settings
+
+FILE = "scenario.yaml"
+REPLIES = "replies.yaml"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one round may take; beyond it the round fails.
+
+    Args:
+        posts: How many posts.
+        seconds: How long, wall clock. A live model gets more: its own speed is no property of the task.
+    """
+
+    posts: PositiveInt = 20
+    seconds: PositiveFloat = 180.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A whole task.
+
+    Args:
+        name: The folder's name.
+        folder: Where all that belongs to it lies.
+        source: Where the idea comes from.
+        ask: What the user says, a text a round.
+        expect: What must come of it.
+        files: Names in the folder that go with the first round.
+        roles: Who takes part: names of shipped ones, or paths from the folder.
+        plugins: Which functions code may call: names of shipped ones, or paths from the folder.
+        variables: What the first round brings beside words and files.
+        settings: Dotted keys, such as `session.profile_chars`.
+        limits: What one round may take.
+        judge: What a judge would be asked about a live run; no check depends on it.
+    """
+
+    name: str
+    folder: Path
+    source: str
+    ask: tuple[str, ...]
+    expect: tuple[Expectation, ...]
+    files: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ("planner", "code_interpreter")
+    plugins: tuple[str, ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    limits: Limits = Limits()
+    judge: str = ""
+
+    @property
+    def replies(self) -> Path:
+        """Where its recorded replies lie, if there are any."""
+        return self.folder / REPLIES
+
+
+_HINTS: Mapping[str, Any] = {
+    "source": str,
+    "ask": tuple[str, ...],
+    "expect": tuple[Any, ...],
+    "files": tuple[str, ...],
+    "roles": tuple[str, ...],
+    "plugins": tuple[str, ...],
+    "variables": dict[str, Any],
+    "settings": dict[str, Any],
+    "limits": dict[str, Any],
+    "judge": str,
+}
+_REQUIRED = ("source", "ask", "expect")
+
+
+def read_scenario(path: Path | str) -> Scenario:
+    """Read a scenario, and check all of it that can be checked before it runs.
+
+    Args:
+        path: Its folder, or the `scenario.yaml` in it.
+
+    Raises:
+        ScenarioError: naming file, key, and the neighbour that it was mistaken for.
+    """
+    path = Path(path)
+    path = path / FILE if path.is_dir() else path
+    plain = _mapping(path)
+    for key in plain:
+        if key not in _HINTS:
+            raise ScenarioError(f"unknown key {key!r}{nearest(str(key), _HINTS)}", path=path)
+    for key in _REQUIRED:
+        if not plain.get(key):
+            raise ScenarioError(f"missing key {key!r}, or nothing in it", path=path)
+    try:
+        values = {key: fit(key, value, _HINTS[key]) for key, value in plain.items() if value is not None}
+        for at, text in enumerate(values["ask"]):
+            if not text.strip():
+                raise ValueError(f"ask.{at}: expected the user's words, found none")
+        values["expect"] = tuple(_expectations(values["expect"], rounds=len(values["ask"])))
+        values["limits"] = _limits(values.get("limits", {}))
+        _check_settings(values.get("settings", {}))
+    except ValueError as error:
+        raise ScenarioError(str(error), path=path) from error
+    folder = path.resolve().parent
+    values["files"] = tuple(_files(values.get("files", ()), folder, path))
+    for key in ("roles", "plugins"):
+        if key in values:
+            values[key] = tuple(_piece(key, name, folder, path) for name in values[key])
+    return Scenario(folder.name, folder, **values)
+
+
+def find_scenarios(folder: Path | str) -> tuple[Scenario, ...]:
+    """Read every scenario in a folder: each sub-folder with a `scenario.yaml`, by name.
+
+    Raises:
+        ScenarioError: there is none, or one is wrong.
+    """
+    folder = Path(folder)
+    found = sorted(folder.glob(f"*/{FILE}"))
+    if not found:
+        raise ScenarioError(f"expected folders with a {FILE} in it, found none", path=folder)
+    return tuple(read_scenario(path) for path in found)
+
+
+def _mapping(path: Path) -> Mapping[str, Any]:
+    try:
+        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ScenarioError("there is no such file", path=path) from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        raise ScenarioError(f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None) from error
+    if not isinstance(plain, Mapping):
+        raise ScenarioError(f"expected keys and values, found {type(plain).__name__}", path=path)
+    return plain
+
+
+def _expectations(items: tuple[Any, ...], *, rounds: int) -> list[Expectation]:
+    found = []
+    for at, item in enumerate(items):
+        try:
+            found.append(read_expectation(item, rounds=rounds))
+        except ValueError as error:
+            raise ValueError(f"expect.{at}: {error}") from error
+    return found
+
+
+def _limits(plain: Mapping[str, Any]) -> Limits:
+    known = {"posts": PositiveInt, "seconds": PositiveFloat}
+    for key in plain:
+        if key not in known:
+            raise ValueError(f"limits: unknown key {key!r}{nearest(str(key), known)}")
+    return Limits(**{key: fit(f"limits.{key}", value, known[key]) for key, value in plain.items()})
+
+
+def _check_settings(plain: Mapping[str, Any]) -> None:
+    try:
+        read = Settings(ROOMS, plain)
+        for room, kind in ROOMS.items():
+            read.read(room, kind)
+    except ConfigError as error:
+        raise ValueError(f"settings: {error}") from error
+
+
+def _files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:
+    here = [one.name for one in folder.iterdir() if one.is_file()]
+    for name in names:
+        if name not in here:
+            raise ScenarioError(f"files: no file {name!r} beside it{nearest(name, here)}", path=path)
+    return list(names)
+
+
+def _piece(key: str, name: str, folder: Path, path: Path) -> str:
+    """Give a shipped piece by its name, one of the scenario's own by its whole path."""
+    if "/" not in name and not name.endswith((".yaml", ".yml")):
+        return name
+    if not (folder / name).exists():
+        raise ScenarioError(f"{key}: there is no {name!r} beside it", path=path)
+    return str(folder / name)

@@ -1,0 +1,34 @@
+"""Sessions: rounds, routing, limits, journal; and the one place where the parts of one are put together."""
+
+from tw_autogen.session.answer import Answer
+from tw_autogen.session.assembly import (
+    ROOMS,
+    KernelWanted,
+    ModelWanted,
+    RoleWanted,
+    check_plugins,
+    open_session,
+    read_settings,
+)
+from tw_autogen.session.journal import Journal, read_journal
+from tw_autogen.session.profile import profile_file, profile_request, profile_value
+from tw_autogen.session.session import Session
+from tw_autogen.session.settings import SessionSettings
+
+__all__ = [
+    "ROOMS",
+    "Answer",
+    "Journal",
+    "KernelWanted",
+    "ModelWanted",
+    "RoleWanted",
+    "Session",
+    "SessionSettings",
+    "check_plugins",
+    "open_session",
+    "profile_file",
+    "profile_request",
+    "profile_value",
+    "read_journal",
+    "read_settings",
+]

@@ -1,0 +1,90 @@
+"""The journal: every event of a session, a line of JSON each, only ever appended to; and its other listeners."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+
+from tw_autogen.events import Event, Handler, PostGrew, RoundClosed, event_from_dict
+
+_log = logging.getLogger(__name__)
+
+
+class Journal:
+    """Writes events to a file, and hands them to handlers; a handler that fails is logged and does no harm.
+
+    Args:
+        path: The file; made, or appended to.
+        handlers: Called with each event, in order, in the thread in which it happened.
+
+    `PostGrew` goes to handlers only: the whole post follows in `PostClosed`.
+    """
+
+    def __init__(self, path: Path, handlers: Sequence[Handler] = ()) -> None:
+        self.path = path
+        self._handlers = list(handlers)
+        self._lock = threading.Lock()
+        self._seq = sum(1 for _ in path.open("rb")) if path.exists() else 0
+        self._file = path.open("a", encoding="utf-8")
+
+    def subscribe(self, handler: Handler) -> None:
+        """Hand every event from now on to one more handler."""
+        self._handlers.append(handler)
+
+    def unsubscribe(self, handler: Handler) -> None:
+        """Leave a handler in peace; nothing happens if it was not subscribed."""
+        if handler in self._handlers:
+            self._handlers.remove(handler)
+
+    def write(self, event: Event) -> None:
+        """Take an event; never raises because of a handler."""
+        if not isinstance(event, PostGrew):
+            self._append(event)
+        for handler in list(self._handlers):
+            try:
+                handler(event)
+            except Exception:  # noqa: BLE001 - a listener is foreign code, and must not break what it listens to
+                _log.exception("a handler failed on %s", type(event).__name__)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _append(self, event: Event) -> None:
+        with self._lock:
+            if self._file.closed:  # a late event, such as that of an abandoned model call
+                return
+            line = {"seq": self._seq, "at": datetime.now(timezone.utc).isoformat(), **event.to_dict()}
+            self._seq += 1
+            self._file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+            self._file.flush()
+            if isinstance(event, RoundClosed):
+                os.fsync(self._file.fileno())
+
+
+def read_journal(path: Path | str) -> Iterator[Event]:
+    """Give the events of a journal, oldest first; a last line that was cut off by a crash is passed over."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines):
+        try:
+            plain = json.loads(line)
+        except json.JSONDecodeError:
+            if number == len(lines) - 1:
+                return
+            raise
+        yield event_from_dict(plain)

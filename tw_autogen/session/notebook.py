@@ -1,0 +1,177 @@
+"""A session as a Jupyter notebook: requests, plans and answers in words, and every cell that ran with what it gave."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from functools import singledispatchmethod
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tw_autogen.conversation import AttachmentType
+from tw_autogen.events import (
+    CellOutput,
+    CellRan,
+    CellStarted,
+    CodeChecked,
+    Event,
+    PostClosed,
+    RoundClosed,
+    RoundOpened,
+    SessionOpened,
+)
+from tw_autogen.session.journal import read_journal
+
+_EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
+_LARGEST_IMAGE_BYTES = 5_000_000
+
+
+def notebook(events: Iterable[Event] | Path | str) -> nbformat.NotebookNode:
+    """Give a session as a valid notebook of format 4.5; the same events give the same notebook.
+
+    Args:
+        events: What happened, oldest first, or the path of a session's `events.jsonl`. A session that still goes on,
+            or was cut off, is fine.
+
+    Returns:
+        Markdown cells for each request, its plan and its answer; code cells in the order in which they ran. Code that
+        failed is kept and tagged `failed`, code that broke a rule and was not run `refused`, code that never came to an
+        end `unfinished`. PNG and SVG files that cells made are embedded if they still exist; other files are named.
+    """
+    made = _Notebook()
+    for event in read_journal(events) if isinstance(events, Path | str) else events:
+        made.take(event)
+    return made.whole()
+
+
+def write_notebook(events: Iterable[Event] | Path | str, path: Path | str) -> Path:
+    """Write a session as a notebook.
+
+    Args:
+        events: As for `notebook`.
+        path: The `.ipynb` file; one that is there is replaced.
+
+    Returns:
+        The file's path.
+    """
+    path = Path(path)
+    path.write_text(nbformat.writes(notebook(events)) + "\n", encoding="utf-8")
+    return path
+
+
+class _Notebook:
+    """Cells in the making."""
+
+    def __init__(self) -> None:
+        self._cells: list[nbformat.NotebookNode] = []
+        self._running: dict[int, nbformat.NotebookNode] = {}
+        self._written: dict[int, list[nbformat.NotebookNode]] = {}
+        self._plan = ""
+
+    def whole(self) -> nbformat.NotebookNode:
+        for cell, node in self._running.items():
+            node.metadata.tags = ["unfinished"]
+            node.outputs = self._written[cell]
+        language = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        whole = new_notebook(cells=self._cells, metadata={"kernelspec": kernel, "language_info": language})
+        nbformat.validate(whole)
+        return whole
+
+    @singledispatchmethod
+    def take(self, event: Event) -> None:
+        """Let pass what has no place in a notebook."""
+
+    @take.register
+    def _session_opened(self, event: SessionOpened) -> None:
+        plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
+        self._say(f"# {event.session_id}\n\nThe code ran in: {event.kernel}{plugins}.")
+
+    @take.register
+    def _round_opened(self, event: RoundOpened) -> None:
+        files = f"\n\nFiles: {', '.join(f'`{name}`' for name in event.files)}" if event.files else ""
+        self._plan = ""
+        self._say(f"## Request\n\n{event.user_query}{files}")
+
+    @take.register
+    def _post_closed(self, event: PostClosed) -> None:
+        plan = event.post.content(AttachmentType.plan)
+        if plan and plan != self._plan:
+            self._plan = plan
+            self._say("**Plan**\n\n" + plan.replace("<", "&lt;"))  # `<depends on 1>` is no tag
+
+    @take.register
+    def _code_checked(self, event: CodeChecked) -> None:
+        if event.findings:
+            findings = "".join(f"{finding}\n" for finding in event.findings)
+            outputs = [new_output("stream", name="stderr", text=f"not run, because it breaks rules:\n{findings}")]
+            self._add(new_code_cell(event.code, outputs=outputs, metadata={"tags": ["refused"]}))
+
+    @take.register
+    def _cell_started(self, event: CellStarted) -> None:
+        self._running[event.cell] = new_code_cell(event.code, execution_count=event.cell)
+        self._written[event.cell] = []
+        self._add(self._running[event.cell])
+
+    @take.register
+    def _cell_output(self, event: CellOutput) -> None:
+        if event.cell in self._written:  # kept only for a cell that never comes to an end: `CellRan` has it whole
+            self._written[event.cell].append(new_output("stream", name=event.stream, text=event.text))
+
+    @take.register
+    def _cell_ran(self, event: CellRan) -> None:
+        cell = self._running.pop(event.cell, None)
+        if cell is None:
+            return
+        del self._written[event.cell]
+        cell.outputs = _outputs(event)
+        if not event.ok:
+            cell.metadata.tags = ["failed"]
+
+    @take.register
+    def _round_closed(self, event: RoundClosed) -> None:
+        if event.answer:
+            self._say(f"## Answer\n\n{event.answer}")
+        if event.error:
+            self._say(f"## No answer\n\nThe round failed: {event.error}")
+
+    def _say(self, markdown: str) -> None:
+        self._add(new_markdown_cell(markdown))
+
+    def _add(self, cell: nbformat.NotebookNode) -> None:
+        """Add a cell under an id that depends on its place and words only, so that notebooks can be compared."""
+        place = f"{len(self._cells)}\n{cell.cell_type}\n{cell.source}"
+        cell.id = hashlib.sha256(place.encode()).hexdigest()[:12]
+        self._cells.append(cell)
+
+
+def _outputs(event: CellRan) -> list[nbformat.NotebookNode]:
+    streams = {"stdout": event.stdout, "stderr": event.stderr}
+    outputs = [new_output("stream", name=name, text=text) for name, text in streams.items() if text]
+    outputs += [new_output("display_data", data=_picture(one)) for one in event.artifacts]
+    if event.result is not None:
+        outputs.append(new_output("execute_result", data={"text/plain": event.result}, execution_count=event.cell))
+    if not event.ok:
+        lines = event.error.splitlines()
+        said = next((match for line in reversed(lines) if (match := _EXCEPTION.match(line))), None)
+        name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
+        outputs.append(new_output("error", ename=name, evalue=value, traceback=lines))
+    return outputs
+
+
+def _picture(artifact: Mapping[str, Any]) -> dict[str, str]:
+    """Give an artifact as data by MIME type: its picture if it is one and still there, and always its name."""
+    path = Path(artifact["path"])
+    name = path.name + (f": {artifact['preview']}" if artifact.get("preview") else "")
+    data = {"text/plain": name}
+    if path.suffix.lower() in (".png", ".svg") and path.is_file() and path.stat().st_size <= _LARGEST_IMAGE_BYTES:
+        if path.suffix.lower() == ".png":
+            data["image/png"] = base64.b64encode(path.read_bytes()).decode("ascii")
+        else:
+            data["image/svg+xml"] = path.read_text(encoding="utf-8", errors="replace")
+    return data

@@ -1,0 +1,337 @@
+"""`Session`: rounds between a user and roles, with a folder, a journal, and an end to everything."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tw_autogen.conversation import Memory, Post, Round, RoundState
+from tw_autogen.conversation.post import new_id
+from tw_autogen.errors import (
+    ConfigError,
+    RoundError,
+    RoundInterrupted,
+    RoundTimedOut,
+    RoundTooLong,
+    SessionBusyError,
+    SessionClosedError,
+    TwAutogenError,
+    nearest,
+)
+from tw_autogen.events import (
+    BoardWritten,
+    Event,
+    Handler,
+    ModelCalled,
+    PostClosed,
+    PostOpened,
+    RoundClosed,
+    RoundOpened,
+    SessionClosed,
+    SessionOpened,
+)
+from tw_autogen.model import Usage
+from tw_autogen.role import Interruptible, Role, Turn
+from tw_autogen.session.answer import USER, Answer
+from tw_autogen.session.idle import IdleTimer
+from tw_autogen.session.inputs import checked_inputs, copy_in
+from tw_autogen.session.journal import Journal
+from tw_autogen.session.profile import profile_request
+from tw_autogen.session.settings import SessionSettings
+
+PLANNER = "Planner"
+
+
+class Session:
+    """Rounds between a user and roles.
+
+    Args:
+        roles: Who answers; a role named `Planner`, else the first, gets the user's requests. They live in this
+            session, and are closed with it.
+        folder: The session's own folder for journal and files; made if it isn't there. None: a temporary one, which is
+            removed at the end. A CodeInterpreter that was given a live kernel keeps working in that kernel's folder.
+        settings: See `SessionSettings`.
+        handlers: Called with each event.
+        owned: Closed with the session, last one first.
+        session_id: Unique name; made if None.
+
+    Raises:
+        ConfigError: there is no role, or two have the same name.
+
+    One thread at a time; `interrupt()` may come from any.
+
+    Example:
+        `with open_session() as session: print(session.ask("what is 6 * 7?").text)`
+    """
+
+    def __init__(
+        self,
+        roles: Sequence[Role],
+        *,
+        folder: Path | None = None,
+        settings: SessionSettings | None = None,
+        handlers: Sequence[Handler] = (),
+        owned: Sequence[Any] = (),
+        session_id: str | None = None,
+    ) -> None:
+        names = [role.name for role in roles]
+        if not roles or len(set(names)) < len(names) or USER in names:
+            raise ConfigError(f"a session needs roles with names of their own, none of them {USER!r}; got {names}")
+        self.id = session_id or new_id("session")
+        self.rounds: list[Round] = []
+        self.usage = Usage()
+        self.closed = False
+        self.variables: dict[str, Any] = {}
+        self._settings = settings or SessionSettings()
+        self._roles = {role.name: role for role in roles}
+        self._entry = PLANNER if PLANNER in names else names[0]
+        self._owned = list(owned)
+        self._lock = threading.RLock()
+        self._cancelled = threading.Event()
+        self._round_usage = Usage()
+        self._opened_at = time.monotonic()
+        self._idle = IdleTimer(self._idled)
+        self._closing = ""
+        self._temporary = None if folder else Path(tempfile.mkdtemp(prefix="tw-session-"))
+        root = (folder or self._temporary or Path()).resolve()
+        given = next((role.folder for role in roles if getattr(role, "folder", None)), None)
+        self.folder = Path(given) if given else root / "files"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._journal = Journal(root / "events.jsonl", [self._count, *handlers])
+        where = next((role.where for role in roles if hasattr(role, "where")), "no kernel")
+        plugins = [name for role in roles for name in getattr(role, "plugin_names", ())]
+        self.emit(SessionOpened(self.id, str(self.folder), names, plugins, where))
+        self._idle.start(self._settings.idle_seconds)
+
+    @property
+    def journal(self) -> Path:
+        """The file `events.jsonl`."""
+        return self._journal.path
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Who answers, in the order given."""
+        return tuple(self._roles.values())
+
+    def emit(self, event: Event) -> None:
+        """Write an event to the journal and hand it to the handlers; never raises because of a handler."""
+        self._journal.write(event)
+
+    def subscribe(self, handler: Handler) -> None:
+        """Hand every event from now on to one more handler."""
+        self._journal.subscribe(handler)
+
+    def unsubscribe(self, handler: Handler) -> None:
+        """Leave a handler in peace."""
+        self._journal.unsubscribe(handler)
+
+    def ask(self, text: str, files: Sequence[Path | str] = (), variables: Mapping[str, Any] | None = None) -> Answer:
+        """Answer a request: a thin driver over `open_round`, `next_role`, `step` and `close_round`.
+
+        Args:
+            text: The user's words.
+            files: Copied read-only into the session's folder, and described to the Planner.
+            variables: JSON values and DataFrames by name: variables for the code, session variables for plugins.
+
+        Raises:
+            RoundError: the round ended without an answer; `error.round` holds what was said.
+            ConfigError: a file doesn't exist, or a variable's name is no identifier; nothing has run yet.
+            SessionBusyError: called from inside a round of this session.
+            SessionClosedError: the session is closed.
+        """
+        with self._lock:
+            self.open_round(text, files, variables)
+            try:
+                while (role := self.next_role()) is not None:
+                    self.step(role)
+            except BaseException as error:
+                self.close_round(RoundState.failed, reason=_reason(error))
+                if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
+                    raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
+                raise
+            return self.close_round()
+
+    def open_round(
+        self, text: str, files: Sequence[Path | str] = (), variables: Mapping[str, Any] | None = None
+    ) -> Round:
+        """Begin a round with the user's post; arguments and errors as in `ask`."""
+        with self._lock:
+            self._refuse_closed()
+            if self.rounds and self.rounds[-1].state is RoundState.created:
+                raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
+            sources = checked_inputs(files, variables or {})
+            self._idle.stop()
+            self._cancelled.clear()
+            self._round_usage, self._opened_at = Usage(), time.monotonic()
+            copies = [copy_in(path, self.folder) for path in sources]
+            self.variables.update(variables or {})
+            self.rounds.append(Round(text))
+            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
+            profile = profile_request(copies, variables or {}, self._settings.profile_chars)
+            self.post(USER, f"{text}\n\n{profile}" if profile else text)
+            return self.rounds[-1]
+
+    def post(self, send_from: str, text: str, *, send_to: str | None = None) -> Post:
+        """Add a post that no role of this session wrote: the user's, or a foreign agent's.
+
+        Args:
+            send_from: `User`, or the agent's name.
+            text: The words.
+            send_to: Who is to read it; None: whoever gets the user's requests.
+        """
+        return self._add(Post(send_from, send_to or self._entry, text), "")
+
+    def next_role(self) -> Role | None:
+        """Give the role that the newest post is for; None if it is for the user.
+
+        Raises:
+            RoundError: nobody of that name is here.
+        """
+        receiver = self._open_one().posts[-1].send_to
+        if receiver == USER:
+            return None
+        if receiver not in self._roles:
+            raise RoundError(
+                f"{self.rounds[-1].id}: {self.rounds[-1].posts[-1].send_from} wrote to {receiver!r}, and nobody here "
+                f"is called that{nearest(receiver, [*self._roles, USER])}",
+                round=self.rounds[-1],
+            )
+        return self._roles[receiver]
+
+    def step(self, role: Role) -> Post:
+        """Have one role answer.
+
+        Raises:
+            RoundTooLong, RoundTimedOut, RoundInterrupted: a limit was reached; what was said until then stays.
+            Exception: whatever the role raised.
+        """
+        with self._lock:
+            here = self._open_one()
+            self._refuse_more(here)
+            post_id = new_id("post")
+            self.emit(PostOpened(here.id, post_id, role.name))
+            turn = Turn(
+                here,
+                self.folder,
+                post_id,
+                self.emit,
+                self._opened_at + self._settings.round_seconds,
+                self._cancelled,
+                self.variables,
+            )
+            board = here.read_board()
+            try:
+                post = role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn)
+            except TwAutogenError as error:
+                self._refuse_more(
+                    here, because=error
+                )  # an abandoned call is a consequence of the limit, not the reason
+                raise
+            for name, bulletin in here.read_board().items():
+                if board.get(name) != bulletin:
+                    self.emit(BoardWritten(here.id, name, bulletin))
+            return self._add(post, post_id)
+
+    def close_round(self, state: RoundState = RoundState.finished, *, reason: str = "") -> Answer:
+        """End the round, and give its answer.
+
+        Args:
+            state: finished, or failed with a reason.
+            reason: Why it failed; in words for the Planner.
+        """
+        with self._lock:
+            here = self._open_one()
+            here.state, here.error = state, reason
+            answer = Answer.of(here, self._round_usage)
+            seconds, spent = time.monotonic() - self._opened_at, answer.usage.to_dict()
+            self.emit(RoundClosed(here.id, state.value, answer.stop, answer.text, reason, seconds, spent))
+            self._idle.start(self._settings.idle_seconds)
+            return answer
+
+    def interrupt(self) -> None:
+        """Stop the round that is running, from any thread; session, kernel and variables stay."""
+        self._cancelled.set()
+        for role in self._roles.values():
+            if isinstance(role, Interruptible):
+                role.interrupt()
+
+    def close(self) -> None:
+        """End the session: close its roles and what it owns; a second time nothing happens."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            self._idle.stop()
+            with contextlib.ExitStack() as stack:  # each is closed even if another one's closing fails
+                if self._temporary:
+                    stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
+                stack.callback(self._journal.close)
+                stack.callback(self.emit, SessionClosed(self.id))
+                for one in [*self._owned, *self._roles.values()]:
+                    stack.callback(one.close)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _add(self, post: Post, post_id: str) -> Post:
+        here = self._open_one()
+        here.posts.append(post)
+        self.emit(PostClosed(here.id, post_id, post))
+        return post
+
+    def _open_one(self) -> Round:
+        self._refuse_closed()
+        if not self.rounds or self.rounds[-1].state is not RoundState.created:
+            raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
+        return self.rounds[-1]
+
+    def _refuse_closed(self) -> None:
+        if self.closed:
+            raise SessionClosedError(f"{self.id} is closed{self._closing}; open a new session")
+
+    def _refuse_more(self, here: Round, because: BaseException | None = None) -> None:
+        settings = self._settings
+        if self._cancelled.is_set():
+            raise RoundInterrupted(f"{here.id}: stopped by interrupt()", round=here) from because
+        if time.monotonic() - self._opened_at >= settings.round_seconds:
+            raise RoundTimedOut(
+                f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "
+                "Raise `session.round_seconds` if the task needs more.",
+                round=here,
+            ) from because
+        if because is None and len(here.posts) >= settings.max_posts:
+            raise RoundTooLong(
+                f"{here.id}: {len(here.posts)} posts and no answer for the user; the last came from "
+                f"{here.posts[-1].send_from}. Raise `session.max_posts` if the task needs more.",
+                round=here,
+            )
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, ModelCalled):
+            spent = Usage(event.prompt_tokens, event.cached_tokens, event.completion_tokens, 1)
+            self.usage, self._round_usage = self.usage + spent, self._round_usage + spent
+
+    def _idled(self) -> None:
+        """Close after a long silence, unless a round has begun meanwhile."""
+        with self._lock:
+            if self._idle.is_mine(threading.current_thread()):
+                self._closing = f" ({self._settings.idle_seconds:g} seconds without a request)"
+                self.close()
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt | RoundInterrupted):
+        return "it was stopped by the user"
+    return str(error) or type(error).__name__

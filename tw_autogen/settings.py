@@ -1,0 +1,198 @@
+"""Settings from keywords, environment, project file, user file and defaults; each value remembers where it came from.
+
+Each room declares one frozen dataclass `…Settings`; a key is `room.field`, such as `session.max_posts`. Highest first:
+
+1. keywords given in code or on the command line,
+2. the environment: `TW_AUTOGEN_SESSION_MAX_POSTS`, and the well-known names that a field declares in its metadata
+   (`OPENAI_API_KEY`), and `OAI_CONFIG_LIST`,
+3. the project's file: `tw_autogen.yaml`, else TaskWeaver's `taskweaver_config.json`,
+4. the user's file: `~/.config/tw-autogen/config.yaml`,
+5. the default in the dataclass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from tw_autogen.errors import ConfigError, SettingsError, nearest
+
+T = TypeVar("T")
+
+PROJECT_FILE = "tw_autogen.yaml"
+TASKWEAVER_FILE = "taskweaver_config.json"
+_PREFIX = "TW_AUTOGEN_"
+
+TASKWEAVER_KEYS: Mapping[str, str] = {
+    "llm.api_key": "model.api_key",
+    "llm.api_base": "model.base_url",
+    "llm.model": "model.name",
+    "llm.response_format": "model.response_format",
+    "llm.openai.api_key": "model.api_key",
+    "llm.openai.api_base": "model.base_url",
+    "llm.openai.model": "model.name",
+    "session.max_internal_chat_round_num": "session.max_posts",
+    "code_interpreter.max_retry_count": "code_interpreter.max_tries",
+    "workspace.workspace_path": "session.workspace",
+}
+"""TaskWeaver's keys that have a meaning here; the others are ignored, and `Settings.ignored` names them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One value and where it came from, such as `OPENAI_API_KEY` or `/home/me/project/tw_autogen.yaml`."""
+
+    value: Any
+    origin: str
+
+
+class Settings:
+    """All settings of one session, checked as a whole when it is made.
+
+    Args:
+        rooms: Each room's name and its frozen dataclass of settings.
+        keywords: Dotted keys and values; the strongest source.
+        environ: Environment variables; none by default, so that a library call depends on its arguments only.
+        project: Folder in which a project file is looked for; None looks for none.
+        user_file: The user's own file; passed over if it doesn't exist.
+
+    Raises:
+        SettingsError: an unknown key (with its neighbour), or a value of the wrong type; says where it stands.
+        ConfigError: a file that is not YAML or JSON.
+    """
+
+    def __init__(
+        self,
+        rooms: Mapping[str, type],
+        keywords: Mapping[str, Any] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        project: Path | None = None,
+        user_file: Path | None = None,
+    ) -> None:
+        self._rooms = dict(rooms)
+        self._known = [f"{room}.{one.name}" for room, cls in rooms.items() for one in dataclasses.fields(cls)]
+        self.ignored: tuple[str, ...] = ()
+        self._found: dict[str, Setting] = {}
+        sources = [
+            *(self._file(user_file) if user_file else ()),
+            *(self._project(project) if project else ()),
+            *self._environment(environ or {}),
+            *((key, Setting(value, f"the keyword {key!r}")) for key, value in (keywords or {}).items()),
+        ]
+        for key, setting in sources:  # weakest first: a later one replaces an earlier one
+            if key not in self._known:
+                raise SettingsError(
+                    f"{setting.origin}: unknown setting {key!r}{nearest(key, self._known)}",
+                    key=key,
+                    origin=setting.origin,
+                )
+            self._found[key] = setting
+
+    def read(self, room: str, kind: type[T]) -> T:
+        """Fill one room's dataclass.
+
+        Raises:
+            SettingsError: a value is of the wrong type; says which, what was expected, and where it stands.
+        """
+        values = {}
+        hints = get_type_hints(kind)
+        for one in dataclasses.fields(kind):  # type: ignore[arg-type]  # `rooms` holds dataclasses only
+            setting = self._found.get(f"{room}.{one.name}")
+            if setting is not None:
+                values[one.name] = _fit(f"{room}.{one.name}", setting, hints[one.name])
+        return kind(**values)
+
+    def origin(self, key: str) -> str:
+        """Say where a value comes from; `the default` if nobody set it."""
+        found = self._found.get(key)
+        return found.origin if found else "the default"
+
+    def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
+        yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known)
+        for room, cls in self._rooms.items():
+            for one in dataclasses.fields(cls):
+                for name in reversed((f"{_PREFIX}{room}_{one.name}".upper(), *one.metadata.get("env", ()))):
+                    if environ.get(name):
+                        yield f"{room}.{one.name}", Setting(environ[name], name)
+
+    def _project(self, folder: Path) -> Iterator[tuple[str, Setting]]:
+        own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
+        if own.exists():
+            yield from self._file(own)
+        elif taskweaver.exists():
+            found = dict(_flat(_mapping(taskweaver)))
+            self.ignored = tuple(sorted(key for key in found if key not in TASKWEAVER_KEYS))
+            for key, value in found.items():
+                if TASKWEAVER_KEYS.get(key) in self._known:
+                    yield TASKWEAVER_KEYS[key], Setting(value, f"{taskweaver} ({key})")
+
+    def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
+        if path.exists():
+            for key, value in _flat(_mapping(path), depth=1):
+                yield key, Setting(value, str(path))
+
+
+def _mapping(path: Path) -> Mapping[str, Any]:
+    """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
+    try:
+        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
+    if plain is None:
+        return {}
+    if not isinstance(plain, Mapping):
+        raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
+    return plain
+
+
+def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iterator[tuple[str, Any]]:
+    """Spell nested keys with dots: `{"session": {"max_posts": 9}}` and `{"session.max_posts": 9}` are the same."""
+    for key, value in plain.items():
+        if isinstance(value, Mapping) and depth > 0 and "." not in str(key):
+            yield from _flat(value, f"{prefix}{key}.", depth=depth - 1)
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _config_list(text: str, known: list[str]) -> Iterator[tuple[str, Setting]]:
+    """Read the first entry of AutoGen's `OAI_CONFIG_LIST`: JSON text, or the path of a file that holds it."""
+    if not text.strip() or "model.name" not in known:
+        return
+    origin = "OAI_CONFIG_LIST"
+    path = Path(text.strip())
+    if not text.lstrip().startswith(("[", "{")):
+        if not path.exists():
+            raise ConfigError(f"OAI_CONFIG_LIST: {text!r} is neither JSON nor a file that exists")
+        text, origin = path.read_text(encoding="utf-8"), f"OAI_CONFIG_LIST ({path})"
+    try:
+        listed = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{origin}: not JSON: {error}") from error
+    first = listed[0] if isinstance(listed, list) and listed else listed
+    if not isinstance(first, Mapping):
+        raise ConfigError(f"{origin}: expected a list of objects with `model` and `api_key`")
+    for theirs, ours in (("api_key", "model.api_key"), ("base_url", "model.base_url"), ("model", "model.name")):
+        if first.get(theirs):
+            yield ours, Setting(first[theirs], origin)
+
+
+def _fit(key: str, setting: Setting, hint: Any) -> Any:
+    """Bring a value to the field's type, as text from the environment must be."""
+    value = setting.value
+    if isinstance(value, str) and str(hint).startswith("tuple"):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        shown = "the value given" if "key" in key.rsplit(".", 1)[-1] else repr(value)  # never print a secret
+        raise SettingsError(
+            f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}", key=key, origin=setting.origin
+        ) from None
