@@ -197,19 +197,32 @@ class UrlDatabase:
         return str(error).replace(self._password, "***") if self._password else str(error)
 
 
+def check_begin(sql: str) -> None:
+    """Refuse what is no query from its first word on.
+
+    Raises:
+        Refused: it does not begin with SELECT or WITH.
+    """
+    if not _SELECT.match(_code(sql)):
+        raise Refused("it does not begin with SELECT or WITH")
+
+
 def check_one_select(sql: str) -> None:
     """Refuse what is more than one SELECT, for databases that don't tell reading from writing before they run.
 
     Raises:
         Refused: says which word or sign is too much.
     """
-    code = _NOT_CODE.sub(" ", sql).strip().rstrip(";").rstrip()
-    if not _SELECT.match(code.lstrip("( \n\t")):
-        raise Refused("it does not begin with SELECT or WITH")
+    code = _code(sql).rstrip(";").rstrip()
     if ";" in code:
         raise Refused("it is more than one statement")
     if writing := _WRITES.search(code):
         raise Refused(f"it says {writing[0].upper()}")
+
+
+def _code(sql: str) -> str:
+    """Leave out text, quoted names and comments, in which any word may stand."""
+    return _NOT_CODE.sub(" ", sql).strip().lstrip("( \t\n")
 
 
 @register_plugin
@@ -247,6 +260,7 @@ class SqlPullData(Plugin):
     def _pull(self, database: Database, sql: str) -> tuple[pd.DataFrame, str]:
         max_rows = int(self.config.get("max_rows") or 100_000)
         try:
+            check_begin(sql)
             rows = database.run(sql, max_rows=max_rows, seconds=float(self.config.get("seconds") or 30))
         except Refused as error:
             raise Refused(f"only reading is allowed, one SELECT (or WITH … SELECT) at a time: {error}") from None
@@ -303,7 +317,7 @@ def read_sql(reply: str) -> str:
 
 
 def _looks_like_sql(query: str) -> bool:
-    code = _NOT_CODE.sub(" ", query).strip().lstrip("(")
+    code = _code(query)
     return bool(_SELECT.match(code) or _NO_SELECT.match(code))  # the latter so that it is refused in so many words
 
 

@@ -1,6 +1,7 @@
 """The house of the design, held by its imports: down only, no neighbours, none inside a function."""
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,9 @@ def imports(tree: ast.Module) -> list[tuple[str, int, bool]]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom) and node not in types_only:
+            relative = "." * getattr(node, "level", 0)
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [str(node.module)]
-            assert not (isinstance(node, ast.ImportFrom) and node.level), f"line {node.lineno}: write absolute imports"
-            found += [(name, node.lineno, node in inside) for name in names]
+            found += [(f"{relative}{name}", node.lineno, node in inside) for name in names]
     return found
 
 
@@ -54,8 +55,12 @@ def test_a_module_imports_downwards_only(path):
     room = room_of(path)
     assert room in LEVEL, f"{room} has no layer: give it one"
     for name, line, inside in imports(ast.parse(path.read_text(encoding="utf-8"))):
-        root, *rest = name.split(".")
         where = f"{path.relative_to(PACKAGE)}:{line}: import of {name}"
+        if name.startswith("."):  # what runs inside a kernel lives there under another name, and stays by itself
+            assert path.parent == PACKAGE / "kernel" / "inside", f"{where}: write absolute imports"
+            assert not name.startswith(".."), f"{where}: out of the folder that is sent to the kernel"
+            continue
+        root, *rest = name.split(".")
         assert room == "hosts" or root not in FRAMEWORKS, f"{where}: only hosts/ knows a framework"
         if root == "tw_autogen" and rest:
             assert not inside, f"{where}: inside a function"
@@ -65,3 +70,11 @@ def test_a_module_imports_downwards_only(path):
 def test_every_module_is_short_enough_to_read_at_a_sitting():
     long = {str(path): lines for path in MODULES if (lines := path.read_text(encoding="utf-8").count("\n")) > 500}
     assert not long
+
+
+def test_what_runs_inside_a_kernel_needs_nothing_but_the_standard_library():
+    for path in (PACKAGE / "kernel" / "inside").glob("*.py"):
+        for name, line, inside in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            known = name.startswith(".") or name.split(".")[0] in sys.stdlib_module_names
+            known = known or (path.name, name) == ("frames.py", "pandas")  # loaded when the first frame crosses
+            assert known or inside, f"{path.name}:{line}: {name} is not in the standard library"

@@ -1,7 +1,7 @@
 """TaskWeaver's Planner and CodeInterpreter as AutoGen agents, with plugins, a stateful kernel and a shared board.
 
-Every public name is fetched from its room when it is first used, so that importing the package is quick and brings in no
-host framework.
+Every public name is fetched from its room when it is first used, so that importing the package is quick and brings in
+no host framework.
 """
 
 import importlib

@@ -96,6 +96,26 @@ class Interruptible(Protocol):
         ...
 
 
+@runtime_checkable
+class Placed(Protocol):
+    """A role that runs code somewhere."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder it works in already; None if it will work in the session's."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """Say in one line where code runs."""
+        ...
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """The functions that its code may call, beside Python's own."""
+        ...
+
+
 def report_call(turn: Turn, caller: str, completion: Completion, seconds: float) -> None:
     """Emit that a model answered, and what it cost.
 
@@ -152,13 +172,13 @@ class RoleSpec:
         """
         source = self.path.with_name(f"{self.module}.py")
         module = _load(source)
-        found = [
+        found: list[Callable[..., Any]] = [
             kind
             for kind in vars(module).values()
             if inspect.isclass(kind) and kind.__module__ == module.__name__ and callable(getattr(kind, "reply", None))
         ]
         if len(found) != 1:
-            named = ", ".join(kind.__name__ for kind in found) or "none"
+            named = ", ".join(sorted(kind.__name__ for kind in found)) or "none"
             raise RoleSpecError(f"expected one class with `reply(self, memory, **kwargs)`, found {named}", path=source)
         offered: dict[str, Callable[[], Any]] = {"model": model, "settings": lambda: dict(self.settings)}
         takes = inspect.signature(found[0]).parameters

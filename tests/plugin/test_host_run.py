@@ -1,3 +1,4 @@
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -52,6 +53,12 @@ def test_a_class_gets_arguments_settings_and_session_variables(host, package):
 
     assert call("x") == ("x", 2, 7, "Oslo")
     assert call(a=1, b=3) == (1, 3, 7, "Oslo")
+
+
+def test_it_looks_like_the_function_that_it_stands_for(host):
+    call = host(TASKWEAVER)
+
+    assert (call.__name__, call.__doc__, str(inspect.signature(call))) == ("f", "d", "(a, b=2)")
 
 
 def test_a_function_is_a_plugin_too(host):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tw_autogen.shipped import shipped_folder
-from tw_autogen.testing.plugins import load_plugin
+from tw_autogen.testing import load_plugin
 
 SPEC = shipped_folder("plugins") / "anomaly_detection.yaml"
 

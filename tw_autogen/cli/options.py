@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 MODEL_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--base-url"], metavar="URL", help="An OpenAI-compatible server, such as http://localhost:11434/v1."),
@@ -36,6 +34,14 @@ SESSION_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--max-posts"], type=click.IntRange(min=2), metavar="N", help="Most posts a request may take."),
     click.Option(["--timeout"], type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
                  help="Longest time a request may take; then the program ends with 124."),
+)  # fmt: skip
+
+ASK_OPTIONS: tuple[click.Option, ...] = (
+    click.Option(["-p", "--prompt"], metavar="TEXT", help="Answer this one question and end; '-' reads it from stdin."),
+    click.Option(["--output-format"], type=click.Choice(["text", "json"]), default="text", show_default=True,
+                 help="With -p: the answer alone, or one JSON object."),
+    click.Option(["--quiet"], is_flag=True, help="With -p: nothing but the answer, and errors."),
+    *SESSION_OPTIONS,
 )  # fmt: skip
 
 

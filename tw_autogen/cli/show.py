@@ -32,6 +32,7 @@ from tw_autogen.events import (
     PostOpened,
     RoundClosed,
     RoundOpened,
+    SessionOpened,
 )
 from tw_autogen.planner import Status
 
@@ -44,14 +45,17 @@ class Show:
 
     Args:
         console: Where to; on a terminal the growing words and the seconds move at its foot.
-        answer: Whether the answer is printed too; False where somebody else prints it.
+        question: Whether the user's words are printed; a chat has them at its prompt.
+        answer: Whether the answer is printed; False where somebody else prints it.
+        files: Whether files are named as they come; False where they won't stay there.
     """
 
-    def __init__(self, console: Console, *, answer: bool = True) -> None:
+    def __init__(self, console: Console, *, question: bool = False, answer: bool = True, files: bool = True) -> None:
         self.tally = Tally()
+        self.opened: SessionOpened | None = None
         self._console = console
         self._marks = marks(console)
-        self._answer = answer
+        self._question, self._answer, self._files = question, answer, files
         self._foot = Foot(console)
         self._lock = threading.RLock()  # words grow on the model's thread, cells write on the session's
         self._begin()
@@ -73,15 +77,22 @@ class Show:
         self._grown: dict[str, str] = {}
         self._replied = False
         self._output = OutputLines(_OUTPUT_LINES)
-        self._files: set[str] = set()
+        self._known_files: set[str] = set()
 
     @singledispatchmethod
     def _take(self, event: Event) -> None:
         """Let pass what a person need not see."""
 
     @_take.register
+    def _session_opened(self, event: SessionOpened) -> None:
+        self.opened = event
+        self._console.print(Text(f"code runs in: {clean(event.kernel)}", style="dim"))
+
+    @_take.register
     def _round_opened(self, event: RoundOpened) -> None:
         self._begin()
+        if self._question:
+            self._console.print(Text(f"> {clean(event.user_query)}", style="bold"))
         self._foot.doing("starting")
         self._foot.start()
 
@@ -146,8 +157,8 @@ class Show:
 
     @_take.register
     def _artifact_saved(self, event: ArtifactSaved) -> None:
-        if event.path not in self._files:
-            self._files.add(event.path)
+        if self._files and event.path not in self._known_files:
+            self._known_files.add(event.path)
             self._print(Text.assemble("file ", link(Path(event.path))))
 
     @_take.register
@@ -193,7 +204,8 @@ class Show:
         self._print(Text(line, style="yellow" if stream == "stderr" else ""))
 
     def _print(self, words: Text) -> None:
-        self._console.print(Padding(words, (0, 0, 0, 2), expand=False))
+        for line in words.split("\n", allow_blank=True):  # one by one: a block would be padded to its longest line
+            self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
 
     def _head(self, role: str) -> None:
         """Name who speaks, once until somebody else does."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, Event, ModelCalled, RoundOpened
+from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, Event, ModelCalled, RoundOpened, SessionOpened
 
 
 @dataclass
@@ -21,6 +21,8 @@ class Tally:
         kernel_seconds: What cells took.
         cells: Plain values, one each: cell, code, ok, result, stdout, stderr, error, seconds.
         artifacts: Plain values, by path: a file that was written twice is one artifact.
+        variables: Those that exist after the last cell, one line each; they stay from round to round.
+        state_lost: The kernel was ended in this round, and all variables with it.
     """
 
     calls: int = 0
@@ -30,12 +32,16 @@ class Tally:
     kernel_seconds: float = 0.0
     cells: list[dict[str, Any]] = field(default_factory=list)
     artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    variables: list[str] = field(default_factory=list)
+    state_lost: bool = False
     _code: dict[int, str] = field(default_factory=dict)
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
-        if isinstance(event, RoundOpened):
+        if isinstance(event, SessionOpened):
             vars(self).update(vars(Tally()))
+        elif isinstance(event, RoundOpened):
+            vars(self).update(vars(Tally(variables=self.variables)))
         elif isinstance(event, ModelCalled):
             self.calls += 1
             self.prompt_tokens += event.prompt_tokens
@@ -45,6 +51,8 @@ class Tally:
             self._code[event.cell] = event.code
         elif isinstance(event, CellRan):
             self.kernel_seconds += event.seconds
+            self.variables = list(event.variables)
+            self.state_lost = self.state_lost or event.state_lost
             self.cells.append(
                 {
                     "cell": event.cell,
@@ -74,8 +82,8 @@ class Tally:
         """Give the footer of a round; tokens that no server reported are `-`, never a wrong 0.
 
         Example:
-            >>> Tally(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600, kernel_seconds=1.8).line()
-            '3 model calls · 4.1k in (2.0k cached) / 0.6k out · kernel 1.8 s'
+            >>> Tally(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600).line()
+            '3 model calls · 4.1k in (2.0k cached) / 0.6k out'
         """
         parts = [f"{self.calls} model call{'s' * (self.calls != 1)}"]
         if self.calls:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+_OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # titles, links, clipboard
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _UNLIMITED = 10_000
 
@@ -80,6 +81,7 @@ def clean(text: str) -> str:
         >>> clean("a\x07b\x1b[31mc")
         'abc'
     """
+    text = _OSC.sub("", text)
     return _CONTROL.sub("", Text.from_ansi(text.replace("\r\n", "\n").replace("\t", "    ")).plain)
 
 

@@ -106,8 +106,8 @@ DYNAMIC = Ban(
     remedy="Write the code itself in plain Python, and import modules with an `import` statement.",
     modules=_words(
         """
-        builtins __builtin__ __main__ code codeop runpy imp zipimport marshal bdb pdb ipdb pudb doctest ctypes
-        _ctypes cffi _cffi_backend mmap _xxsubinterpreters _interpreters interpreters dis
+        builtins __builtin__ __main__ code codeop cgitb pydoc trace site runpy imp zipimport marshal bdb pdb
+        ipdb pudb doctest ctypes _ctypes cffi _cffi_backend mmap _xxsubinterpreters _interpreters interpreters dis
         """
     ),
     functions=_words(
@@ -118,7 +118,8 @@ DYNAMIC = Ban(
         sys.addaudithook
         types.FunctionType types.LambdaType types.CodeType types.ModuleType
         cProfile.run cProfile.runctx profile.run profile.runctx inspect.currentframe inspect.stack inspect.trace
-        gc.get_objects gc.get_referrers gc.get_referents numpy.ctypeslib yaml.unsafe_load yaml.unsafe_load_all
+        gc.get_objects gc.get_referrers gc.get_referents numpy.ctypeslib
+        yaml.unsafe_load yaml.unsafe_load_all yaml.UnsafeLoader
         torch.utils.cpp_extension sqlite3.enable_load_extension .enable_load_extension pandas.core.computation
         """
     ),
@@ -151,39 +152,39 @@ BANS = (PROCESSES, NETWORK, ENVIRONMENT, DELETION, DYNAMIC, WAITING, KERNEL)
 # os without processes, environment and deletion; the same for other modules that are needed in part
 PARTS = _words(
     """
-        os.path os.listdir os.scandir os.walk os.fwalk os.getcwd os.getcwdb os.chdir os.makedirs os.mkdir os.stat
-        os.lstat os.access os.rename os.renames os.replace os.readlink os.utime os.sep os.altsep os.linesep
-        os.extsep os.pathsep os.curdir os.pardir os.devnull os.name os.PathLike os.DirEntry os.fspath os.fsencode
-        os.fsdecode os.error os.cpu_count os.process_cpu_count os.sched_getaffinity os.getpid os.getppid os.getuid
-        os.uname os.urandom os.times os.get_terminal_size os.terminal_size os.stat_result os.F_OK os.R_OK os.W_OK
-        os.X_OK os.SEEK_SET os.SEEK_CUR os.SEEK_END os.fsync os.close os.fdopen os.statvfs os.strerror os.__name__
-        os.__doc__
-        sys.version sys.version_info sys.hexversion sys.implementation sys.platform sys.byteorder sys.maxsize
-        sys.maxunicode sys.float_info sys.int_info sys.hash_info sys.float_repr_style sys.getsizeof sys.getrefcount
-        sys.intern sys.argv sys.path sys.executable sys.prefix sys.base_prefix sys.stdout sys.stderr sys.stdin
-        sys.__stdout__ sys.__stderr__ sys.exit sys.exc_info sys.getrecursionlimit sys.setrecursionlimit
-        sys.getdefaultencoding sys.getfilesystemencoding sys.set_int_max_str_digits sys.get_int_max_str_digits
-        sys.flags sys.warnoptions sys.builtin_module_names sys.stdlib_module_names sys.displayhook sys.is_finalizing
-        sys.__name__ sys.api_version sys.copyright
-        shutil.copy shutil.copy2 shutil.copyfile shutil.copyfileobj shutil.copymode shutil.copystat shutil.copytree
-        shutil.move shutil.disk_usage shutil.make_archive shutil.unpack_archive shutil.get_archive_formats
-        shutil.get_unpack_formats shutil.get_terminal_size shutil.ignore_patterns shutil.which shutil.Error
-        shutil.SameFileError
-        importlib.metadata importlib.util.find_spec importlib.resources importlib.invalidate_caches
-        urllib.parse urllib.error pkgutil.iter_modules
-        psutil.virtual_memory psutil.cpu_count psutil.cpu_percent psutil.disk_usage psutil.__version__
-        IPython.display IPython.core.display IPython.core.display_functions IPython.lib.display IPython.__version__
-        IPython.version_info IPython.lib.pretty
-        resource.getrusage resource.RUSAGE_SELF resource.getpagesize
-        gc.collect gc.enable gc.disable gc.isenabled gc.get_count gc.get_stats gc.get_threshold gc.set_threshold
-        gc.freeze gc.DEBUG_LEAK gc.garbage
-        """
+    os.path os.listdir os.scandir os.walk os.fwalk os.getcwd os.getcwdb os.chdir os.makedirs os.mkdir os.stat
+    os.lstat os.access os.rename os.renames os.replace os.readlink os.utime os.sep os.altsep os.linesep
+    os.extsep os.pathsep os.curdir os.pardir os.devnull os.name os.PathLike os.DirEntry os.fspath os.fsencode
+    os.fsdecode os.error os.cpu_count os.process_cpu_count os.sched_getaffinity os.getpid os.getppid os.getuid
+    os.uname os.urandom os.times os.get_terminal_size os.terminal_size os.stat_result os.F_OK os.R_OK os.W_OK
+    os.X_OK os.SEEK_SET os.SEEK_CUR os.SEEK_END os.fsync os.close os.fdopen os.statvfs os.strerror os.__name__
+    os.__doc__
+    sys.version sys.version_info sys.hexversion sys.implementation sys.platform sys.byteorder sys.maxsize
+    sys.maxunicode sys.float_info sys.int_info sys.hash_info sys.float_repr_style sys.getsizeof sys.getrefcount
+    sys.intern sys.argv sys.path sys.executable sys.prefix sys.base_prefix sys.stdout sys.stderr sys.stdin
+    sys.__stdout__ sys.__stderr__ sys.exit sys.exc_info sys.getrecursionlimit sys.setrecursionlimit
+    sys.getdefaultencoding sys.getfilesystemencoding sys.set_int_max_str_digits sys.get_int_max_str_digits
+    sys.flags sys.warnoptions sys.builtin_module_names sys.stdlib_module_names sys.displayhook sys.is_finalizing
+    sys.__name__ sys.api_version sys.copyright
+    shutil.copy shutil.copy2 shutil.copyfile shutil.copyfileobj shutil.copymode shutil.copystat shutil.copytree
+    shutil.move shutil.disk_usage shutil.make_archive shutil.unpack_archive shutil.get_archive_formats
+    shutil.get_unpack_formats shutil.get_terminal_size shutil.ignore_patterns shutil.which shutil.Error
+    shutil.SameFileError
+    importlib.metadata importlib.util.find_spec importlib.resources importlib.invalidate_caches
+    urllib.parse urllib.error pkgutil.iter_modules
+    psutil.virtual_memory psutil.cpu_count psutil.cpu_percent psutil.disk_usage psutil.__version__
+    IPython.display IPython.core.display IPython.core.display_functions IPython.lib.display IPython.__version__
+    IPython.version_info IPython.lib.pretty
+    resource.getrusage resource.RUSAGE_SELF resource.getpagesize
+    gc.collect gc.enable gc.disable gc.isenabled gc.get_count gc.get_stats gc.get_threshold gc.set_threshold
+    gc.freeze gc.DEBUG_LEAK gc.garbage
+    """
 )
 
 MAGICS = _words(
     """
-        matplotlib time timeit prun capture config precision pprint who whos who_ls pinfo pinfo2 pdoc pdef psearch
-        """
+    matplotlib time timeit capture config precision pprint who whos who_ls pinfo pinfo2 pdoc pdef psearch
+    """
 )
 
 SHELL_MAGICS = _words(
@@ -195,19 +196,20 @@ SHELL_MAGICS = _words(
 
 ESCAPES = _words(
     """
-        __builtins__ __import__ __loader__ __spec__ __bases__ __base__ __mro__ __subclasses__ __globals__
-        __builtin__ __code__ __closure__ __getattribute__ __self__ __reduce__ __reduce_ex__ __objclass__
-        __thisclass__ __self_class__ tb_frame tb_next f_globals f_locals f_builtins f_back f_code gi_frame gi_code
-        gi_yieldfrom cr_frame cr_code cr_origin ag_frame ag_code func_globals func_code co_code co_consts
-        """
+    __builtins__ __import__ __loader__ __spec__ __bases__ __base__ __mro__ __subclasses__ __globals__
+    __builtin__ __code__ __closure__ __getattribute__ __self__ __reduce__ __reduce_ex__ __objclass__
+    __thisclass__ __self_class__ tb_frame tb_next f_globals f_locals f_builtins f_back f_code gi_frame gi_code
+    gi_yieldfrom cr_frame cr_code cr_origin ag_frame ag_code func_globals func_code co_code co_consts
+    """
 )
 """Attributes that lead out of an object into the interpreter, whatever the object is."""
 
 WORDS = _words(
     """
-        signal select selectors code resource sh http ssl site pip invoke fabric requests flask docker crypt grp pwd
-        gc nt tty dis imp cgi zmq environs decouple mmap netrc interpreters psutil tornado scrapy loky
-        """
+    signal select selectors code trace resource sh http ssl site pip invoke fabric requests flask docker crypt
+    grp pwd
+    gc nt tty dis imp cgi zmq environs decouple mmap netrc interpreters psutil tornado scrapy loky
+    """
 )
 """Modules whose names are also ordinary words for variables and for parts of other packages."""
 

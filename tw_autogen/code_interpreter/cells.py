@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 
 from tw_autogen.code_interpreter.folder import new_files, snapshot
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, Event, HostCalled
-from tw_autogen.kernel import Artifact, Execution, Kernel
+from tw_autogen.kernel import Artifact, Execution, Kernel, Log
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin import HostPlugin, PluginSpec
 from tw_autogen.role import Turn, report_call
@@ -34,6 +35,7 @@ class Cells:
         self._turn: Turn | None = None
         self._count = 0
         self._made: list[Artifact] = []
+        self._logged: list[Log] = []
         self._variables: dict[str, Any] = {}
         self._host_plugins: list[HostPlugin] = []
         for spec in plugins:
@@ -50,6 +52,7 @@ class Cells:
             kernel's folder.
         """
         self._turn, self._count, self._made = turn, self._count + 1, []
+        self._logged = []
         cell = self._count
         self._put(turn.variables)
         before = snapshot(self.kernel.folder)
@@ -59,7 +62,7 @@ class Cells:
         )
         known = [*execution.artifacts, *self._made]
         more = new_files(before, snapshot(self.kernel.folder), {one.path for one in known})
-        execution = replace(execution, artifacts=(*known, *more))
+        execution = replace(execution, artifacts=(*known, *more), logs=(*execution.logs, *self._logged))
         for one in execution.artifacts:
             turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))
         turn.emit(_ran(cell, execution))
@@ -82,12 +85,14 @@ class Cells:
             folder=self.kernel.folder,
             session_variables=self._variables,
             call_model=lambda messages: self._ask(spec.name, messages),
-            on_artifact=self._made_one,
+            on_artifact=lambda one: self._made.append(one),
+            on_log=lambda line: self._logged.append(line),
         )
         self._host_plugins.append(plugin)
         self.kernel.serve(spec.name, self._watched(spec.name, plugin))
 
     def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             started, failure = time.monotonic(), ""
             try:
@@ -108,9 +113,6 @@ class Cells:
         )
         report_call(turn, name, completion, time.monotonic() - started)
         return completion.text
-
-    def _made_one(self, artifact: Artifact) -> None:
-        self._made.append(artifact)
 
     def _emit(self, event: Event) -> None:
         if self._turn is not None:

@@ -93,6 +93,11 @@ class CodeInterpreter(Role):
         return self._cells.kernel.where if self._cells else "a kernel of its own, not started yet"
 
     @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """The functions that code may call, beside Python's own."""
+        return tuple(spec.name for spec in self._plugins)
+
+    @property
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
         plugins = self._stubs(self._plugins) if self._all_fit else ""
@@ -152,8 +157,8 @@ class CodeInterpreter(Role):
     def _introduce(self) -> str:
         tries = self._settings.max_tries
         lines = [
-            "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, and "
-            f"mends its own errors up to {tries} times. It reads and writes files in the working folder, works on "
+            "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, "
+            f"and mends its own errors up to {tries} times. It reads and writes files in the working folder, works on "
             "tables, fits models, draws charts. It reports what was printed, the last value, errors, and files made."
         ]
         if self._plugins and self._all_fit:
@@ -220,7 +225,7 @@ class CodeInterpreter(Role):
             if reply.code is None:
                 work.findings, work.execution = [], None
                 return work
-            work.findings = verify(reply.code, self._policy, plugins=[spec.name for spec in self._plugins])
+            work.findings = verify(reply.code, self._policy, plugins=self.plugin_names)
             turn.emit(CodeChecked(reply.code, [str(one) for one in work.findings]))
             if work.findings:
                 work.refused += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,6 +24,7 @@ from tw_autogen.code_interpreter.rules import Fault, Rules
 
 _GETTERS = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 _HOOKS = frozenset({"__reduce__", "__reduce_ex__"})
+_DUNDER = re.compile(r"__\w+__")
 _AT_NAME = re.compile(r"@\s*([A-Za-z_][\w.]*)")
 _RELATIVE = Fault(
     "module", "relative import is not allowed: a cell is in no package", "Import the module by its full name."
@@ -171,13 +173,15 @@ class Judge:
         if isinstance(func, ast.Attribute):
             self._chain(func, scope, called=True)
             if func.attr in {"eval", "query"}:
-                self._query(node, scope)
+                self._query(node, arguments, scope)
         else:
             self._todo.append((func, scope))
         if isinstance(func, ast.Name) and func.id in _GETTERS and len(node.args) >= 2:
             arguments = self._getter(node, func.id, scope) + arguments[2:]
         if _last_name(func) in {"attrgetter", "methodcaller"}:
             self._operator(node)
+        if _last_name(func) in {"timeit", "repeat", "Timer"}:
+            self._code(node, arguments, scope)
         self._push(arguments, scope)
 
     def _listed_call(self, node: ast.Call, scope: Scope) -> None:
@@ -193,8 +197,10 @@ class Judge:
             dotted = ".".join((*path, *reversed(names))) if path else f".{names[0]}"
         elif isinstance(root, ast.Name) and path != OWN:
             dotted = ".".join(path or (root.id,))
-        else:  # a function of the cell's own, whose body is judged; or what another call gave
+        elif isinstance(root, ast.Name | ast.Lambda):  # the cell's own, and its body is judged
             return
+        else:
+            dotted = ast.unparse(root)
         self._add(node.lineno, self._rules.call(dotted))
 
     def _getter(self, node: ast.Call, name: str, scope: Scope) -> list[ast.expr]:
@@ -214,9 +220,21 @@ class Judge:
                 if self._rules.hidden(name):
                     self._add(node.lineno, self._rules.path((name, "?")))
 
-    def _query(self, node: ast.Call, scope: Scope) -> None:
+    def _code(self, node: ast.Call, arguments: Iterable[ast.expr], scope: Scope) -> None:
+        """Judge the code in `timeit.timeit("code", setup="code")`."""
+        for text in filter(None, map(_text, arguments)):
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # then it is no code
+                tree = ast.parse(text)
+                for each in ast.walk(tree):
+                    if isinstance(each, ast.expr | ast.stmt | ast.alias):
+                        ast.copy_location(each, node)
+                self._push(tree.body, scope)
+
+    def _query(self, node: ast.Call, arguments: Iterable[ast.expr], scope: Scope) -> None:
         """Judge the `@names` in `df.query("a > @b")`: pandas takes them from the cell's variables."""
-        for text in filter(None, map(_text, node.args)):
+        for text in filter(None, map(_text, arguments)):
+            for name in _DUNDER.findall(text):
+                self._add(node.lineno, self._rules.attribute(name))
             for dotted in _AT_NAME.findall(text):
                 expression: Any = ast.Name("", ast.Load())
                 for i, name in enumerate(dotted.strip(".").split(".")):
@@ -298,6 +316,10 @@ def _text(node: ast.expr) -> str | None:
         one = todo.pop()
         if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add):
             todo += [one.right, one.left]
+        elif isinstance(one, ast.JoinedStr):
+            todo += reversed(one.values)
+        elif isinstance(one, ast.FormattedValue) and one.conversion == -1 and one.format_spec is None:
+            todo.append(one.value)
         elif isinstance(one, ast.Constant) and isinstance(one.value, str):
             texts.append(one.value)
         else:

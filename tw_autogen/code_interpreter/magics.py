@@ -16,9 +16,9 @@ _INSTALL = re.compile(
 )
 _MORE_COMMANDS = re.compile(r"[;&|`\n<>]|\$\(")
 _PACKAGERS = frozenset({"pip", "conda", "mamba", "micromamba", "uv"})
-_CODE_MAGICS = frozenset({"time", "timeit", "prun"})
-_BODY_MAGICS = frozenset({"time", "timeit", "prun", "capture"})
-_OPTIONS = re.compile(r"^(?:\s*-(?:[nrpslTDvt]\s*\S+|[a-zA-Z]+|-[\w-]+))*\s*")
+_CODE_MAGICS = frozenset({"time", "timeit"})
+_BODY_MAGICS = _CODE_MAGICS | {"capture"}
+_OPTIONS = re.compile(r"^(?:\s*(?:-[nrp]\s*\d+|-[tcqov]+|--no-raise-error)(?=\s|$))*\s*")
 _CONFIG = re.compile(r"\s*InlineBackend\.\w+(?:\s*=\s*(?P<value>.*))?$", re.DOTALL)
 
 _INSTALL_FAULT = Fault(

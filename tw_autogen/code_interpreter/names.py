@@ -71,7 +71,7 @@ def module_scope(found: Iterable[Binding], plugins: Iterable[str] = ()) -> Scope
     for name, start, until, node in found:
         if isinstance(node, ast.Delete):
             gone.add(name)
-        elif not _brings_module(scope, name, node):
+        elif not isinstance(node, ast.Global | ast.Nonlocal) and not _brings_module(scope, name, node):
             scope.spans.setdefault(name, []).append((start, until))
     for name in gone.union(scope.paths):
         scope.spans.pop(name, None)

@@ -54,8 +54,8 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
         head = "The code failed."
     logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in execution.logs)
     parts = {
-        "Result": execution.result or "",
         "Printed": execution.stdout,
+        "Result": execution.result or "",
         "Standard error": execution.stderr,
         "Log": logs,
         "Error": execution.error,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,6 +46,9 @@ class Fault:
         return Finding(line, self.kind, self.message, self.remedy)
 
 
+_BUILTIN_FUNCTIONS = frozenset(
+    name for name, value in vars(builtins).items() if callable(value) and not name.startswith("_")
+) - {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 _OTHER_REMEDY = "Solve the task without it."
 
 
@@ -88,7 +92,7 @@ class Rules:
     def _through(self, path: Path, doing: str) -> Fault | None:
         """Judge a path that leads through one module into another: `pandas.io.common.os.system`."""
         inner = next((i for i in range(1, len(path)) if self.hidden(path[i])), 0)
-        if not inner or _within(".".join(path), self._open_parts):
+        if not inner or ".".join(path[: inner + 1]) in self._open_parts:
             return None
         module, where = path[inner].lstrip("_"), ".".join(path[:inner])
         reached = self.path((module, *path[inner + 1 :]))
@@ -144,7 +148,7 @@ class Rules:
         """Judge a built-in name."""
         if name in self._names:
             return Fault("function", f"{name!r} is not allowed", _remedy(name, name))
-        return self.attribute(name) if name in ESCAPES else None
+        return self.call(name) if name in _BUILTIN_FUNCTIONS else self.attribute(name)
 
     def method(self, name: str) -> Fault | None:
         """Judge a method called on an object of unknown type."""

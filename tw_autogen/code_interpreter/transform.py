@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,9 +24,9 @@ _MAY_CHANGE = re.compile(
 _AUTOMAGIC = re.compile(
     r"^(?P<name>pip|conda|mamba|micromamba|uv|cd|ls|ll|lf|lk|lx|ldir|cat|cp|mv|rm|rmdir|mkdir|man|more|less|run|load|sx|"
     r"system|env|set_env|bash|sh|script|edit|ed|pycat|pfile|writefile|history|hist|reset|store|rehashx|killbgscripts)"
-    r"(?P<rest>[ \t]+(?:-\S|[^-\s=(\[.,+*/%<>!&|^@:;]).*)$"
+    r"(?P<rest>[ \t]+(?:[-/.~*](?![\s=*/])|[^-\s=(\[.,+*/%<>!&|^@:;]).*)$"
 )
-_MOST_ESCAPES = 500  # IPython's own limit
+_MOST_ESCAPES = 100  # each costs another pass over the whole cell
 _WORD_OPERATORS = re.compile(r"\s+(?:in|is|not|and|or|if|for)\b")
 
 
@@ -65,13 +66,15 @@ def to_python(cell: str) -> Python:
     manager = _manager()
     for step in [*manager.cleanup_transforms, *manager.line_transforms]:
         chunks, origins = _follow(chunks, origins, step(chunks))
-    for _ in range(_MOST_ESCAPES):
-        changed, after = manager.do_one_token_transform(chunks)
-        if not changed:
-            break
-        chunks, origins = _follow(chunks, origins, after)
-    else:
-        raise SyntaxError("too many magics in one cell")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # IPython warns of odd line ends, which concern the cell's author alone
+        for _ in range(_MOST_ESCAPES):
+            changed, after = manager.do_one_token_transform(chunks)
+            if not changed:
+                break
+            chunks, origins = _follow(chunks, origins, after)
+        else:
+            raise SyntaxError(f"more than {_MOST_ESCAPES} magics in one cell")
     return Python(_automagic("".join(chunks)), _by_python_lines(chunks, origins))
 
 

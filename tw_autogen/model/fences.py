@@ -75,7 +75,7 @@ def split_blocks(text: str) -> list[Block]:
     """Split a reply into text and fenced blocks, in order; a block that is never closed ends with the reply."""
     blocks = [Block("text")]
     fence: Fence | None = None
-    for line in text.splitlines(keepends=True):
+    for line in re.split(r"(?<=\n)", text):
         if fence is None:
             code, opened = one_line_code(line), opening(line.rstrip("\r\n"))
             if code is not None:

@@ -122,7 +122,7 @@ def read_code(text: str) -> CodeReply:
 
 def _without_thoughts(text: str) -> tuple[str, bool]:
     """Take thoughts in tags out; also say whether one stayed open, so that drafts may stand before the reply."""
-    text = _WHOLE_THOUGHT.sub("", text.lstrip("\ufeff"))
+    text = _WHOLE_THOUGHT.sub("", text.lstrip("\ufeff").replace("\r\n", "\n"))
     ends = list(_END_OF_THOUGHT.finditer(text))
     if ends and text[ends[-1].end() :].strip():
         text = text[ends[-1].end() :]

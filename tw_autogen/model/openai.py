@@ -114,10 +114,11 @@ class OpenAIModel:
             ModelError: it doesn't answer, or has no such list.
         """
         quick = self._client.with_options(max_retries=0, timeout=_PROBE_SECONDS)
+        # An answer that is no list of models goes through the SDK unchecked, and fails as any wrong object would.
+        expected: tuple[type[Exception], ...] = (self._sdk.APIError, AttributeError, TypeError, *self._broken)
         try:
             return tuple(model.id for model in quick.models.list())
-        except (self._sdk.APIError, *self._broken, AttributeError, TypeError) as error:
-            # The last two, and a ValueError: an answer that is no list of models goes through the SDK unchecked.
+        except expected as error:
             key = self.settings.api_key or ""
             words = server_words(error).replace(key, "***") if key else server_words(error)
             raise ModelError(
@@ -142,14 +143,14 @@ class OpenAIModel:
                 if answer is not None:
                     return answer
                 error: Exception = ConnectionError("it ended without a finish_reason")
+            except self._broken as broken:
+                error = broken
             except (self._sdk.BadRequestError, self._sdk.UnprocessableEntityError) as refused:
                 if not self._give_in(refused, request, rung):
                     raise self._failure(refused) from None
                 continue
             except self._sdk.APIError as failed:
                 raise self._failure(failed) from None
-            except self._broken as broken:
-                error = broken
             breaks += 1
             if breaks >= self.settings.max_tries or abandoned.is_set():
                 raise self._failure(error)
@@ -170,12 +171,15 @@ class OpenAIModel:
         usage = {"stream_options": {"include_usage": True}} if self._asks_usage else {}
         growing = GrowingCompletion()
         with create(**request, **usage, stream=True, extra_body=dict(self.settings.extra)) as chunks:
-            for chunk in chunks:
-                if abandoned.is_set():
-                    break
-                text = growing.add(chunk)
-                if text:
-                    tell(text)
+            try:
+                for chunk in chunks:
+                    if abandoned.is_set():
+                        break
+                    text = growing.add(chunk)
+                    if text:
+                        tell(text)
+            except self._sdk.APIConnectionError as broken:  # SDK 3 speaks so of a break, after all of its own tries too
+                raise ConnectionError(str(broken.__cause__ or broken)) from None
         return growing.completion() if growing.finished else None
 
     def _give_in(self, refused: openai.APIStatusError, request: Mapping[str, Any], rung: str) -> bool:
@@ -245,4 +249,5 @@ def _broken_errors() -> tuple[type[Exception], ...]:
 
     That library is httpx, or httpx2 from SDK 3 on.
     """
-    return (ValueError, *(sys.modules[name].TransportError for name in ("httpx", "httpx2") if name in sys.modules))
+    http = (sys.modules[name].TransportError for name in ("httpx", "httpx2") if name in sys.modules)
+    return (ConnectionError, ValueError, *http)

@@ -105,10 +105,10 @@ class CodeStream:
     def feed(self, delta: str) -> Grown:
         """Take new text in, and give what it adds to which field."""
         if not self._begun:
-            delta = (self._line + delta).lstrip()
+            delta = (self._line + delta).lstrip("\r\n")
             self._line = ""
-            self._begun = bool(delta)
-            self._json = FieldStream() if delta.startswith("{") else None
+            self._begun = bool(delta.strip())
+            self._json = FieldStream() if delta.lstrip().startswith("{") else None
         if self._json:
             return [(name, text) for name, text in self._json.feed(delta) if name in ("thought", "reply_content")]
         *lines, rest = (self._line + delta).split("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -60,6 +61,8 @@ class HostPlugin:
             )
         except PluginProblem as problem:
             raise PluginLoadError(problem.problem, path=path, line=problem.line) from problem
+        functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
+        self.__doc__ = self._function.__doc__ or spec.description
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the plugin once."""

@@ -38,7 +38,7 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.model import Usage
-from tw_autogen.role import Interruptible, Role, Turn
+from tw_autogen.role import Interruptible, Placed, Role, Turn
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.inputs import checked_inputs, copy_in
@@ -101,12 +101,13 @@ class Session:
         self._closing = ""
         self._temporary = None if folder else Path(tempfile.mkdtemp(prefix="tw-session-"))
         root = (folder or self._temporary or Path()).resolve()
-        given = next((role.folder for role in roles if getattr(role, "folder", None)), None)
-        self.folder = Path(given) if given else root / "files"
+        placed = [role for role in roles if isinstance(role, Placed)]
+        folders = [role.folder for role in placed if role.folder]
+        self.folder = folders[0] if folders else root / "files"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._journal = Journal(root / "events.jsonl", [self._count, *handlers])
-        where = next((role.where for role in roles if hasattr(role, "where")), "no kernel")
-        plugins = [name for role in roles for name in getattr(role, "plugin_names", ())]
+        plugins = [name for role in placed for name in role.plugin_names]
+        where = placed[0].where if placed else "no kernel"
         self.emit(SessionOpened(self.id, str(self.folder), names, plugins, where))
         self._idle.start(self._settings.idle_seconds)
 

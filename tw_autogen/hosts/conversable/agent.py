@@ -21,10 +21,10 @@ from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.session import KernelWanted, ModelWanted, RoleWanted, Session, check_plugins, open_session
 
-ConversableAgent = import_autogen().ConversableAgent
+ConversableAgent: Any = import_autogen().ConversableAgent
 DESCRIPTION = (
-    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with numbers, "
-    "tables, charts and files."
+    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
+    "numbers, tables, charts and files."
 )
 
 
@@ -36,6 +36,7 @@ class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's cla
         llm_config: As for any ConversableAgent; all roles ask through its client.
         plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs.
         roles: Names of shipped roles, folders of one's own, or functions that make one.
+        files: Copied read-only into each session's folder, and described to the Planner with the first message.
         model: A `ChatModel` (or one by role name) instead of the host's client.
         kernel: A function that makes a kernel for a folder; None: a `LocalKernel`.
         policy: What generated code may do.
@@ -57,6 +58,7 @@ class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's cla
         *args: Any,
         plugins: Sequence[str | Path | PluginSpec] = (),
         roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
+        files: Sequence[str | Path] = (),
         model: ModelWanted = None,
         kernel: KernelWanted = None,
         policy: Policy | None = None,
@@ -69,6 +71,7 @@ class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's cla
         host.setdefault("description", DESCRIPTION)
         super().__init__(name, *args, **host)
         self._model = model
+        self._files = tuple(Path(one).resolve() for one in files)
         self._open = functools.partial(
             open_session,
             roles=tuple(roles),
@@ -92,14 +95,15 @@ class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's cla
         """Answer what was said since this agent spoke last, with its Session for this partner.
 
         Returns:
-            (True, the answer), or (False, None) without a model, so that the host goes on to its default reply. A round that
-            failed is told in words; errors of the host's client go through, as with any agent.
+            (True, the answer), or (False, None) without a model, so that the host goes on to its default reply. A
+            round that failed is told in words; errors of the host's client go through, as with any agent.
         """
         if self._model is None and self.client is None:
             return False, None
         text = news(messages if messages is not None else self._oai_messages[sender], self.name)
+        session = self.session(sender)
         try:
-            return True, reply_text(self.session(sender).ask(text))
+            return True, reply_text(session.ask(text, files=() if session.rounds else self._files))
         except RoundError as error:
             return True, failure_text(error)
 

@@ -10,8 +10,11 @@ from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.model import Completion, Message, Usage
 
 _THE_USERS = frozenset(
-    ["tools", "functions", "function_call", "tool_choice", "parallel_tool_calls", "response_format", "stream", "stream_options", "temperature", "top_p", "stop", "n"]
-)
+    {
+        "tools", "functions", "function_call", "tool_choice", "parallel_tool_calls", "response_format",
+        "stream", "stream_options", "temperature", "top_p", "stop", "n",
+    }
+)  # fmt: skip
 """Settings of an agent's own talk, which the host would force into every call of its client."""
 
 
@@ -21,8 +24,8 @@ class HostModel:
     Args:
         agent: The agent whose `llm_config`, client and cache are used, and to which calls are charged.
 
-    Where the client is the host's own `OpenAIWrapper`, calls go through one derived from it without the settings that shape
-    the user's own talk (`tools`, `response_format`, `stream`, …), and what they cost is added to the agent's client.
+    Where the client is the host's own `OpenAIWrapper`, calls go through one derived from it without the settings that
+    shape the user's own talk (`tools`, `response_format`, `stream`, …), and what they cost is added to the agent's.
     """
 
     def __init__(self, agent: Any) -> None:

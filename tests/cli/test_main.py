@@ -1,0 +1,85 @@
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from tw_autogen.cli import main
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, environ):
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    blank = {"OPENAI_API_KEY": None, "OPENAI_BASE_URL": None, "OPENAI_MODEL": None, "OAI_CONFIG_LIST": None}
+    return lambda *args, stdin="": runner.invoke(main, args, input=stdin, env={**blank, "HOME": str(tmp_path)})
+
+
+def test_help_names_the_options_and_the_commands(run):
+    result = run("--help")
+
+    assert result.exit_code == 0
+    assert "tw-autogen [OPTIONS] [FILES]..." in result.output.replace("main", "tw-autogen")
+    for word in ("--prompt", "--base-url", "--timeout", "chat", "demo", "doctor"):
+        assert word in result.output
+
+
+def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):
+    code = (
+        "import sys; from tw_autogen.cli import main; main(['--help'], standalone_mode=False); "
+        "print([name for name in ('pandas', 'openai', 'rich', 'pydantic', 'tw_autogen.session') if name in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, env=environ, cwd=tmp_path, check=True
+    )
+
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_without_a_model_three_remedies_are_named(run):
+    result = run("-p", "what is 6*7?")
+
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("tw-autogen: no model configured.\n  - OpenAI:      export OPENAI_API_KEY=sk-...\n")
+    for remedy in ("--base-url http://localhost:11434/v1", "tw-autogen demo", "OAI_CONFIG_LIST"):
+        assert remedy in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["nosuch.csv"], "'nosuch.csv' does not exist"),
+        (["--output-format", "yaml", "-p", "q"], "'yaml' is not one of"),
+        (["-p", "q", "--max-posts", "1"], "1 is not in the range"),
+        (["-p", "q", "--set", "session.max_posts"], "has no '='"),
+        (["-p", "q", "--set", "session.max_post=3"], "unknown setting 'session.max_post'; did you mean 'session.max_posts'?"),
+        (["-p", "q", "--set", "session.max_posts=many"], "session.max_posts"),
+        (["-p", "q", "--base-url", "localhost:1", "--api-key", "k", "--model", "m"], "has no http:// or https:// in front"),
+        (["-p", "q", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--plugins", "nosuch"], "nosuch"),
+        (["-C", "nosuch", "-p", "q"], "does not exist"),
+        ([], "there is no question"),
+    ],
+)  # fmt: skip
+def test_what_a_user_got_wrong_is_said_in_one_block_and_ends_with_2(run, args, words):
+    result = run(*args)
+
+    assert result.exit_code == 2, result.output
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_project_folder_given_as_taskweaver_has_it_is_taken_with_a_note(run, tmp_path):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "taskweaver_config.json").write_text('{"llm.api_base": "no-address", "llm.api_key": "k"}')
+
+    result = run("-p", "project", stdin="what is 6*7?")
+
+    assert "the project folder is -C project" in result.stderr
+    assert "'no-address' has no http://" in result.stderr
+
+
+def test_the_version_is_shown(run):
+    assert run("--version").output.startswith("tw-autogen ")

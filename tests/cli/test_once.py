@@ -1,0 +1,211 @@
+import json
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from tw_autogen.model import Completion, Usage
+from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
+
+
+@pytest.fixture
+def ask(command, environ, tmp_path):
+    def run(replies, *args, data=None, stdin=subprocess.DEVNULL, extra=()):
+        given = {"input": data} if data is not None else {"stdin": stdin}
+        with replay_server(replies) as server:
+            ran = subprocess.run(
+                [*command, "--base-url", server.base_url, *args],
+                capture_output=True,
+                timeout=60,
+                cwd=tmp_path,
+                env={**environ, **dict(extra)},
+                check=False,
+                **given,
+            )
+            ran.stdout, ran.stderr = ran.stdout.decode(), ran.stderr.decode()
+            ran.requests = server.requests
+        return ran
+
+    return run
+
+
+def answers(text="It is 42.", **fields):
+    return plans(text, to="User", **fields)
+
+
+def test_the_answer_stands_alone_on_standard_output_and_all_else_on_standard_error(ask, tmp_path):
+    (tmp_path / "sales.csv").write_text("day,revenue\n1,20\n2,22\n")
+    code = "import pandas as pd\ndf = pd.read_csv('sales.csv')\nprint('rows:', len(df))\ndf.to_csv('copy.csv')\nint(df.revenue.sum())"
+    usage = Usage(3000, 1000, 50, calls=1)
+    replies = [Completion(plans("add them up"), usage=usage), codes(code), answers("Together 42 €.")]
+
+    ran = ask(replies, "-p", "how much is it together?", "sales.csv")
+
+    assert (ran.returncode, ran.stdout) == (0, "Together 42 €.\n"), ran.stderr
+    for line in ("  ▸ 1. add them up\n", "  │ print('rows:', len(df))\n", "  rows: 2\n", "  → 42\n", "/copy.csv\n"):
+        assert line in ran.stderr
+    assert "3 model calls · 3.0k in (1.0k cached)" in ran.stderr
+    assert "\x1b" not in ran.stderr
+    assert "sales.csv" in ran.requests[0]["messages"][-1]["content"]
+
+
+def test_json_is_one_object_with_all_that_happened(ask):
+    replies = [plans("compute"), codes("print('hi')\nopen('a.txt', 'w').write('x')\n6 * 7"), answers()]
+
+    ran = ask(replies, "-p", "what is 6*7?", "--output-format", "json", "--quiet")
+    said = json.loads(ran.stdout)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (said["schema_version"], said["status"], said["answer"], said["error"]) == (1, "done", "It is 42.", None)
+    assert said["session_id"].startswith("session-")
+    assert [one["name"] for one in said["artifacts"]] == ["a.txt"]
+    (cell,) = said["code_cells"]
+    assert (cell["cell"], cell["ok"], cell["stdout"], cell["result"]) == (1, True, "hi\n", "42")
+    assert said["usage"]["calls"] == 3
+    assert said["cost_usd"] is None
+    assert said["duration_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "status"),
+    [
+        ("Completed", 0, "done"),
+        ("TaskFailure", 1, "failed"),
+        ("SecurityRisks", 1, "failed"),
+        ("Clarification", 3, "needs_person"),
+        ("AdditionalInformation", 3, "needs_person"),
+    ],
+)
+def test_the_planners_word_for_why_it_stopped_becomes_the_exit_code(ask, stop, code, status):
+    ran = ask([answers("Which column?", stop=stop)], "-p", "q", "--quiet", "--output-format", "json")
+
+    assert ran.returncode == code
+    assert json.loads(ran.stdout)["status"] == status
+
+
+def test_too_many_posts_end_with_4(ask):
+    ran = ask([plans("step"), "I can't."] * 3, "-p", "q", "--max-posts", "3")
+
+    assert (ran.returncode, ran.stdout) == (4, "")
+    assert "posts and no answer for the user" in ran.stderr
+    assert ran.stderr.count("posts and no answer for the user") == 1
+
+
+def test_a_time_limit_of_ones_own_ends_with_124(ask):
+    ran = ask([plans("wait"), codes("while True: pass")], "-p", "q", "--timeout", "3", "--output-format", "json")
+
+    assert ran.returncode == 124, ran.stderr
+    assert json.loads(ran.stdout)["status"] == "timeout"
+    assert json.loads(ran.stdout)["error"]["type"] == "RoundTimedOut"
+
+
+def test_a_model_that_can_not_be_asked_is_a_failed_task_without_a_traceback(ask):
+    ran = ask([], "-p", "q")
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "Traceback" not in ran.stderr
+    assert "the recording and the run have parted" in ran.stderr
+
+
+def test_a_configuration_error_is_an_object_too_where_json_is_wanted(ask):
+    ran = ask([], "-p", "q", "--output-format", "json", "--set", "session.nosuch=1")
+
+    assert ran.returncode == 2
+    said = json.loads(ran.stdout)
+    assert (said["status"], said["session_id"], said["error"]["type"]) == ("usage", None, "SettingsError")
+    assert "unknown setting 'session.nosuch'" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"day,revenue\n1,20\n2,22\n", "stdin.csv"),
+        (b"day\trevenue\n1\t20\n", "stdin.tsv"),
+        (b"Some words, and then more.\nAnd a line.\n", "stdin.txt"),
+    ],
+)
+def test_what_is_piped_in_beside_a_question_is_data(ask, data, name):
+    ran = ask([answers()], "-p", "how many rows?", data=data)
+
+    assert (ran.returncode, ran.stdout) == (0, "It is 42.\n"), ran.stderr
+    assert name in ran.requests[0]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("args", [[], ["-p", "-"], ["-"]])
+def test_what_is_piped_in_without_a_question_is_the_question(ask, args):
+    ran = ask([answers()], *args, data=b"what is 6*7?\n")
+
+    assert (ran.returncode, ran.stdout) == (0, "It is 42.\n"), ran.stderr
+    assert "what is 6*7?" in ran.requests[0]["messages"][-1]["content"]
+
+
+def test_a_pipe_that_nobody_writes_to_is_left_alone_with_a_note(ask):
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer, "w"):
+        ran = ask([answers()], "-p", "what is 6*7?", stdin=reader)
+
+    assert (ran.returncode, ran.stdout) == (0, "It is 42.\n")
+    assert "standard input is silent and left alone" in ran.stderr
+
+
+def test_any_character_comes_through_where_the_locale_knows_ascii_only(ask):
+    locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+
+    ran = ask([answers("Käse für 3 €, 日本")], "-p", "q", extra=locale)
+
+    assert (ran.returncode, ran.stdout) == (0, "Käse für 3 €, 日本\n")
+
+
+def test_ctrl_c_stops_the_cell_and_ends_with_130(command, environ, tmp_path):
+    replies = [plans("loop"), codes("print('begun', flush=True)\nwhile True: pass")]
+    with (
+        replay_server(replies) as server,
+        subprocess.Popen(
+            [*command, "-p", "loop", "--base-url", server.base_url, "--output-format", "json"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+            env=environ, cwd=tmp_path,
+        ) as running,
+    ):  # fmt: skip
+        limit = threading.Timer(60, running.kill)
+        limit.start()
+        try:
+            assert any("begun" == line.strip() for line in running.stderr), "the cell never began"
+            running.send_signal(signal.SIGINT)
+            said, rest = running.communicate()
+        finally:
+            limit.cancel()
+
+    assert running.returncode == 130, rest
+    assert json.loads(said)["status"] == "interrupted"
+    assert "Traceback" not in rest.replace("Traceback (most recent call last):\n    cell", "")
+
+
+def test_a_question_while_the_model_thinks_is_stopped_by_ctrl_c_too(command, environ, tmp_path):
+    asked, go_on = threading.Event(), threading.Event()
+
+    def think(messages):
+        asked.set()
+        go_on.wait(60)
+        return answers()
+
+    with (
+        ScriptedModel([think]) as model,
+        replay_server(model) as server,
+        subprocess.Popen(
+            [*command, "-p", "q", "--base-url", server.base_url, "--quiet"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, cwd=tmp_path,
+        ) as running,
+    ):  # fmt: skip
+        limit = threading.Timer(60, running.kill)
+        limit.start()
+        try:
+            assert asked.wait(60)
+            running.send_signal(signal.SIGINT)
+            said, rest = running.communicate()
+        finally:
+            limit.cancel()
+            go_on.set()
+
+    assert (running.returncode, said) == (130, ""), rest

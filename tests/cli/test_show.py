@@ -1,0 +1,267 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tw_autogen.cli.show import Show
+from tw_autogen.conversation import Attachment, AttachmentType, Post
+from tw_autogen.events import (
+    ArtifactSaved,
+    CellOutput,
+    CellRan,
+    CellStarted,
+    CodeChecked,
+    Event,
+    HostCalled,
+    ModelCalled,
+    PostClosed,
+    PostGrew,
+    PostOpened,
+    RoundClosed,
+    RoundOpened,
+    SessionOpened,
+)
+
+PLAN = "1. load sales.csv\n2. report <interactively depends on 1>"
+
+
+def console(*, encoding="utf-8"):
+    return Console(file=io.TextIOWrapper(io.BytesIO(), encoding=encoding), width=80, color_system=None, highlight=False)
+
+
+def shown(events, **options):
+    target = options.pop("console", None) or console()
+    show = Show(target, **options)
+    for event in events:
+        show(event)
+    show.stop()
+    target.file.flush()
+    return target.file.buffer.getvalue().decode(target.file.encoding)
+
+
+def planner(message, to="CodeInterpreter", **attachments):
+    said = tuple(Attachment(AttachmentType(name), text) for name, text in attachments.items())
+    return PostClosed("r", "p", Post("Planner", to, message, said))
+
+
+def called(who, prompt=1000, cached=0, completion=200):
+    return ModelCalled(who, "m", prompt, cached, completion, "stop", 1.0)
+
+
+def ran(cell, **fields):
+    plain = {"result": None, "stdout": "", "stderr": "", "error": "", "artifacts": [], "variables": []}
+    return CellRan(cell=cell, ok=not fields.get("error"), state_lost=False, seconds=1.84, **{**plain, **fields})
+
+
+def written(code="print(df.shape)\ndf.sum()", thought="I load the file."):
+    return [
+        PostOpened("r", "p2", "CodeInterpreter"),
+        PostGrew("p2", "thought", thought[:7]),
+        PostGrew("p2", "thought", thought[7:]),
+        PostGrew("p2", "code", code),
+        called("CodeInterpreter"),
+        CodeChecked(code, []),
+        CellStarted(1, code),
+    ]
+
+
+def whole_round(artifact: Path) -> list[Event]:
+    reported = Post("CodeInterpreter", "Planner", "ran", (Attachment(AttachmentType.reply_content, "code"),))
+    return [
+        SessionOpened("session-1", str(artifact.parent), ["Planner", "CodeInterpreter"], [], "local kernel, pid 7"),
+        RoundOpened("r", "what is in sales.csv?", ["sales.csv"]),
+        PostClosed("r", "", Post("User", "Planner", "what is in sales.csv?\n\nprofile")),
+        PostOpened("r", "p1", "Planner"),
+        PostGrew("p1", "message", "Load it"),
+        called("Planner", cached=800),
+        planner("Load it.", plan=PLAN, current_plan_step="1. load sales.csv", stop="InProcess"),
+        *written(),
+        CellOutput(1, "stdout", "(12"),
+        CellOutput(1, "stdout", ", 3)\nwarm"),
+        CellOutput(1, "stderr", "careful\n"),
+        HostCalled("sql_pull_data", True, "", 0.12),
+        ArtifactSaved("chart", "chart", str(artifact), ""),
+        ran(1, result="42", stdout="(12, 3)\nwarm", stderr="careful\n"),
+        PostClosed("r", "p2", reported),
+        PostOpened("r", "p3", "Planner"),
+        called("Planner"),
+        planner("There are 12 rows.", "User", current_plan_step="2. report", stop="Completed"),
+        RoundClosed("r", "finished", "Completed", "There are 12 rows.", "", 9.0, {}),
+    ]
+
+
+def test_a_round_reads_from_top_to_bottom_without_saying_anything_twice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    text = shown(whole_round(tmp_path / "chart.png"), question=True)
+
+    assert text == (
+        "code runs in: local kernel, pid 7\n"
+        "> what is in sales.csv?\n"
+        "Planner\n"
+        "  ▸ 1. load sales.csv\n"
+        "  ○ 2. report\n"
+        "  → CodeInterpreter: Load it.\n"
+        "CodeInterpreter\n"
+        "  I load the file.\n"
+        "  │ print(df.shape)\n"
+        "  │ df.sum()\n"
+        "  (12, 3)\n"
+        "  careful\n"
+        "  · sql_pull_data on the host, 0.1 s\n"
+        "  file chart.png\n"
+        "  warm\n"
+        "  → 42\n"
+        "  ✓ cell 1 · 1.8 s\n"
+        "Planner\n"
+        "  ✓ 1. load sales.csv\n"
+        "  ✓ 2. report\n"
+        "\n"
+        "There are 12 rows.\n"
+        "\n"
+        "3 model calls · 3.0k in (0.8k cached) / 0.6k out · kernel 1.8 s · 1 artifact\n"
+    )
+
+
+def test_the_answer_is_left_to_whoever_prints_it(tmp_path):
+    text = shown(whole_round(tmp_path / "chart.png"), answer=False)
+
+    assert "There are 12 rows." not in text
+    assert "3 model calls" in text
+
+
+def test_a_console_that_knows_ascii_only_gets_signs_that_it_can_show(tmp_path):
+    text = shown(whole_round(tmp_path / "chart.png"), console=console(encoding="ascii"))
+
+    assert "  > 1. load sales.csv\n  - 2. report\n" in text
+    assert "  | df.sum()" in text
+
+
+def test_only_steps_that_have_moved_are_ticked_until_the_plan_is_reworded():
+    steps = "1. a\n2. b\n3. c"
+    text = shown(
+        [
+            RoundOpened("r", "q", []),
+            planner("go", plan=steps, current_plan_step="1. a"),
+            planner("on", plan=steps, current_plan_step="2. b"),
+            planner("same", current_plan_step="2. b"),
+            planner("anew", plan="1. a\n2. another", current_plan_step="2. another"),
+        ]
+    )
+
+    assert text.splitlines() == [
+        "Planner",
+        "  ▸ 1. a",
+        "  ○ 2. b",
+        "  ○ 3. c",
+        "  → CodeInterpreter: go",
+        "  ✓ 1. a",
+        "  ▸ 2. b",
+        "  → CodeInterpreter: on",
+        "  → CodeInterpreter: same",
+        "  ✓ 1. a",
+        "  ▸ 2. another",
+        "  → CodeInterpreter: anew",
+    ]
+
+
+def test_a_plan_in_words_of_another_planner_does_no_harm():
+    text = shown([RoundOpened("r", "q", []), planner("go", plan="1. a <sequentially depends on 9>")])
+
+    assert text == "Planner\n  → CodeInterpreter: go\n"
+
+
+def test_of_a_reply_that_was_asked_for_again_only_the_last_thought_is_shown():
+    text = shown(
+        [
+            PostOpened("r", "p", "CodeInterpreter"),
+            PostGrew("p", "thought", "an unreadable reply"),
+            called("CodeInterpreter"),
+            PostGrew("p", "thought", "a readable one"),
+            called("CodeInterpreter"),
+            CodeChecked("1", []),
+        ]
+    )
+
+    assert "an unreadable reply" not in text
+    assert "  a readable one\n  │ 1\n" in text
+
+
+def test_refused_code_and_failed_cells_say_why():
+    error = "Traceback (most recent call last):\n  cell 1, line 1\nZeroDivisionError: division by zero"
+    text = shown(
+        [
+            PostOpened("r", "p", "CodeInterpreter"),
+            CodeChecked("import os", ["line 1: import of 'os' is not allowed"]),
+            CodeChecked("1/0", []),
+            CellStarted(1, "1/0"),
+            ran(1, error=error),
+        ]
+    )
+
+    assert "  │ import os\n  ✗ not run: line 1: import of 'os' is not allowed\n  │ 1/0\n" in text
+    assert "  ZeroDivisionError: division by zero\n  ✗ cell 1 failed · 1.8 s\n" in text
+
+
+def test_long_output_is_counted_and_not_poured_out():
+    lines = "".join(f"line {number}\n" for number in range(1000))
+    text = shown([CellStarted(1, ""), CellOutput(1, "stdout", lines), ran(1, stdout=lines)])
+
+    assert "  line 39\n  (960 more lines)\n" in text
+    assert "line 40" not in text
+
+
+def test_output_of_a_kernel_that_can_not_tell_while_it_runs_is_shown_at_the_end():
+    text = shown([CellStarted(1, ""), ran(1, stdout="late\n", stderr="and wrong\n")])
+
+    assert text.startswith("  late\n  and wrong\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("\x1b[2J\x1b[Hgone?\x07", "gone?"),
+        ("\x1b]0;a new title\x07safe", "safe"),
+        ("10%\r50%\r100%", "100%"),
+        ("日本語 🎉 é", "日本語 🎉 é"),
+    ],
+)
+def test_what_code_prints_can_not_steer_the_terminal(written, read):
+    assert shown([CellStarted(1, ""), CellOutput(1, "stdout", f"{written}\n")]) == f"  {read}\n"
+
+
+def test_a_failed_round_ends_with_its_reason_and_its_cost():
+    text = shown([RoundOpened("r", "q", []), RoundClosed("r", "failed", "", "", "too long", 1.0, {})])
+
+    assert text == "✗ too long\n0 model calls\n"
+
+
+def test_tokens_that_no_server_reported_are_not_called_zero():
+    text = shown([called("Planner", 0, 0, 0), RoundClosed("r", "failed", "", "", "no", 1.0, {})])
+
+    assert "1 model call · tokens not reported" in text
+
+
+def test_another_role_is_heard_too():
+    post = Post("Echo", "Planner", "\n".join(f"word {number}" for number in range(12)))
+    text = shown([RoundOpened("r", "q", []), PostOpened("r", "p", "Echo"), PostClosed("r", "p", post)])
+
+    assert text.startswith("Echo\n  → Planner: word 0\n  word 1\n")
+    assert text.endswith("  word 7\n  (4 more lines)\n")
+
+
+def test_a_terminal_gets_links_colours_and_a_foot_that_moves(tmp_path):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    show = Show(Console(file=terminal, width=80, force_terminal=True, color_system="standard"))
+    for event in whole_round(tmp_path / "chart.png"):
+        show(event)
+    seen = terminal.getvalue()
+
+    assert (tmp_path / "chart.png").as_uri() in seen
+    assert "step 1 of 2 · CodeInterpreter is thinking" in seen
+    assert "\x1b[32m✓ cell 1 · 1.8 s" in seen

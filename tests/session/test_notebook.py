@@ -1,0 +1,131 @@
+import base64
+
+import nbformat
+import pytest
+
+from tw_autogen.conversation import Attachment, AttachmentType, Post
+from tw_autogen.events import (
+    CellOutput,
+    CellRan,
+    CellStarted,
+    CodeChecked,
+    PostClosed,
+    RoundClosed,
+    RoundOpened,
+    SessionOpened,
+)
+from tw_autogen.session.journal import Journal
+from tw_autogen.session.notebook import notebook, write_notebook
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def ran(cell, **fields):
+    plain = {"result": None, "stdout": "", "stderr": "", "error": "", "artifacts": [], "variables": []}
+    return CellRan(cell=cell, ok=not fields.get("error"), state_lost=False, seconds=0.1, **{**plain, **fields})
+
+
+def artifact(path, preview=""):
+    return {"name": path.stem, "kind": "chart", "path": str(path), "preview": preview}
+
+
+def plan(text):
+    return PostClosed("r", "p", Post("Planner", "CodeInterpreter", "go", (Attachment(AttachmentType.plan, text),)))
+
+
+@pytest.fixture
+def events(tmp_path):
+    (tmp_path / "chart.png").write_bytes(PNG)
+    (tmp_path / "chart.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", encoding="utf-8")
+    files = [artifact(tmp_path / name, "12 rows") for name in ("chart.png", "chart.svg", "table.csv", "gone.png")]
+    return [
+        SessionOpened("session-1", str(tmp_path), ["Planner", "CodeInterpreter"], ["sql_pull_data"], "local kernel"),
+        RoundOpened("r", "how many rows?", ["sales.csv"]),
+        plan("1. load\n2. report <interactively depends on 1>"),
+        CodeChecked("import os", ["line 1: import of 'os' is not allowed"]),
+        CodeChecked("1/0", []),
+        CellStarted(1, "1/0"),
+        CellOutput(1, "stdout", "half "),
+        ran(1, stdout="half way\n", error="Traceback (most recent call last):\nZeroDivisionError: division by zero"),
+        CellStarted(2, "len(df)"),
+        ran(2, result="12", stderr="careful\n", artifacts=files),
+        plan("1. load\n2. report <interactively depends on 1>"),
+        RoundClosed("r", "finished", "Completed", "12 rows.", "", 1.0, {}),
+    ]
+
+
+def outputs(cell):
+    return [(one.output_type, one.get("name", "")) for one in cell.outputs]
+
+
+def test_a_session_becomes_a_valid_notebook_with_words_and_code_in_their_order(events):
+    made = notebook(events)
+
+    nbformat.validate(made)
+    assert [(cell.cell_type, cell.source) for cell in made.cells] == [
+        ("markdown", "# session-1\n\nThe code ran in: local kernel, with sql_pull_data."),
+        ("markdown", "## Request\n\nhow many rows?\n\nFiles: `sales.csv`"),
+        ("markdown", "**Plan**\n\n1. load\n2. report &lt;interactively depends on 1>"),
+        ("code", "import os"),
+        ("code", "1/0"),
+        ("code", "len(df)"),
+        ("markdown", "## Answer\n\n12 rows."),
+    ]
+    assert [cell.execution_count for cell in made.cells if cell.cell_type == "code"] == [None, 1, 2]
+
+
+def test_refused_and_failed_code_is_kept_and_tagged(events):
+    refused, failed = [cell for cell in notebook(events).cells if cell.cell_type == "code"][:2]
+
+    assert refused.metadata.tags == ["refused"]
+    assert "import of 'os' is not allowed" in refused.outputs[0].text
+    assert failed.metadata.tags == ["failed"]
+    assert outputs(failed) == [("stream", "stdout"), ("error", "")]
+    assert failed.outputs[0].text == "half way\n"
+    assert (failed.outputs[1].ename, failed.outputs[1].evalue) == ("ZeroDivisionError", "division by zero")
+
+
+def test_pictures_are_embedded_and_other_files_are_named(events):
+    cell = notebook(events).cells[5]
+
+    assert outputs(cell) == [("stream", "stderr"), *[("display_data", "")] * 4, ("execute_result", "")]
+    png, svg, table, gone = (one.data for one in cell.outputs[1:5])
+    assert base64.b64decode(png["image/png"]) == PNG
+    assert svg["image/svg+xml"].startswith("<svg")
+    assert table == {"text/plain": "table.csv: 12 rows"}
+    assert gone == {"text/plain": "gone.png: 12 rows"}
+    assert cell.outputs[5].data == {"text/plain": "12"}
+
+
+def test_the_journal_gives_the_same_notebook_as_the_events_each_time(events, tmp_path):
+    with Journal(tmp_path / "events.jsonl") as journal:
+        for event in events:
+            journal.write(event)
+
+    first = write_notebook(tmp_path / "events.jsonl", tmp_path / "a.ipynb").read_bytes()
+
+    assert write_notebook(events, tmp_path / "a.ipynb").read_bytes() == first
+    nbformat.validate(nbformat.read(tmp_path / "a.ipynb", as_version=4))
+
+
+def test_a_session_that_was_cut_off_keeps_what_its_last_cell_wrote():
+    made = notebook([RoundOpened("r", "q", []), CellStarted(1, "loop()"), CellOutput(1, "stdout", "row 1\n")])
+
+    assert made.cells[-1].metadata.tags == ["unfinished"]
+    assert made.cells[-1].outputs[0].text == "row 1\n"
+
+
+def test_a_cell_that_was_stopped_says_so_though_it_raised_nothing():
+    error = "the cell was stopped: it ran longer than 5 seconds"
+
+    cell = notebook([CellStarted(1, "loop()"), ran(1, error=error)]).cells[0]
+
+    assert (cell.outputs[0].ename, cell.outputs[0].evalue) == ("Stopped", error)
+
+
+def test_a_round_without_an_answer_says_why():
+    made = notebook([RoundOpened("r", "q", []), RoundClosed("r", "failed", "", "", "10 posts", 1.0, {})])
+
+    assert made.cells[-1].source == "## No answer\n\nThe round failed: 10 posts"

@@ -1,0 +1,453 @@
+"""Whole rounds: routing, limits, board, failures, and what each role is told. Real kernel, scripted model."""
+
+import json
+import threading
+
+import pandas as pd
+import pytest
+
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy
+from tw_autogen.conversation import Post, RoundState
+from tw_autogen.errors import (
+    ConfigError,
+    ModelError,
+    RoundError,
+    RoundInterrupted,
+    RoundTimedOut,
+    RoundTooLong,
+    SessionBusyError,
+    SessionClosedError,
+)
+from tw_autogen.events import CellOutput, CellStarted, PostClosed, PostGrew, SessionClosed
+from tw_autogen.kernel import LocalKernel
+from tw_autogen.planner import Planner
+from tw_autogen.role import Role
+from tw_autogen.session import Session, SessionSettings, read_journal
+from tw_autogen.testing import ScriptedModel, codes, plans
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    with LocalKernel() as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def team(kernel, tmp_path):
+    """Open sessions of Planner and CodeInterpreter over scripts; every step of a script must be used."""
+    opened = []
+
+    def open_team(plan_steps, code_steps, *, policy=None, tries=3, **options):
+        models = ScriptedModel(plan_steps), ScriptedModel(code_steps)
+        settings = CodeInterpreterSettings(max_tries=tries)
+        interpreter = CodeInterpreter(models[1], kernel, policy=policy, settings=settings)
+        session = Session([Planner(models[0], [interpreter]), interpreter], folder=tmp_path, **options)
+        opened.append((session, models))
+        return session, *models
+
+    yield open_team
+    for session, models in opened:
+        session.close()
+        for model in models:
+            model.__exit__(None, None, None)
+
+
+class Parrot(Role):
+    name = "Parrot"
+    intro = "Says it back."
+
+    def reply(self, memory, **kwargs):
+        asked = memory.last_post
+        return Post(self.name, asked.send_from, asked.message)
+
+
+def test_a_request_is_four_posts_from_user_to_user(team):
+    session, *_ = team([plans("compute 6*7"), plans("It is 42.", to="User")], [codes("6 * 7")])
+
+    answer = session.ask("what is 6*7?")
+
+    path = [(post.send_from, post.send_to) for post in answer.round.posts]
+    assert path == [
+        ("User", "Planner"),
+        ("Planner", "CodeInterpreter"),
+        ("CodeInterpreter", "Planner"),
+        ("Planner", "User"),
+    ]
+    assert (answer.text, answer.stop) == ("It is 42.", "Completed")
+    assert answer.round.state is RoundState.finished
+
+
+def test_the_planner_pins_request_and_plan_and_the_interpreter_reads_them(team):
+    session, _, coder = team(
+        [plans("compute 6*7", plan="1. compute\n2. report"), plans("It is 42.", to="User")], [codes("6 * 7")]
+    )
+
+    session.ask("what is 6*7?")
+
+    assert "what is 6*7?" in session.rounds[-1].read_board("Planner")
+    assert (
+        "# Board\nThe user's request: what is 6*7?\nThe plan:\n1. compute\n2. report" in coder.calls[0][-1]["content"]
+    )
+
+
+def test_the_next_round_begins_with_an_empty_board(team):
+    session, *_ = team([plans("compute 1"), plans("1", to="User"), plans("Hello.", to="User")], [codes("1")])
+    session.ask("compute one")
+
+    session.ask("hello")
+
+    assert "compute one" not in session.rounds[-1].read_board("Planner")
+
+
+def test_a_refused_import_goes_back_to_the_model_and_its_second_try_answers_the_user(team):
+    session, _, coder = team(
+        [plans("compute 6*7"), plans("It is 42.", to="User")],
+        [codes("import os\nos.getcwd()"), codes("6 * 7")],
+        policy=Policy(modules=frozenset({"math"})),
+    )
+
+    answer = session.ask("what is 6*7?")
+
+    assert answer.text == "It is 42."
+    assert "line 1 (module): import of 'os' is not allowed; allowed: math" in coder.calls[1][-1]["content"]
+
+
+def test_findings_and_failures_are_counted_apart_and_both_stay_in_the_interpreters_history(team):
+    session, planner, coder = team(
+        [plans("divide"), plans("It is 1.", to="User")],
+        [codes("eval('1')"), codes("1 / 0"), codes("exec('1')"), codes("[][1]"), codes("1")],
+        tries=2,
+    )
+
+    session.ask("divide")
+
+    told = "\n".join(message["content"] for message in coder.calls[-1])
+    for trace in ("eval('1')", "ZeroDivisionError", "exec('1')", "IndexError"):
+        assert trace in told
+    assert "It took 5 tries." in planner.calls[1][-1]["content"]
+
+
+def test_a_task_that_keeps_failing_is_given_up_after_one_try_and_three_more_and_reported(team):
+    session, planner, _ = team(
+        [plans("divide"), plans("It can't be done.", to="User", stop="TaskFailure")], [codes("1 / 0")] * 4
+    )
+
+    answer = session.ask("divide")
+
+    assert answer.stop == "TaskFailure"
+    report = planner.calls[1][-1]["content"]
+    assert report.startswith("From: CodeInterpreter\nGiven up after 4 tries.\nThe code failed.")
+    assert "ZeroDivisionError: division by zero" in report
+
+
+def test_the_counters_begin_afresh_with_each_task(team):
+    failing = [codes("1 / 0"), codes("1 / 0"), codes("1")]
+    session, *_ = team([plans("one"), plans("two"), plans("done", to="User")], [*failing, *failing], tries=2)
+
+    assert session.ask("twice").text == "done"
+
+
+def test_a_text_reply_runs_nothing_and_reaches_the_planner(team):
+    session, planner, _ = team([plans("explain"), plans("so", to="User")], ["A mean is a sum over a count."])
+
+    session.ask("explain a mean")
+
+    assert "From: CodeInterpreter\nA mean is a sum over a count." in planner.calls[1][-1]["content"]
+    assert session.rounds[-1].posts[2].attachments[0].content == "text"
+
+
+def test_what_is_printed_and_what_is_returned_both_reach_the_planner(team):
+    session, planner, _ = team([plans("show"), plans("ok", to="User")], [codes("print('seen')\n{'a': 1}")])
+
+    session.ask("show")
+
+    assert "Printed:\nseen\nResult:\n{'a': 1}" in planner.calls[1][-1]["content"]
+
+
+def test_long_output_is_cut_in_the_middle_with_a_mark(team):
+    session, planner, _ = team([plans("show"), plans("ok", to="User")], [codes("print('a' * 9000 + 'END')")])
+
+    session.ask("show")
+
+    told = planner.calls[1][-1]["content"]
+    assert "characters left out" in told
+    assert "END" in told
+    assert len(told) < 5000
+
+
+def test_an_answer_is_forwarded_without_a_call_if_the_planner_said_so_and_nothing_warned(team):
+    session, planner, coder = team(
+        [plans("compute", then="User"), plans("Welcome.", to="User")], [codes("print('The answer is 42.')")]
+    )
+
+    answer = session.ask("what is 6*7?")
+
+    assert answer.text == "The answer is 42."
+    assert len(answer.round.posts) == 4
+    assert answer.usage.calls == 2
+    assert "What you print goes to the User" in coder.calls[0][-1]["content"]
+    session.ask("thanks")
+    assert json.loads(planner.calls[1][-2]["content"])["message"] == "The answer is 42."
+
+
+@pytest.mark.parametrize(
+    "code", ["import sys\nprint('42')\nprint('odd', file=sys.stderr)", "x = 1"], ids=["a warning", "nothing to show"]
+)
+def test_an_answer_that_warned_or_says_nothing_goes_back_to_the_planner(team, code):
+    session, *_ = team([plans("compute", then="User"), plans("I looked.", to="User")], [codes(code)])
+
+    assert session.ask("go").text == "I looked."
+
+
+def test_an_unknown_receiver_is_told_to_the_model_with_the_known_names(team):
+    session, planner, _ = team([plans("cook", to="Cook"), plans("Hello.", to="User")], [])
+
+    assert session.ask("hello").text == "Hello."
+    assert (
+        "'Cook', and nobody here is called that: write one of CodeInterpreter, User" in planner.calls[1][-1]["content"]
+    )
+
+
+def test_an_unreadable_reply_is_asked_for_again_three_times_and_then_ends_the_round(team):
+    session, *_ = team(["what?"] * 4, [])
+
+    with pytest.raises(RoundError, match="4 replies could not be read") as caught:
+        session.ask("hello")
+    assert caught.value.round.state is RoundState.failed
+    assert session.rounds[0].posts[0].message == "hello"
+
+
+def test_a_failed_round_stays_visible_to_the_planner_with_the_reason(team):
+    session, planner, _ = team([ModelError("the server is away"), plans("Again.", to="User")], [])
+    with pytest.raises(RoundError, match="the server is away"):
+        session.ask("first words")
+
+    session.ask("second words")
+
+    told = planner.calls[1][-1]["content"]
+    assert told.index("first words") < told.index("failed, because the server is away") < told.index("second words")
+
+
+def test_each_prompt_of_a_role_begins_with_its_last_one(team):
+    session, planner, coder = team(
+        [plans("one"), plans("two"), plans("done", to="User"), plans("three"), plans("end", to="User")],
+        [codes("a = 1"), codes("1 / 0"), codes("a + 1"), codes("a + 2")],
+    )
+    session.ask("first")
+    session.ask("second")
+
+    for model in (planner, coder):
+        for before, after in zip(model.calls, model.calls[1:], strict=False):
+            assert after[: len(before)] == before
+
+
+def test_the_interpreter_is_told_which_variables_exist(team):
+    session, _, coder = team(
+        [plans("load"), plans("use"), plans("done", to="User")],
+        [codes("import pandas as pd\nsales = pd.DataFrame({'day': [1, 2], 'n': [3.5, None]})"), codes("sales.n.sum()")],
+    )
+    session.ask("go")
+
+    assert "sales: DataFrame, 2 x 2, columns day: int64, n: float64" in coder.calls[1][-1]["content"]
+
+
+def test_files_are_copied_read_only_and_described_in_the_request(team, tmp_path):
+    (tmp_path / "in").mkdir()
+    sales = tmp_path / "in" / "sales.csv"
+    sales.write_text("day,units\n1,10\n2,\n", encoding="utf-8")
+    session, planner, _ = team([plans("sum"), plans("10", to="User")], [codes("open('sales.csv').read()")])
+
+    session.ask("sum the units", files=[sales])
+
+    told = planner.calls[0][-1]["content"]
+    assert "- sales.csv: 18 bytes, 2 rows x 2 columns: day (int64), units (float64, 1 missing)" in told
+    assert "day,units\n" in told
+    assert (session.folder / "sales.csv").stat().st_mode & 0o222 == 0
+
+
+def test_a_file_that_does_not_exist_is_an_error_before_anything_runs(team):
+    session, *_ = team([], [])
+
+    with pytest.raises(ConfigError, match=r"nowhere\.csv: there is no such file"):
+        session.ask("sum", files=["nowhere.csv"])
+    assert session.rounds == []
+
+
+def test_variables_of_a_request_are_variables_of_the_code(team):
+    session, planner, _ = team([plans("sum"), plans("6", to="User")], [codes("int(frame.n.sum()) * factor")])
+
+    session.ask("sum", variables={"frame": pd.DataFrame({"n": [1, 2]}), "factor": 2})
+
+    assert "- frame: DataFrame, 2 rows x 1 columns: n (int64)" in planner.calls[0][-1]["content"]
+    assert "Result:\n6" in planner.calls[1][-1]["content"]
+
+
+def test_files_that_code_makes_are_artifacts_of_the_answer(team):
+    session, *_ = team([plans("save"), plans("Saved.", to="User")], [codes("open('hello.txt', 'w').write('hi')")])
+
+    answer = session.ask("save")
+
+    assert [one.name for one in answer.artifacts] == ["hello.txt"]
+    assert answer.artifacts[0].path.read_text(encoding="utf-8") == "hi"
+
+
+def test_a_round_that_goes_on_and_on_ends_with_all_its_posts(team):
+    session, *_ = team([plans("a"), plans("b")], [codes("1"), codes("2")], settings=SessionSettings(max_posts=5))
+
+    with pytest.raises(RoundTooLong, match="5 posts and no answer.*CodeInterpreter.*session.max_posts") as caught:
+        session.ask("go")
+    assert len(caught.value.round.posts) == 5
+    assert "5 posts" in session.rounds[0].error
+
+
+def test_a_round_ends_when_its_time_is_over(team):
+    session, *_ = team([plans("wait")], [codes("while True: pass")], settings=SessionSettings(round_seconds=0.6))
+
+    with pytest.raises(RoundTimedOut, match=r"in 0\.6 seconds. Raise `session\.round_seconds`"):
+        session.ask("wait")
+
+
+def test_interrupt_from_another_thread_stops_the_cell_and_keeps_the_variables(team):
+    session, planner, _ = team(
+        [plans("loop"), plans("look"), plans("It is 7.", to="User")],
+        [codes("kept = 7\nprint('on', flush=True)\nwhile True: pass"), codes("kept")],
+    )
+
+    def stop(event):
+        if isinstance(event, CellOutput):
+            threading.Thread(target=session.interrupt).start()
+
+    session.subscribe(stop)
+    with pytest.raises(RoundInterrupted, match="stopped"):
+        session.ask("loop")
+    session.unsubscribe(stop)
+
+    assert session.ask("look").text == "It is 7."
+    assert "failed, because it was stopped by the user" in planner.calls[1][-1]["content"]
+    assert "Result:\n7" in planner.calls[2][-1]["content"]
+
+
+def test_a_host_may_drive_a_round_by_hand(team):
+    session, *_ = team([plans("compute"), plans("done", to="User")], [codes("1")])
+
+    session.open_round("go")
+    spoken = []
+    while role := session.next_role():
+        spoken.append(session.step(role).send_from)
+    answer = session.close_round()
+
+    assert spoken == ["Planner", "CodeInterpreter", "Planner"]
+    assert answer.text == "done"
+
+
+def test_a_round_inside_a_round_is_refused(team):
+    session, *_ = team([plans("hi", to="User")], [])
+    session.open_round("one")
+
+    with pytest.raises(SessionBusyError, match="a round is open"):
+        session.open_round("two")
+    session.step(session.next_role())
+    session.close_round()
+
+
+def test_a_closed_session_says_so(team):
+    session, *_ = team([], [])
+    session.close()
+    session.close()
+
+    with pytest.raises(SessionClosedError, match="is closed; open a new session"):
+        session.ask("hello")
+
+
+def test_a_session_closes_itself_after_a_long_silence(tmp_path):
+    gone = threading.Event()
+    session = Session(
+        [Parrot()],
+        folder=tmp_path,
+        settings=SessionSettings(idle_seconds=0.05),
+        handlers=[lambda event: gone.set() if isinstance(event, SessionClosed) else None],
+    )
+
+    assert gone.wait(10)
+    with pytest.raises(SessionClosedError, match=r"0\.05 seconds without a request"):
+        session.ask("hello")
+
+
+def test_without_a_planner_the_first_role_answers_the_user(tmp_path):
+    with Session([Parrot()], folder=tmp_path) as session:
+        answer = session.ask("hello")
+
+    assert answer.text == "hello"
+    assert len(answer.round.posts) == 2
+
+
+def test_an_interpreter_alone_answers_with_its_output(kernel, tmp_path):
+    with (
+        ScriptedModel([codes("print('two')", thought="I count.")]) as model,
+        Session([CodeInterpreter(model, kernel)], folder=tmp_path) as session,
+    ):
+        assert session.ask("count").text == "I count.\n\ntwo"
+
+
+def test_any_role_may_be_the_planners_worker(tmp_path):
+    with ScriptedModel([plans("say it", to="Parrot"), plans("It said it.", to="User")]) as model:
+        parrot = Parrot()
+        with Session([Planner(model, [parrot]), parrot], folder=tmp_path) as session:
+            session.ask("parrot")
+
+    assert "## Parrot\nSays it back." in model.calls[0][0]["content"]
+    assert "From: Parrot\nsay it" in model.calls[1][-1]["content"]
+
+
+def test_a_bug_in_a_role_ends_the_round_and_comes_out_as_it_is(tmp_path):
+    class Broken(Parrot):
+        def reply(self, memory, **kwargs):
+            raise ZeroDivisionError("a bug")
+
+    with Session([Broken()], folder=tmp_path) as session:
+        with pytest.raises(ZeroDivisionError, match="a bug"):
+            session.ask("hello")
+        assert session.rounds[0].state is RoundState.failed
+        assert session.rounds[0].error == "a bug"
+
+
+def test_a_failing_handler_does_not_break_the_round(tmp_path, caplog):
+    def broken(event):
+        raise ZeroDivisionError("in a handler")
+
+    with Session([Parrot()], folder=tmp_path, handlers=[broken]) as session:
+        assert session.ask("hello").text == "hello"
+    assert "a handler failed on RoundOpened" in caplog.text
+
+
+def test_the_journal_holds_the_events_and_reads_back(team):
+    heard = []
+    session, *_ = team([plans("compute"), plans("It is 1.", to="User")], [codes("1")], handlers=[heard.append])
+    session.ask("go")
+    session.close()
+
+    written = list(read_journal(session.journal))
+
+    assert written == [event for event in heard if not isinstance(event, PostGrew)]
+    assert [event.post.send_from for event in written if isinstance(event, PostClosed)] == [
+        "User",
+        "Planner",
+        "CodeInterpreter",
+        "Planner",
+    ]
+    assert any(isinstance(event, CellStarted) for event in written)
+
+
+def test_a_journal_that_was_cut_off_in_its_last_line_still_reads(team):
+    session, *_ = team([plans("hi", to="User")], [])
+    session.ask("go")
+    session.close()
+    whole = len(list(read_journal(session.journal)))
+    session.journal.write_text(session.journal.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+
+    assert len(list(read_journal(session.journal))) == whole - 1
+
+
+def test_two_roles_of_one_name_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="names of their own"):
+        Session([Parrot(), Parrot()], folder=tmp_path)

@@ -1,0 +1,30 @@
+"""The face of the package: what importing it costs, and that its names are there."""
+
+import subprocess
+import sys
+
+import tw_autogen
+
+HEAVY = ("pandas", "numpy", "openai", "autogen", "jupyter_client", "IPython", "pydantic", "rich")
+
+
+def test_importing_the_package_brings_in_no_host_and_nothing_heavy():
+    code = f"import sys, tw_autogen; print([name for name in {HEAVY} if name in sys.modules])"
+
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+
+    assert out.strip() == "[]"
+
+
+def test_opening_a_session_brings_in_no_host():
+    code = "import sys; from tw_autogen import open_session; print('autogen' in sys.modules, 'openai' in sys.modules)"
+
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+
+    assert out.strip() == "False False"
+
+
+def test_every_public_name_is_there():
+    for name in tw_autogen.__all__:
+        assert getattr(tw_autogen, name) is not None
+    assert tw_autogen.__all__ == sorted(tw_autogen.__all__)

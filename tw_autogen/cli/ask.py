@@ -1,0 +1,57 @@
+"""`tw-autogen` without a command, and `tw-autogen chat`: one question with `-p` or from a pipe, else a chat."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tw_autogen.cli.chat import Chat
+from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.once import answer_once
+from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
+from tw_autogen.cli.piped import read_data, read_question
+from tw_autogen.settings import TASKWEAVER_FILE
+
+_STDIN = "-"
+
+
+@with_options(ASK_OPTIONS)
+@click.command("chat")
+@click.argument("files", nargs=-1)
+@click.pass_context
+def command(
+    ctx: click.Context, /, files: tuple[str, ...], prompt: str | None, output_format: str, quiet: bool, **shared: Any
+) -> None:
+    """Ask about FILES: one question with -p, or as many as you like in a chat; '-' among FILES is standard input."""
+    options = Options(**shared)
+    if prompt is not None and Path(prompt, TASKWEAVER_FILE).is_file():
+        click.echo(f"tw-autogen: -p is the question here; the project folder is -C {prompt}, and is taken so", err=True)
+        options, prompt = replace(options, project=Path(prompt)), None
+    paths = [_existing(name) for name in files if name != _STDIN]
+    with tempfile.TemporaryDirectory(prefix="tw-stdin-") as folder:
+        if prompt is None and _STDIN not in files and sys.stdin.isatty():
+            ctx.exit(_chat(options, paths, output_format, quiet))
+        if prompt in (None, _STDIN):
+            prompt = read_question()
+        elif (data := read_data(Path(folder), wait=_STDIN in files)) is not None:
+            paths.append(data)
+        ctx.exit(answer_once(str(prompt), paths, options, as_json=output_format == "json", quiet=quiet))
+
+
+def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) -> Exit:
+    if output_format != "text" or quiet:
+        raise click.UsageError("--output-format and --quiet belong to one question: give it with -p")
+    return Chat(options, paths).run()
+
+
+def _existing(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        problem = "is not a file" if path.exists() else "does not exist"
+        raise click.UsageError(f"{name!r} {problem}; FILES are data for the question, commands come first")
+    return path

@@ -1,0 +1,156 @@
+"""`Chat`: question after question in one session, at a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.history import History
+from tw_autogen.cli.opening import open_for
+from tw_autogen.cli.options import Options
+from tw_autogen.cli.show import Show
+from tw_autogen.cli.stop import CtrlC
+from tw_autogen.cli.tally import short
+from tw_autogen.cli.terminal import link, marks, out
+from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
+from tw_autogen.session import Session
+
+_PROMPT = "> "
+
+
+class Chat:
+    """A read-ask-print loop; Ctrl-C stops what runs and keeps the session, Ctrl-D leaves.
+
+    Args:
+        options: What the shared options said.
+        files: Go with the first question.
+    """
+
+    def __init__(self, options: Options, files: Sequence[Path] = ()) -> None:
+        self._options = options
+        self._files = list(files)
+        self._console: Console = out(color=not options.no_color)
+        self._show = Show(self._console)
+        self._session: Session
+        self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
+            "/help": ("this list", self._help),
+            "/files": ("PATH...  send files along with the next question", self._bring),
+            "/info": ("session, folder, roles, plugins, variables, tokens", self._info),
+            "/reset": ("begin a new session: nothing said, no variables", self._reset),
+            "/interrupt": ("how to stop what is running", self._interrupt),
+            "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._help),
+        }
+
+    def run(self) -> Exit:
+        """Ask until the user leaves.
+
+        Raises:
+            ConfigError: the session can't be opened.
+        """
+        self._session = open_for(self._options, [self._show])
+        try:
+            self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
+            with History() as history:
+                self._loop(history)
+        finally:
+            self._session.close()
+            self._say("The session's folder: ", self._session.folder)
+        return Exit.done
+
+    def _loop(self, history: History) -> None:
+        pressed = False  # Ctrl-C, with nothing in between
+        while True:
+            try:
+                line = history.read(_PROMPT).strip()
+            except EOFError:
+                self._console.print()
+                return
+            except KeyboardInterrupt:
+                self._console.print()
+                if pressed:
+                    return
+                pressed = True
+                self._say("Ctrl-C again, or Ctrl-D, to leave", style="dim")
+                continue
+            pressed = False
+            word, _, rest = line.partition(" ")
+            if word in ("/exit", "/quit"):
+                return
+            if word in self._commands:
+                self._commands[word][1](rest.strip())
+            elif word.startswith("/") and "/" not in word[1:]:
+                self._say(f"there is no {word}; /help lists the commands", style="red")
+            elif line:
+                self._ask(line)
+
+    def _ask(self, text: str) -> None:
+        files, self._files = self._files, []
+        try:
+            with CtrlC(self._session.interrupt):
+                self._session.ask(text, files)
+        except (RoundInterrupted, KeyboardInterrupt):
+            lost = self._show.tally.state_lost
+            self._say("stopped; the kernel was lost with all variables" if lost else "stopped; variables kept")
+        except RoundError:
+            pass  # the end of the round has said it
+        except SessionClosedError as error:
+            self._say(f"{error}: /reset", style="red")
+        except TwAutogenError as error:
+            self._files = files
+            self._say(str(error), style="red")
+        finally:
+            self._show.stop()
+
+    def _help(self, rest: str) -> None:
+        for name, (words, _) in self._commands.items():
+            self._say(f"  {name:<11} {words}")
+
+    def _bring(self, rest: str) -> None:
+        try:
+            paths = [Path(name).expanduser() for name in shlex.split(rest)]
+        except ValueError as error:
+            self._say(f"/files {rest}: {str(error).lower()}", style="red")
+            return
+        for path in paths:
+            if not path.is_file():
+                self._say(f"{path}: {'is not a file' if path.exists() else 'there is no such file'}", style="red")
+            elif path not in self._files:
+                self._files.append(path)
+        named = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"
+        self._say(f"with the next question: {named}")
+
+    def _info(self, rest: str) -> None:
+        session, show = self._session, self._show
+        self._say(f"session    {session.id}, {len(session.rounds)} questions")
+        self._say("files      ", session.folder)
+        self._say("journal    ", session.journal)
+        if show.opened is not None:
+            self._say(f"code runs  {show.opened.kernel}")
+            self._say(f"roles      {', '.join(show.opened.roles)}")
+            self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; --plugins brings some'}")
+        for number, line in enumerate(show.tally.variables):
+            self._say(f"{'variables' if number == 0 else '':<10} {line}")
+        usage = session.usage
+        self._say(
+            f"tokens     {short(usage.prompt_tokens)} in ({short(usage.cached_tokens)} cached) / "
+            f"{short(usage.completion_tokens)} out, {usage.calls} model calls"
+        )
+
+    def _reset(self, rest: str) -> None:
+        fresh = open_for(self._options, [self._show])
+        self._session.close()
+        self._say("a new session; the old one's folder: ", self._session.folder)
+        self._session = fresh
+
+    def _interrupt(self, rest: str) -> None:
+        self._say("Ctrl-C stops the running cell or the model, and keeps session and variables; nothing runs now")
+
+    def _say(self, words: str, path: Path | None = None, *, style: str = "") -> None:
+        """Print a line, with a path that can be clicked at its end."""
+        line = Text.assemble((words, style), link(path)) if path else Text(words, style=style)
+        self._console.print(line, soft_wrap=True)

@@ -1,0 +1,93 @@
+"""`tw-autogen demo`: one whole task with recorded replies of a model, and everything else real."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.show import Show
+from tw_autogen.cli.terminal import link, marks, out
+from tw_autogen.events import Event
+from tw_autogen.model import Recording, ReplayModel
+from tw_autogen.scenario import Outcome, Scenario, read_scenario, run_scenario
+from tw_autogen.session.notebook import write_notebook
+from tw_autogen.shipped import shipped_folder
+
+_SCENARIO = "anomaly_detection"
+_FILES = ("chart.png", "chart.svg", "anomalies.csv")
+_NOTEBOOK = "session.ipynb"
+_READING_SECONDS = 3.0
+_PIECE_CHARS = 24
+_OWN = (
+    'Your own question:  OPENAI_API_KEY=sk-... tw-autogen -p "Plot revenue by month" sales.csv'
+    "   (a local model needs no key: --base-url http://localhost:11434/v1 --model qwen3)"
+)
+
+
+@click.command("demo")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("tw-demo"),
+    show_default=True,
+    help="Where chart, table and notebook go.",
+)
+@click.option("--no-color", is_flag=True, help="Plain text; NO_COLOR in the environment says the same.")
+@click.pass_context
+def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
+    """Watch a whole task: find anomalies in a database, chart and report them.
+
+    A model's replies are recorded; the plan, the checks, the kernel, the plugins, the data and the files are real.
+    """
+    console = out(color=not no_color)
+    scenario = read_scenario(shipped_folder("scenarios") / _SCENARIO)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tw-demo-") as workspace:
+        outcome, events = _replay(scenario, console, Path(workspace))
+        made = _keep(outcome.session_folder, events, folder)
+    console.print()
+    for path in made:
+        console.print(Text.assemble("  ", link(path)), soft_wrap=True)
+    names = ", ".join(path.name for path in made)
+    shown = folder if folder.is_absolute() else Path(".") / folder
+    prefix = "" if folder.is_absolute() else "./"
+    seconds = time.monotonic() - started
+    console.print(
+        f"{len(made)} files in {prefix}{shown} ({names}), {seconds:.1f} s, 0 tokens spent, $0", soft_wrap=True
+    )
+    console.print(_OWN, soft_wrap=True)
+    for problem in outcome.problems:
+        console.print(Text(f"{marks(console).failed} {problem}", style="red"), soft_wrap=True)
+    ctx.exit(Exit.done if outcome.ok else Exit.failed)
+
+
+def _replay(scenario: Scenario, console: Console, workspace: Path) -> tuple[Outcome, list[Event]]:
+    """Run it; at a terminal the replies come no faster than a person can see them grow."""
+    recording = Recording.read(scenario.replies)
+    pieces = sum(len(one.completion.text) // _PIECE_CHARS + 1 for one in recording.replies)
+    delay = min(0.02, _READING_SECONDS / max(1, pieces)) if console.file.isatty() else 0.0
+    show = Show(console, question=True, files=False)
+    events: list[Event] = []
+    try:
+        model = ReplayModel(recording, delay=delay)
+        return run_scenario(scenario, model, workspace=workspace, handlers=[events.append, show]), events
+    finally:
+        show.stop()
+
+
+def _keep(session_folder: Path, events: list[Event], folder: Path) -> list[Path]:
+    """Bring what was made to where it stays, in place of what an earlier demo left there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = []
+    for name in _FILES:
+        (folder / name).unlink(missing_ok=True)
+        if (session_folder / name).is_file():
+            kept.append(Path(shutil.copy(session_folder / name, folder / name)))
+    return [*kept, write_notebook(events, folder / _NOTEBOOK)]

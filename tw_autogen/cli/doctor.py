@@ -1,0 +1,66 @@
+"""`tw-autogen doctor`: what is installed, whether code can run and a model answers, and what to do where not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tw_autogen.cli.checks import Check, check_hosts, check_kernel, check_model, check_packages, check_python
+from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.terminal import clean, marks, out
+
+
+@with_options(MODEL_OPTIONS)
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@click.pass_context
+def command(ctx: click.Context, /, as_json: bool, **shared: Any) -> None:
+    """Check packages, kernel and model, and say what to do where something is wrong.
+
+    With a model configured it is asked three tiny requests, to see whether it keeps the Planner's format.
+    """
+    options = Options(**shared)
+    console = out(color=not options.no_color)
+    done = []
+    for check in _checks(options):
+        done.append(check)
+        if not as_json:
+            _print(console, check)
+    failed = [check.name for check in done if check.state == "fail"]
+    if as_json:
+        plain = {"schema_version": 1, "ok": not failed, "checks": [dataclasses.asdict(check) for check in done]}
+        click.echo(json.dumps(plain, indent=2))
+    ctx.exit(Exit.failed if failed else Exit.done)
+
+
+def _checks(options: Options) -> Iterator[Check]:
+    """Give the checks one after the other, quick ones first, as each is done."""
+    groups: tuple[Callable[[], Iterator[Check]], ...] = (
+        check_python,
+        check_packages,
+        check_hosts,
+        lambda: check_kernel(options),
+        lambda: check_model(options),
+    )
+    for group in groups:
+        yield from group()
+
+
+def _print(console: Console, check: Check) -> None:
+    signs = marks(console)
+    mark, style = {
+        "ok": (signs.done, "green"),
+        "warn": ("!", "yellow"),
+        "fail": (signs.failed, "red"),
+    }[check.state]
+    line = Text.assemble((f"{mark} {check.state:<5}", style), f"{check.name:<16} {clean(check.found)}")
+    console.print(line, soft_wrap=True)
+    for words in clean(check.remedy).splitlines():
+        console.print(Text(f"{'':<24}{words}", style="dim"), soft_wrap=True)

@@ -1,0 +1,89 @@
+"""The commands of `tw-autogen`; each is loaded when it is called, so that `--help` is there at once."""
+
+from __future__ import annotations
+
+import importlib
+from importlib import metadata
+from typing import Any
+
+import click
+
+from tw_autogen.cli.exits import Exit, exit_of_error
+from tw_autogen.cli.options import ASK_OPTIONS
+from tw_autogen.errors import TwAutogenError
+
+_CHAT = "chat"
+_COMMANDS = {
+    _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),
+    "demo": ("tw_autogen.cli.demo", "Watch one whole task: no key, no network, real code."),
+    "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
+}
+_ABOUT_ITSELF = ("--help", "-h", "--version")
+
+
+class Commands(click.Group):
+    """A group that loads a command's module when the command is called.
+
+    Source: click's documentation, "Lazily Loading Subcommands". Differs: help texts stand in the table, so that
+    help loads nothing, and what is no command's name goes to `chat`, as `tw-autogen -p "…" sales.csv` does.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Give the names, in the order of the table."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load one command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the command; without one it is `chat`."""
+        if not args or args[0] not in (*_COMMANDS, *_ABOUT_ITSELF):
+            args = [_CHAT, *args]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what the user can mend is one block without a traceback, Ctrl-C ends with 130."""
+        try:
+            return super().invoke(ctx)
+        except TwAutogenError as error:
+            click.echo(f"tw-autogen: {error}", err=True)
+            ctx.exit(exit_of_error(error))
+        except KeyboardInterrupt:
+            click.echo("tw-autogen: stopped", err=True)
+            ctx.exit(Exit.interrupted)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of `chat`, which are those without a command, then the commands."""
+        records = (option.get_help_record(ctx) for option in (*ASK_OPTIONS, *self.get_params(ctx)))
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record])
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        try:
+            version = metadata.version("tw-autogen")
+        except metadata.PackageNotFoundError:
+            version = "from a source folder, not installed"
+        click.echo(f"tw-autogen {version}")
+        ctx.exit()
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    options_metavar="[OPTIONS] [FILES]...",
+    subcommand_metavar="| COMMAND [ARGS]...",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it.")
+def main() -> None:
+    """Ask questions about your data: they are planned, turned into code, checked, run and answered.
+
+    Without -p you chat; with it you get the answer to one question, alone on standard output.
+    """

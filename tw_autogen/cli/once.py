@@ -1,0 +1,104 @@
+"""`tw-autogen -p`: one question; its answer alone on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.cli.exits import Exit, exit_of_error, exit_of_stop
+from tw_autogen.cli.opening import open_for
+from tw_autogen.cli.options import Options
+from tw_autogen.cli.show import Show
+from tw_autogen.cli.stop import CtrlC
+from tw_autogen.cli.tally import Tally
+from tw_autogen.cli.terminal import err, out
+from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.events import Handler
+from tw_autogen.session import Session
+
+SCHEMA_VERSION = 1
+
+
+def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json: bool, quiet: bool) -> Exit:
+    """Answer one question.
+
+    Args:
+        prompt: The question.
+        files: What it is about.
+        options: What the shared options said.
+        as_json: Write one JSON object in place of the answer's text, also where there is no answer.
+        quiet: Write nothing to standard error but errors.
+
+    Returns:
+        With what to end the program.
+    """
+    out()  # makes standard output take any character
+    console = err(color=not options.no_color)
+    show = Show(console, answer=False)
+    once = _Once(show.tally)
+    handler: Handler = show.tally if quiet else show
+    try:
+        with open_for(options, [handler]) as session:
+            once.ask(session, prompt, files)
+    except TwAutogenError as error:
+        once.fail(error, exit_of_error(error, timed=options.timeout is not None))
+        if quiet or not isinstance(error, RoundError):  # else the end of the round has said it
+            console.print(f"tw-autogen: {error}", soft_wrap=True)
+    except KeyboardInterrupt as error:
+        once.fail(error, Exit.interrupted)
+        console.print("tw-autogen: stopped")
+    finally:
+        show.stop()
+    if as_json:
+        sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    elif once.answer:
+        sys.stdout.write(once.answer + "\n")
+    sys.stdout.flush()
+    return once.exit
+
+
+class _Once:
+    """What came of one question."""
+
+    def __init__(self, tally: Tally) -> None:
+        self.exit = Exit.failed
+        self.answer = ""
+        self._tally = tally
+        self._session_id: str | None = None
+        self._error: dict[str, str] | None = None
+        self._started = time.monotonic()
+
+    def ask(self, session: Session, prompt: str, files: Sequence[Path]) -> None:
+        self._session_id = session.id
+        with CtrlC(session.interrupt):
+            answer = session.ask(prompt, files)
+        self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
+
+    def fail(self, error: BaseException, code: Exit) -> None:
+        self.exit = code
+        self._error = {"type": type(error).__name__, "message": str(error) or "stopped"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the object of `--output-format json`; `cost_usd` is null, because no price is known here."""
+        tally = self._tally
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "session_id": self._session_id,
+            "status": self.exit.name,
+            "answer": self.answer,
+            "artifacts": list(tally.artifacts.values()),
+            "code_cells": tally.cells,
+            "usage": {
+                "calls": tally.calls,
+                "prompt_tokens": tally.prompt_tokens,
+                "cached_tokens": tally.cached_tokens,
+                "completion_tokens": tally.completion_tokens,
+            },
+            "cost_usd": None,
+            "duration_s": round(time.monotonic() - self._started, 3),
+            "error": self._error,
+        }

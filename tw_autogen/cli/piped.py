@@ -1,0 +1,78 @@
+"""What came through standard input: data for a question, or the question itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import select
+import stat
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+_SILENT_SECONDS = 3.0
+_DELIMITERS = {",": ".csv", ";": ".csv", "\t": ".tsv"}
+_SAMPLE_LINES = 20
+
+
+def read_question() -> str:
+    """Read a question from standard input.
+
+    Raises:
+        click.UsageError: there was none.
+    """
+    text = sys.stdin.buffer.read().decode("utf-8", errors="replace").strip()
+    if not text:
+        raise click.UsageError('there is no question: give one with -p "…", or start without -p in a terminal to chat')
+    return text
+
+
+def read_data(folder: Path, *, wait: bool) -> Path | None:
+    """Read data from standard input into a file that is named for what it looks like.
+
+    Args:
+        folder: Where to put `stdin.csv`, `stdin.tsv` or `stdin.txt`.
+        wait: The user said that data comes (`-`). Otherwise only a file or a pipe is read, and a pipe that stays silent
+            for three seconds is left alone: many programs start others with a pipe that nobody will ever write to.
+
+    Returns:
+        The file, or None if nothing came.
+    """
+    stream = sys.stdin.buffer
+    if not wait and not _brings_data(stream):
+        return None
+    data = stream.read()
+    if not data.strip():
+        return None
+    path = folder / f"stdin{_suffix(data)}"
+    path.write_bytes(data)
+    return path
+
+
+def _brings_data(stream: BinaryIO) -> bool:
+    try:
+        number = stream.fileno()
+    except io.UnsupportedOperation:  # a stream in memory: there is nothing to wait for
+        return True
+    kind = os.fstat(number).st_mode
+    if stat.S_ISREG(kind):
+        return True
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) or os.name == "nt":  # Windows can't wait for a pipe
+        return False
+    if select.select([number], [], [], _SILENT_SECONDS)[0]:
+        return True
+    click.echo("tw-autogen: standard input is silent and left alone; write - as a file to wait for it", err=True)
+    return False
+
+
+def _suffix(data: bytes) -> str:
+    lines = data[:100_000].decode("utf-8", errors="replace").splitlines()[:_SAMPLE_LINES]
+    lines = [line for line in lines if line.strip()]
+    for delimiter, suffix in _DELIMITERS.items():
+        widths = {len(row) for row in csv.reader(lines, delimiter=delimiter)}
+        if len(lines) > 1 and len(widths) == 1 and widths.pop() > 1:
+            return suffix
+    return ".txt"

@@ -1,0 +1,122 @@
+"""`FakeKernel`: a kernel that follows a script and starts no process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tw_autogen.kernel import Execution, Loadable, OnOutput, Variable
+
+Answer = Execution | str | BaseException
+"""What came of a cell; text is a result without anything printed; an exception is raised by `execute`."""
+
+
+class FakeKernel:
+    """A `Kernel` whose cells come out as the script says; for tests of what stands around a kernel.
+
+    Args:
+        answers: One a cell, in order, or a function of the code that gives one.
+        folder: What it calls its folder; nothing is written there.
+
+    Raises:
+        AssertionError: from the cell that is one too many; and on leaving `with` while answers are left over, unless
+            an exception is on its way already.
+
+    Example:
+        >>> with FakeKernel(["42"]) as kernel:
+        ...     kernel.execute("6 * 7", seconds=1).result
+        '42'
+        >>> kernel.cells
+        ['6 * 7']
+    """
+
+    def __init__(self, answers: Sequence[Answer] | Callable[[str], Answer] = (), *, folder: Path | str = ".") -> None:
+        self.folder = Path(folder).resolve()
+        self.cells: list[str] = []
+        self.loaded: dict[str, Loadable] = {}
+        self.served: dict[str, Callable[..., Any]] = {}
+        self.values: dict[str, Any] = {}
+        self.restarts = 0
+        self.interrupts = 0
+        self.closed = False
+        self._answers = answers
+        self._seen: dict[str, Variable] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def where(self) -> str:
+        """Say that no code runs."""
+        return "fake kernel: a script, no process"
+
+    def execute(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> Execution:
+        """Give the next answer; what it says was printed is handed to `on_output` first."""
+        with self._lock:
+            number = len(self.cells)
+            if not callable(self._answers) and number >= len(self._answers):
+                raise AssertionError(f"the fake kernel was to run {number} cells, and gets one more: {code!r}")
+            self.cells.append(code)
+        answer = self._answers(code) if callable(self._answers) else self._answers[number]
+        if isinstance(answer, BaseException):
+            raise answer
+        execution = Execution(ok=True, result=answer) if isinstance(answer, str) else answer
+        if on_output:
+            for stream, text in (("stdout", execution.stdout), ("stderr", execution.stderr)):
+                if text:
+                    on_output(stream, text)
+        self._seen = {one.name: one for one in execution.variables}
+        return execution
+
+    def load(self, plugin: Loadable) -> None:
+        """Keep the plugin in `loaded`; its source is not run."""
+        self.loaded[plugin.name] = plugin
+
+    def serve(self, name: str, function: Callable[..., Any]) -> None:
+        """Keep the function in `served`; an answer that is a function may call it."""
+        self.served[name] = function
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep the value in `values`."""
+        self.values[name] = value
+
+    def get(self, name: str) -> Any:
+        """Give a value from `values`.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        if name not in self.values:
+            raise KeyError(f"no variable {name!r}; there are: {', '.join(self.values) or 'none'}")
+        return self.values[name]
+
+    def variables(self) -> tuple[Variable, ...]:
+        """Give those that were put, and those of the last answer."""
+        put: Mapping[str, Variable] = {
+            name: Variable(name, type(value).__name__) for name, value in self.values.items()
+        }
+        return tuple({**put, **self._seen}.values())
+
+    def interrupt(self) -> None:
+        """Count it."""
+        self.interrupts += 1
+
+    def restart(self) -> None:
+        """Count it; what was loaded, served and put stays."""
+        self.restarts += 1
+        self._seen = {}
+
+    def close(self) -> None:
+        """Note that it was closed."""
+        self.closed = True
+
+    def __enter__(self) -> FakeKernel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        if error is None and not callable(self._answers) and len(self.cells) < len(self._answers):
+            raise AssertionError(f"the fake kernel ran {len(self.cells)} of {len(self._answers)} cells")
