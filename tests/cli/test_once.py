@@ -3,30 +3,54 @@ import os
 import signal
 import subprocess
 import threading
+from typing import NamedTuple
 
 import pytest
+from click.testing import CliRunner
 
+from tw_autogen.cli import main
 from tw_autogen.model import Completion, Usage
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 
+class Ran(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+    requests: list
+
+
 @pytest.fixture
-def ask(command, environ, tmp_path):
-    def run(replies, *args, data=None, stdin=subprocess.DEVNULL, extra=()):
-        given = {"input": data} if data is not None else {"stdin": stdin}
+def ask(environ, tmp_path, monkeypatch):
+    """Run it in this process: quick."""
+    monkeypatch.chdir(tmp_path)
+    settings = {key: environ.get(key) for key in {*environ, *os.environ}}  # None takes a variable away
+
+    def run(replies, *args, data=b""):
+        with replay_server(replies) as server:
+            made = CliRunner().invoke(main, ["--base-url", server.base_url, *args], input=data, env=settings)
+        assert made.exception is None or isinstance(made.exception, SystemExit), made.exception
+        return Ran(made.exit_code, made.stdout, made.stderr, server.requests)
+
+    return run
+
+
+@pytest.fixture
+def ask_outside(command, environ, tmp_path):
+    """Run it in a process of its own: real streams and signals."""
+
+    def run(replies, *args, stdin=subprocess.DEVNULL, more=()):
         with replay_server(replies) as server:
             ran = subprocess.run(
                 [*command, "--base-url", server.base_url, *args],
+                stdin=stdin,
                 capture_output=True,
                 timeout=60,
                 cwd=tmp_path,
-                env={**environ, **dict(extra)},
+                env={**environ, **dict(more)},
                 check=False,
-                **given,
             )
-            ran.stdout, ran.stderr = ran.stdout.decode(), ran.stderr.decode()
-            ran.requests = server.requests
-        return ran
+        return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode(), server.requests)
 
     return run
 
@@ -35,13 +59,14 @@ def answers(text="It is 42.", **fields):
     return plans(text, to="User", **fields)
 
 
-def test_the_answer_stands_alone_on_standard_output_and_all_else_on_standard_error(ask, tmp_path):
+def test_the_answer_stands_alone_on_standard_output_and_all_else_on_standard_error(ask_outside, tmp_path):
     (tmp_path / "sales.csv").write_text("day,revenue\n1,20\n2,22\n")
-    code = "import pandas as pd\ndf = pd.read_csv('sales.csv')\nprint('rows:', len(df))\ndf.to_csv('copy.csv')\nint(df.revenue.sum())"
+    code = "import pandas as pd\ndf = pd.read_csv('sales.csv')\nprint('rows:', len(df))\ndf.to_csv('copy.csv')"
+    code += "\nint(df.revenue.sum())"
     usage = Usage(3000, 1000, 50, calls=1)
     replies = [Completion(plans("add them up"), usage=usage), codes(code), answers("Together 42 €.")]
 
-    ran = ask(replies, "-p", "how much is it together?", "sales.csv")
+    ran = ask_outside(replies, "-p", "how much is it together?", "sales.csv")
 
     assert (ran.returncode, ran.stdout) == (0, "Together 42 €.\n"), ran.stderr
     for line in ("  ▸ 1. add them up\n", "  │ print('rows:', len(df))\n", "  rows: 2\n", "  → 42\n", "/copy.csv\n"):
@@ -141,19 +166,19 @@ def test_what_is_piped_in_without_a_question_is_the_question(ask, args):
     assert "what is 6*7?" in ran.requests[0]["messages"][-1]["content"]
 
 
-def test_a_pipe_that_nobody_writes_to_is_left_alone_with_a_note(ask):
+def test_a_pipe_that_nobody_writes_to_is_left_alone_with_a_note(ask_outside):
     reader, writer = os.pipe()
     with os.fdopen(reader), os.fdopen(writer, "w"):
-        ran = ask([answers()], "-p", "what is 6*7?", stdin=reader)
+        ran = ask_outside([answers()], "-p", "what is 6*7?", stdin=reader)
 
     assert (ran.returncode, ran.stdout) == (0, "It is 42.\n")
     assert "standard input is silent and left alone" in ran.stderr
 
 
-def test_any_character_comes_through_where_the_locale_knows_ascii_only(ask):
+def test_any_character_comes_through_where_the_locale_knows_ascii_only(ask_outside):
     locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
 
-    ran = ask([answers("Käse für 3 €, 日本")], "-p", "q", extra=locale)
+    ran = ask_outside([answers("Käse für 3 €, 日本")], "-p", "q", more=locale)
 
     assert (ran.returncode, ran.stdout) == (0, "Käse für 3 €, 日本\n")
 
@@ -171,7 +196,7 @@ def test_ctrl_c_stops_the_cell_and_ends_with_130(command, environ, tmp_path):
         limit = threading.Timer(60, running.kill)
         limit.start()
         try:
-            assert any("begun" == line.strip() for line in running.stderr), "the cell never began"
+            assert any(line.strip() == "begun" for line in running.stderr), "the cell never began"
             running.send_signal(signal.SIGINT)
             said, rest = running.communicate()
         finally:
@@ -195,7 +220,8 @@ def test_a_question_while_the_model_thinks_is_stopped_by_ctrl_c_too(command, env
         replay_server(model) as server,
         subprocess.Popen(
             [*command, "-p", "q", "--base-url", server.base_url, "--quiet"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, cwd=tmp_path,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=environ, cwd=tmp_path,
         ) as running,
     ):  # fmt: skip
         limit = threading.Timer(60, running.kill)

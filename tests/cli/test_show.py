@@ -82,7 +82,7 @@ def whole_round(artifact: Path) -> list[Event]:
         CellOutput(1, "stderr", "careful\n"),
         HostCalled("sql_pull_data", True, "", 0.12),
         ArtifactSaved("chart", "chart", str(artifact), ""),
-        ran(1, result="42", stdout="(12, 3)\nwarm", stderr="careful\n"),
+        ran(1, result="a  12\nb  30", stdout="(12, 3)\nwarm", stderr="careful\n"),
         PostClosed("r", "p2", reported),
         PostOpened("r", "p3", "Planner"),
         called("Planner"),
@@ -98,6 +98,7 @@ def test_a_round_reads_from_top_to_bottom_without_saying_anything_twice(tmp_path
 
     assert text == (
         "code runs in: local kernel, pid 7\n"
+        "\n"
         "> what is in sales.csv?\n"
         "Planner\n"
         "  ▸ 1. load sales.csv\n"
@@ -112,7 +113,8 @@ def test_a_round_reads_from_top_to_bottom_without_saying_anything_twice(tmp_path
         "  · sql_pull_data on the host, 0.1 s\n"
         "  file chart.png\n"
         "  warm\n"
-        "  → 42\n"
+        "  → a  12\n"
+        "    b  30\n"
         "  ✓ cell 1 · 1.8 s\n"
         "Planner\n"
         "  ✓ 1. load sales.csv\n"

@@ -86,7 +86,7 @@ def test_the_planner_pins_request_and_plan_and_the_interpreter_reads_them(team):
 
     assert "what is 6*7?" in session.rounds[-1].read_board("Planner")
     assert (
-        "# Board\nThe user's request: what is 6*7?\nThe plan:\n1. compute\n2. report" in coder.calls[0][-1]["content"]
+        "# Board\nThe user's request:\nwhat is 6*7?\nThe plan:\n1. compute\n2. report" in coder.calls[0][-1]["content"]
     )
 
 

@@ -15,7 +15,7 @@ from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import CtrlC
-from tw_autogen.cli.tally import short
+from tw_autogen.cli.tally import tokens
 from tw_autogen.cli.terminal import link, marks, out
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.session import Session
@@ -125,8 +125,8 @@ class Chat:
         self._say(f"with the next question: {named}")
 
     def _info(self, rest: str) -> None:
-        session, show = self._session, self._show
-        self._say(f"session    {session.id}, {len(session.rounds)} questions")
+        session, show, asked = self._session, self._show, len(self._session.rounds)
+        self._say(f"session    {session.id}, {asked} question{'s' * (asked != 1)}")
         self._say("files      ", session.folder)
         self._say("journal    ", session.journal)
         if show.opened is not None:
@@ -136,10 +136,8 @@ class Chat:
         for number, line in enumerate(show.tally.variables):
             self._say(f"{'variables' if number == 0 else '':<10} {line}")
         usage = session.usage
-        self._say(
-            f"tokens     {short(usage.prompt_tokens)} in ({short(usage.cached_tokens)} cached) / "
-            f"{short(usage.completion_tokens)} out, {usage.calls} model calls"
-        )
+        spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
+        self._say(f"tokens     {spent}")
 
     def _reset(self, rest: str) -> None:
         fresh = open_for(self._options, [self._show])

@@ -92,6 +92,7 @@ class Show:
     def _round_opened(self, event: RoundOpened) -> None:
         self._begin()
         if self._question:
+            self._console.print()
             self._console.print(Text(f"> {clean(event.user_query)}", style="bold"))
         self._foot.doing("starting")
         self._foot.start()
@@ -146,7 +147,8 @@ class Show:
         for stream, line in self._output.rest():
             self._print_output(stream, line)
         if event.result is not None:
-            self._print(Text.assemble((f"{self._marks.to} ", "dim"), head_of(event.result, _RESULT_LINES)))
+            first, *more = head_of(event.result, _RESULT_LINES).splitlines() or [""]
+            self._print(Text.assemble((f"{self._marks.to} ", "dim"), "\n".join([first, *(f"  {line}" for line in more)])))
         if not event.ok:
             self._print(Text(tail_of(event.error, _ERROR_LINES), style="red"))
         lost = "; the kernel was lost with all its variables" if event.state_lost else ""

@@ -79,7 +79,7 @@ class Tally:
         return [Path(path) for path in self.artifacts]
 
     def line(self, dot: str = "·") -> str:
-        """Give the footer of a round; tokens that no server reported are `-`, never a wrong 0.
+        """Give the footer of a round.
 
         Example:
             >>> Tally(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600).line()
@@ -87,15 +87,19 @@ class Tally:
         """
         parts = [f"{self.calls} model call{'s' * (self.calls != 1)}"]
         if self.calls:
-            cached = f" ({short(self.cached_tokens)} cached)" if self.cached_tokens else ""
-            known = self.prompt_tokens or self.completion_tokens
-            spent = f"{short(self.prompt_tokens)} in{cached} / {short(self.completion_tokens)} out"
-            parts.append(spent if known else "tokens not reported")
+            parts.append(tokens(self.prompt_tokens, self.cached_tokens, self.completion_tokens))
         if self.cells:
             parts.append(f"kernel {self.kernel_seconds:.1f} s")
         if self.artifacts:
             parts.append(f"{len(self.artifacts)} artifact{'s' * (len(self.artifacts) != 1)}")
         return f" {dot} ".join(parts)
+
+
+def tokens(prompt: int, cached: int, completion: int) -> str:
+    """Say what was spent, or that no server reported it: never a wrong 0."""
+    if not prompt and not completion:
+        return "tokens not reported"
+    return f"{short(prompt)} in{f' ({short(cached)} cached)' if cached else ''} / {short(completion)} out"
 
 
 def short(count: int) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.kernel import Artifact, Execution
 
+_PREVIEW_CHARS = 80
+
 
 def cut(text: str, limit_chars: int) -> str:
     r"""Give the text, or its head and tail with a mark between them that says how much is left out.
@@ -67,7 +69,8 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
 
 def findings_report(findings: Sequence[Finding]) -> str:
     """Say why code was not run."""
-    return "\n".join(["The code was not run, because it breaks rules:", *(f"- {one}" for one in findings)])
+    told = (f"- {one}\n  {one.remedy}" if one.remedy else f"- {one}" for one in findings)
+    return "\n".join(["The code was not run, because it breaks rules:", *told])
 
 
 def warnings_of(execution: Execution) -> list[str]:
@@ -81,5 +84,5 @@ def warnings_of(execution: Execution) -> list[str]:
 
 
 def _first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return cut(lines[0], 120) if lines else ""
+    line = next(iter(text.strip().splitlines()), "")
+    return line if len(line) <= _PREVIEW_CHARS else f"{line[:_PREVIEW_CHARS]}…"

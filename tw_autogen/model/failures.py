@@ -29,14 +29,15 @@ def shown_url(url: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path, "", "")).rstrip("/")
 
 
-def server_words(error: Any) -> str:
-    """Give what the server said about its refusal, on one line and cut short."""
+def server_words(error: Any, key: str) -> str:
+    """Give what the server said about its refusal, on one line, cut short, and without the key."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         words = body.get("message") or json.dumps(body, ensure_ascii=False)
     else:
         words = body or getattr(error, "message", None) or str(error)
     line = " ".join(str(words).split())
+    line = line.replace(key, "***") if key else line
     return line if len(line) <= _LIMIT_CHARS else f"{line[:_LIMIT_CHARS]}…"
 
 
@@ -58,7 +59,7 @@ def describe_failure(
     """
     status = getattr(error, "status_code", None)
     tries = _tries(error) if status else max_tries
-    words = server_words(error)
+    words = server_words(error, key)
     code = str(getattr(error, "code", None) or "")
     if status is None:
         said = _no_answer(error, words, tries)
@@ -79,7 +80,7 @@ def describe_failure(
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
     else:
         said = f"the request was refused ({status}): {words}"
-    return ModelError(_without(f"{url}: {said}", key), tries=tries)
+    return ModelError(f"{url}: {said}", tries=tries)
 
 
 def _no_answer(error: Exception, words: str, tries: int) -> str:
@@ -114,7 +115,3 @@ def _tries(error: Any) -> int:
 
 def _times(tries: int) -> str:
     return "once" if tries == 1 else f"{tries} times"
-
-
-def _without(text: str, key: str) -> str:
-    return text.replace(key, "***") if key else text

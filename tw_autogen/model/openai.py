@@ -51,6 +51,7 @@ class OpenAIModel:
         import openai  # costs some 0.7 s: whoever has a model of their own, or a recording, never pays it
 
         self.settings = settings
+        self._key = (settings.api_key or "").strip()  # the line break of a file is no part of it, and would be an error
         self.name = settings.name or OPENAI_NAME
         self._url = settings.base_url or OPENAI_URL
         self.base_url = shown_url(self._url)
@@ -59,7 +60,7 @@ class OpenAIModel:
         self._sdk = openai
         # Explicit key and address, so that the SDK reads no environment; a proxy never knows the way to loopback.
         self._client = openai.OpenAI(
-            api_key=settings.api_key or "no-key-needed",
+            api_key=self._key or "no-key-needed",
             base_url=self._url,
             max_retries=settings.max_tries - 1,
             timeout=openai.Timeout(settings.seconds, connect=_CONNECT_SECONDS),
@@ -119,11 +120,9 @@ class OpenAIModel:
         try:
             return tuple(model.id for model in quick.models.list())
         except expected as error:
-            key = self.settings.api_key or ""
-            words = server_words(error).replace(key, "***") if key else server_words(error)
             raise ModelError(
-                f"{self.base_url}/models: no list of models: {words}. Is the server running, and is `model.base_url` "
-                "(OPENAI_BASE_URL) right?"
+                f"{self.base_url}/models: no list of models: {server_words(error, self._key)}. Is the server running, "
+                "and is `model.base_url` (OPENAI_BASE_URL) right?"
             ) from None
 
     def _ask(
@@ -138,6 +137,8 @@ class OpenAIModel:
         while True:
             rung = self._format
             request = {**body, **_format_wish(rung, schema)}
+            if tell and self._asks_usage:
+                request["stream_options"] = {"include_usage": True}
             try:
                 answer = self._stream(request, tell, abandoned) if tell else self._whole(request)
                 if answer is not None:
@@ -168,9 +169,8 @@ class OpenAIModel:
     def _stream(self, request: Mapping[str, Any], tell: OnText, abandoned: threading.Event) -> Completion | None:
         """Hand on text as it comes; None if the stream ended before its end."""
         create: Callable[..., Any] = self._client.chat.completions.create
-        usage = {"stream_options": {"include_usage": True}} if self._asks_usage else {}
         growing = GrowingCompletion()
-        with create(**request, **usage, stream=True, extra_body=dict(self.settings.extra)) as chunks:
+        with create(**request, stream=True, extra_body=dict(self.settings.extra)) as chunks:
             try:
                 for chunk in chunks:
                     if abandoned.is_set():
@@ -183,9 +183,9 @@ class OpenAIModel:
         return growing.completion() if growing.finished else None
 
     def _give_in(self, refused: openai.APIStatusError, request: Mapping[str, Any], rung: str) -> bool:
-        """Drop the wish that was refused, if it was one; False if there is nothing to drop."""
-        words = server_words(refused)
-        if self._asks_usage and _ABOUT_STREAM_OPTIONS.search(words):
+        """Drop the wish that was refused, for good; False if none was."""
+        words = server_words(refused, self._key)
+        if "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(words):
             self._asks_usage = False
             return True
         if "response_format" in request and _ABOUT_FORMAT.search(f"{words} {refused.param or ''}"):
@@ -199,7 +199,7 @@ class OpenAIModel:
             error,
             url=self.base_url,
             name=self.name,
-            key=self.settings.api_key or "",
+            key=self._key,
             models=self.models,
             max_tries=self.settings.max_tries,
         )

@@ -172,8 +172,9 @@ def _forward(here: Round) -> Post | None:
 
 
 def _bulletin(here: Round, mine: _Talking) -> str:
-    """Give what is pinned up for the workers: the user's request, and the plan as it stands."""
-    lines = [f"The user's request: {here.user_query}"]
+    """Give what is pinned up for the workers: the user's request with what it brings, and the plan as it stands."""
+    asked = next((post.message for post in here.posts if post.send_from == USER), here.user_query)
+    lines = [f"The user's request:\n{asked}"]
     if mine.plan is not None:
         lines.append(f"The plan:\n{mine.plan}")
     return "\n".join(lines)

@@ -107,11 +107,15 @@ class Bridge:
     # Around each cell.
 
     def _before(self, info: Any = None) -> None:
-        self._cells.add(self._shell.execution_count, getattr(info, "raw_cell", "") or "")
         self._ctx.begin(self._shell.execution_count)
         self._display.begin()
         self._errors.clear()
         self._restore()
+
+    def _name_cell(self, raw_code: str | None, code: str, number: int) -> str:
+        """Name a cell for tracebacks, and remember its text under that name: IPython asks for it before it compiles."""
+        self._cells.add(number, code if raw_code is None else raw_code)
+        return f"<cell {number}>"
 
     def _after(self, result: Any = None) -> None:
         failed = result is None or not result.success
@@ -164,7 +168,7 @@ class Bridge:
         shell.events.register("pre_run_cell", self._before)
         shell.events.register("post_run_cell", self._after)
         shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
-        shell.compile.get_code_name = lambda raw_code, code, number: f"<cell {number}>"
+        shell.compile.get_code_name = self._name_cell
         shell.ask_exit = _refuse_exit
         warnings.formatwarning = short_warning
         AfterImport("pandas", tune_pandas).install()

@@ -1,0 +1,154 @@
+import os
+import pty
+import re
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from tw_autogen.testing import codes, plans, replay_server
+
+SECONDS = 60.0
+ESCAPES = re.compile(rb"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-9;?]*[A-Za-z])")
+
+
+class Screen:
+    """What a program writes to its terminal, without colours and cursor, read by a thread as it comes."""
+
+    def __init__(self, leader):
+        self._leader = leader
+        self._seen = b""
+        self._at = 0
+        self._news = threading.Condition()
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self):
+        while True:
+            try:
+                data = os.read(self._leader, 4096)
+            except OSError:  # Linux says so when the last writer has gone
+                data = b""
+            with self._news:
+                self._seen += data
+                self._news.notify_all()
+            if not data:
+                return
+
+    def wait_for(self, words):
+        """Wait for words that come after those that were waited for last."""
+        with self._news:
+            found = self._news.wait_for(lambda: words in self._text[self._at :], SECONDS)
+            assert found, f"no {words!r} in {self._text[self._at :]}"
+            self._at = self._text.index(words, self._at) + len(words)
+
+    @property
+    def _text(self):
+        return ESCAPES.sub(b"", self._seen).decode(errors="replace")
+
+    def type(self, keys):
+        os.write(self._leader, keys.encode())
+
+    def close(self):
+        self._thread.join(SECONDS)
+
+
+@pytest.fixture
+def chat(command, environ, tmp_path):
+    """Start a chat at a terminal of its own; give (screen, process)."""
+    leader, follower = pty.openpty()
+    running, screens = [], []
+
+    def start(server, *args):
+        process = subprocess.Popen(
+            [*command, "--base-url", server.base_url, "--no-color", *args],
+            stdin=follower, stdout=follower, stderr=follower, env={**environ, "COLUMNS": "100"}, cwd=tmp_path,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(follower)
+        running.append(process)
+        screens.append(Screen(leader))
+        return screens[0], process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.wait(SECONDS)
+    for screen in screens:
+        screen.close()
+    os.close(leader)
+
+
+def test_ctrl_c_stops_the_cell_keeps_variables_and_comes_back_to_the_prompt(chat):
+    replies = [
+        plans("loop"),
+        codes("kept = 42\nprint('begun', flush=True)\nwhile True: pass"),
+        plans("look"),
+        codes("kept"),
+        plans("kept is 42.", to="User"),
+    ]
+    with replay_server(replies) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n> ")
+        screen.type("loop\n")
+        screen.wait_for("running cell 1")
+        screen.wait_for("  begun")
+        process.send_signal(signal.SIGINT)
+        screen.wait_for("stopped; variables kept")
+        screen.wait_for("> ")
+        screen.type("look\n")
+        screen.wait_for("→ 42")
+        screen.wait_for("kept is 42.")
+        screen.wait_for("3 model calls")
+        screen.wait_for("> ")
+        screen.type("/exit\n")
+        screen.wait_for("The session's folder: ")
+
+        assert process.wait(SECONDS) == 0
+
+
+def test_the_commands_do_what_help_says(chat, tmp_path):
+    (tmp_path / "sales.csv").write_text("day,revenue\n1,20\n2,22\n")
+    with replay_server([plans("I see it.", to="User"), plans("fresh.", to="User")]) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n> ")
+        screen.type("/help\n")
+        screen.wait_for("/reset")
+        screen.type("/nosuch\n")
+        screen.wait_for("there is no /nosuch")
+        screen.type("/files nosuch.csv sales.csv\n")
+        screen.wait_for("nosuch.csv: there is no such file")
+        screen.wait_for("with the next question: sales.csv")
+        screen.type("do you see it?\n")
+        screen.wait_for("I see it.")
+        screen.type("/info\n")
+        screen.wait_for("1 question")
+        screen.wait_for("code runs  local kernel")
+        screen.type("/interrupt\n")
+        screen.wait_for("nothing runs now")
+        screen.type("/reset\n")
+        screen.wait_for("a new session")
+        screen.wait_for("> ")
+        screen.type("again\n")
+        screen.wait_for("1 model call")
+        screen.wait_for("> ")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    assert "sales.csv: 26 B" in server.requests[0]["messages"][-1]["content"].replace("bytes", "B")
+    assert "I see it." not in str(server.requests[1]["messages"])
+
+
+def test_ctrl_c_twice_at_an_empty_prompt_leaves(chat, tmp_path):
+    with replay_server([]) as server:
+        screen, process = chat(server, "--model", "any")
+        screen.wait_for("\n> ")
+        process.send_signal(signal.SIGINT)
+        screen.wait_for("Ctrl-C again, or Ctrl-D, to leave")
+        screen.wait_for("> ")
+        process.send_signal(signal.SIGINT)
+        screen.wait_for("The session's folder: ")
+
+        assert process.wait(SECONDS) == 0

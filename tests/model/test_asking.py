@@ -1,0 +1,135 @@
+"""Asking, reading, and asking again with what was wrong."""
+
+import threading
+
+import pytest
+
+from tw_autogen.errors import ModelError, ModelUnreadable
+from tw_autogen.model import Completion, Unreadable, Usage, ask, read_object
+from tw_autogen.testing import ScriptedModel
+
+
+def asked():
+    return [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": "what is 6*7?"}]
+
+
+def test_a_readable_reply_is_read_and_kept_as_it_came():
+    messages = asked()
+    with ScriptedModel(['So: {"message": "42"}']) as model:
+        value, completion = ask(model, messages, read_object)
+
+    assert value == {"message": "42"}
+    assert completion.text == 'So: {"message": "42"}'
+    assert messages == [*asked(), {"role": "assistant", "content": 'So: {"message": "42"}'}]
+
+
+def test_an_unreadable_reply_is_told_what_was_wrong_and_each_prompt_starts_with_the_last():
+    messages = asked()
+    with ScriptedModel(["It is 42.", '{"message": "42"}']) as model:
+        value, _ = ask(model, messages, read_object)
+
+    assert value == {"message": "42"}
+    assert model.calls[1][:2] == model.calls[0] == asked()
+    assert model.calls[1][2] == {"role": "assistant", "content": "It is 42."}
+    assert model.calls[1][3]["role"] == "user"
+    assert (
+        "could not be read: there is no JSON object in it; reply with one JSON object" in model.calls[1][3]["content"]
+    )
+    assert messages[:4] == model.calls[1]
+
+
+def test_after_the_last_try_the_error_holds_the_reply_and_all_problems():
+    messages = asked()
+    with (
+        ScriptedModel(["one", "", '{"message": "cut of']) as model,
+        pytest.raises(ModelUnreadable, match=r"script: 3 replies could not be read; the last: it breaks off") as failed,
+    ):
+        ask(model, messages, read_object, tries=2)
+
+    assert failed.value.reply == '{"message": "cut of'
+    assert [problem.split(";")[0] for problem in failed.value.problems[:2]] == [
+        "there is no JSON object in it",
+        "it is empty",
+    ]
+    assert failed.value.tries == len(failed.value.problems) == 3
+    assert messages == [*model.calls[-1], {"role": "assistant", "content": '{"message": "cut of'}]
+
+
+def test_tries_are_counted_afresh_for_each_question():
+    messages = asked()
+    with ScriptedModel(["bad", "bad", "bad", '{"a": 1}', "bad", "bad", "bad", '{"b": 2}']) as model:
+        assert ask(model, messages, read_object)[0] == {"a": 1}
+        messages.append({"role": "user", "content": "and now?"})
+        assert ask(model, messages, read_object)[0] == {"b": 2}
+
+
+def test_a_reply_that_was_cut_off_is_told_to_be_shorter():
+    cut = Completion('{"message": "a long st', finish_reason="length")
+    with ScriptedModel([cut, '{"message": "short"}']) as model:
+        ask(model, asked(), read_object)
+
+    assert "cut off at the length limit; answer shorter" in model.calls[1][-1]["content"]
+
+
+@pytest.mark.parametrize("before", [[], ["unreadable"]], ids=["at once", "after an unreadable reply"])
+def test_a_failed_call_leaves_the_messages_as_they_were(before):
+    messages = asked()
+    with (
+        ScriptedModel([*before, ModelError("no connection")]) as model,
+        pytest.raises(ModelError, match="no connection"),
+    ):
+        ask(model, messages, read_object)
+
+    assert messages == asked()
+
+
+def test_an_error_of_the_readers_own_is_not_mistaken_for_an_unreadable_reply():
+    def read(text):
+        raise KeyError("a bug")
+
+    with ScriptedModel(["x"]) as model, pytest.raises(KeyError, match="a bug"):
+        ask(model, asked(), read)
+
+
+def test_schema_text_calls_time_and_cancellation_are_passed_on():
+    calls, pieces, cancelled = [], [], threading.Event()
+    schema = {"type": "object"}
+    first = Completion("bad", usage=Usage(5, 0, 1, 1))
+    with ScriptedModel([first, '{"a": 1}']) as model:
+        ask(
+            model,
+            asked(),
+            read_object,
+            schema=schema,
+            on_text=pieces.append,
+            on_call=lambda completion, seconds: calls.append((completion.usage.prompt_tokens, seconds >= 0)),
+            seconds=60.0,
+            cancelled=cancelled,
+        )
+        cancelled.set()
+        with pytest.raises(ModelError, match="cancelled"):
+            ask(model, asked(), read_object, cancelled=cancelled)
+
+    assert "".join(pieces) == 'bad{"a": 1}'
+    assert calls == [(5, True), (0, True)]
+    assert model.schemas == [schema, schema]
+
+
+def test_the_time_is_for_all_tries_together():
+    given = []
+
+    class Slow:
+        def complete(self, messages, *, seconds=None, **rest):
+            given.append(seconds)
+            return Completion("bad")
+
+    with pytest.raises(ModelUnreadable, match="2 replies"):
+        ask(Slow(), asked(), read_object, tries=1, seconds=9.0)
+
+    assert 0 < given[1] < given[0] <= 9.0
+
+
+def test_what_could_not_be_read_is_a_value_error_with_its_problem():
+    error = Unreadable("`send_to` is missing")
+    assert isinstance(error, ValueError)
+    assert error.problem == str(error) == "`send_to` is missing"

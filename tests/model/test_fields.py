@@ -1,0 +1,209 @@
+"""Reading replies: a table of good and bad ones, thought and code, and fields while they grow."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tw_autogen.model import CodeReply, CodeStream, FieldStream, Unreadable, read_code, read_object
+
+TABLE = yaml.safe_load((Path(__file__).parent / "replies.yaml").read_text(encoding="utf-8"))
+GOOD = [row for row in TABLE if "object" in row]
+BAD = [row for row in TABLE if "unreadable" in row]
+
+
+def by_name(rows):
+    return {"argvalues": rows, "ids": [row["name"] for row in rows]}
+
+
+@pytest.mark.parametrize("row", **by_name(GOOD))
+def test_a_sloppy_reply_is_read_as_it_was_meant(row):
+    assert read_object(row["reply"]) == row["object"]
+
+
+@pytest.mark.parametrize("row", **by_name(BAD))
+def test_what_is_no_object_says_what_is_wrong_and_what_is_wanted(row):
+    with pytest.raises(Unreadable, match=re.compile(row["unreadable"], re.S)) as unreadable:
+        read_object(row["reply"])
+
+    assert "reply with one JSON object and nothing else" in unreadable.value.problem
+
+
+def test_the_table_is_long_enough_to_mean_something():
+    assert len(GOOD) >= 40
+    assert len(BAD) >= 10
+
+
+def test_a_very_deep_reply_is_unreadable_rather_than_a_crash():
+    with pytest.raises(Unreadable, match="JSON object"):
+        read_object('{"a":' * 5000)
+
+
+CODE = {
+    "thought and code": ("I add.\n```python\n1 + 1\n```", "I add.", "1 + 1"),
+    "py": ("```py\nx = 1\n```", "", "x = 1"),
+    "capitals": ("```Python\nx = 1\n```", "", "x = 1"),
+    "more after the language": ('```python title="a.py"\nx = 1\n```', "", "x = 1"),
+    "braces round the language": ("```{python}\nx = 1\n```", "", "x = 1"),
+    "no language": ("So:\n```\nx = 1\n```", "So:", "x = 1"),
+    "tildes": ("~~~python\nx = 1\n~~~", "", "x = 1"),
+    "words after": ("A.\n```python\nx = 1\n```\nB.", "A.\nB.", "x = 1"),
+    "several blocks are joined": ("A.\n```python\nx = 1\n```\nB.\n```py\ny = 2\n```", "A.\nB.", "x = 1\n\ny = 2"),
+    "text and output are no code": (
+        "```python\nx\n```\nGives:\n```text\n42\n```\n```output\n1\n```\n```\n43\n```",
+        "Gives:\n```text\n42\n```\n```output\n1\n```\n```\n43\n```",
+        "x",
+    ),
+    "JSON and CSV are no code": (
+        '```json\n{"a": 1}\n```\n```csv\na,b\n```',
+        '```json\n{"a": 1}\n```\n```csv\na,b\n```',
+        None,
+    ),
+    "a shell is no code": ("Run\n```bash\nls\n```", "Run\n```bash\nls\n```", None),
+    "no fence": ("There is nothing to run.", "There is nothing to run.", None),
+    "inline code is no block": ("Use `df` or ```df.head()``` here.", "Use `df` or ```df.head()``` here.", None),
+    "never closed": ("I add.\n```python\n1 + 1\n2", "I add.", "1 + 1\n2"),
+    "closed at the end of its last line": ("```python\nplt.show()```\nDone.", "Done.", "plt.show()"),
+    "opened at the end of a line": ("Here it is: ```python\nx = 1\n```", "Here it is:", "x = 1"),
+    "all on one line": ("```python 1 + 1```", "", "1 + 1"),
+    "indented as in a list": ("- so:\n  ```python\n  if x:\n      y\n  ```", "- so:", "if x:\n    y"),
+    "its own indentation stays": ("```python\n    x = 1\n```", "", "    x = 1"),
+    "longer fence around a shorter": ("````python\na = '''\n```\nb\n```\n'''\n````", "", "a = '''\n```\nb\n```\n'''"),
+    "backticks in a string": ("```python\nprint('```')\n```", "", "print('```')"),
+    "Windows line ends": ("A.\r\n```python\r\nx = 1\r\ny = 2\r\n```\r\n", "A.", "x = 1\ny = 2"),
+    "thoughts in tags go": ("<think>Maybe\n```python\nbad\n```\n</think>\nA.\n```python\nx\n```", "A.", "x"),
+    "thoughts that stay open": ("<think>A.\n```python\nx\n```", "A.", "x"),
+    "only the end of thoughts": ("Maybe\n```python\nbad\n```\n</think>\n```python\nx\n```", "", "x"),
+    "a tag in code stays": ("```python\ns = '<think>a</think>'\n```", "", "s = '<think>a</think>'"),
+    "as JSON": ('{"thought": "I add.", "reply_type": "python", "reply_content": "x = 1\\nx"}', "I add.", "x = 1\nx"),
+    "as JSON in a fence and wrapper": (
+        '```json\n{"response": {"thought": "A.", "reply_type": "python", "reply_content": "x"}}\n```',
+        "A.",
+        "x",
+    ),
+    "as JSON with a fence inside": ('{"thought": "A.", "reply_content": "```python\\nx\\n```"}', "A.", "x"),
+    "as JSON with line breaks": (
+        '{"thought": "A.", "reply_type": "python", "reply_content": "x = 1\nx"}',
+        "A.",
+        "x = 1\nx",
+    ),
+    "as JSON with a list of lines": ('{"thought": "A.", "reply_content": ["x = 1", "x"]}', "A.", "x = 1\nx"),
+    "a text answer as JSON": (
+        '{"thought": "A.", "reply_type": "text", "reply_content": "It is 42."}',
+        "It is 42.",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("reply", "thought", "code"), CODE.values(), ids=CODE)
+def test_thought_and_code_are_told_apart(reply, thought, code):
+    assert read_code(reply) == CodeReply(thought, code)
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("", "it is empty"),
+        ("<think>hm</think>", "nothing but thoughts"),
+        ("I add.\n```python\n\n```", "the code block is empty; write what you think, then the code in one fenced"),
+        ('{"thought": "A.", "reply_type": "python", "reply_content": ""}', "`reply_content` is empty"),
+        ('{"thought": "A.", "reply_type": "python", "reply_content": "x = ', "breaks off inside the JSON object"),
+    ],
+)
+def test_a_reply_without_words_or_code_says_what_is_wanted(reply, problem):
+    with pytest.raises(Unreadable, match=problem):
+        read_code(reply)
+
+
+def cuts(text):
+    """Give some ways to cut a text: whole, letter by letter, and by every size of piece up to seven."""
+    for size in (len(text) or 1, *range(1, 8)):
+        yield [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def grown(stream, pieces):
+    fields = {}
+    for piece in pieces:
+        for name, text in stream.feed(piece):
+            assert text
+            fields[name] = fields.get(name, "") + text
+    return fields
+
+
+STREAMED = [
+    '{"reasoning": "so", "n": 1, "message": "hi"}',
+    'So:\n```json\n{"response": {"plan": "1. a\\n2. b", "message": "\\u00e9 \\ud83d\\ude00 \\"q\\" \\\\"}}\n``` {}',
+    "<think>{\"a\": 1}</think> {\"message\": \"line\nbreak\ttab\"}",
+    '{"list": ["a", "b"], "deep": {"x": "y"}, "nothing": null, "empty": "", "message": "end"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", STREAMED)
+def test_however_a_reply_is_cut_its_fields_grow_to_what_it_holds(reply):
+    whole = {name: value for name, value in read_object(reply).items() if isinstance(value, str) and value}
+    for pieces in cuts(reply):
+        assert grown(FieldStream(), pieces) == whole
+
+
+def test_every_single_place_to_cut_gives_the_same_fields():
+    reply = STREAMED[1]
+    whole = grown(FieldStream(), [reply])
+    for at in range(len(reply)):
+        assert grown(FieldStream(), [reply[:at], reply[at:]]) == whole
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ('{"a": "x", "b": "trunc', {"a": "x", "b": "trunc"}),
+        ('{"a": "x", "b": oops, "c": "y"}', {"a": "x"}),
+        ('{"a": "x \\d y"}', {"a": "x "}),
+        ('{"a": "x",}', {"a": "x"}),
+        ('{"a": "\\ud83d lone"}', {}),
+        ("{'a': 'x'}", {}),
+        ("no object { at all", {}),
+        ("<think>never closed {\"a\": \"x\"}", {}),
+    ],
+)  # fmt: skip
+def test_what_is_no_json_ends_the_stream_at_one_place_however_it_is_cut(reply, shown):
+    for pieces in cuts(reply):
+        assert grown(FieldStream(), pieces) == shown
+
+
+def test_a_field_grows_as_its_text_arrives():
+    stream = FieldStream()
+    assert stream.feed('{"reasoning": "fi') == [("reasoning", "fi")]
+    assert stream.feed('ne", "mess') == [("reasoning", "ne")]
+    assert stream.feed('age": "a') == [("message", "a")]
+    assert stream.feed("\\") == []
+    assert stream.feed('nb"}') == [("message", "\nb")]
+    assert stream.feed(" and more") == []
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_however_a_code_reply_is_cut_it_is_shown_alike(name):
+    reply = CODE[name][0]
+    whole = grown(CodeStream(), [reply])
+    for pieces in cuts(reply):
+        assert grown(CodeStream(), pieces) == whole
+
+
+@pytest.mark.parametrize(
+    "name", ["thought and code", "no language", "tildes", "never closed", "words after", "as JSON"]
+)
+def test_what_is_shown_of_a_code_reply_is_what_is_read(name):
+    reply, thought, code = CODE[name]
+    shown = grown(CodeStream(), cuts(reply).__next__())
+    assert shown.get("thought", "").strip() == thought
+    assert shown["reply_content"].strip() == code
+
+
+def test_code_is_shown_while_its_line_still_grows_and_a_fence_never():
+    stream = CodeStream()
+    assert stream.feed("I a") == [("thought", "I a")]
+    assert stream.feed("dd.\n``") == [("thought", "dd.\n")]
+    assert stream.feed("`python\nprint(") == [("reply_content", "print(")]
+    assert stream.feed("1)\n`") == [("reply_content", "1)\n")]
+    assert stream.feed("``\nDone.") == [("thought", "Done.")]
