@@ -16,8 +16,8 @@ import yaml
 
 from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import RoleSpecError, nearest
-from tw_autogen.events import Event, ModelCalled
-from tw_autogen.model import ChatModel, Completion
+from tw_autogen.events import Event, ModelCalled, PostGrew
+from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream
 
 
 def _ignore(event: Event) -> None:
@@ -137,6 +137,35 @@ def report_call(turn: Turn, caller: str, completion: Completion, seconds: float)
             seconds,
         )
     )
+
+
+class Growing:
+    """Passes a model's reply on as it grows, and says what each call cost; one object for all tries at one reply.
+
+    Args:
+        turn: Takes the events.
+        caller: The role that asks.
+        stream: Makes what finds the fields in growing text: `FieldStream` or `CodeStream`.
+    """
+
+    def __init__(self, turn: Turn, caller: str, stream: Callable[[], FieldStream | CodeStream]) -> None:
+        self._turn = turn
+        self._caller = caller
+        self._make = stream
+        self._stream: FieldStream | CodeStream | None = None
+
+    def take(self, text: str) -> None:
+        """Take new text of the reply; called by the model."""
+        self._stream = self._stream or self._make()
+        for part, new in self._stream.feed(text):
+            self._turn.emit(PostGrew(self._turn.post_id, part, new))
+
+    def called(self, completion: Completion, seconds: float) -> None:
+        """Take the whole reply; called once for each try. A model that doesn't stream is passed on now."""
+        if self._stream is None:
+            self.take(completion.text)
+        self._stream = None
+        report_call(self._turn, self._caller, completion, seconds)
 
 
 ROLE_FILE = "role.yaml"

@@ -33,16 +33,16 @@ def sheets() -> dict[str, str]:
     green = _log(dice, date(1911, 6, 1), {})
     last = _log(dice, date(1911, 7, 1), {})
     return {
-        "start.txt": f"{start}\n\nThe log goes on in the sheet that bears the name, in small letters, of the keeper who "
-        "signed on 14 March. I do not say who it was; see above.\n",
-        "marlow.txt": f"{marlow}\n\nTo whoever relieves me: count the days above on which the lamp was trimmed twice. The "
-        "next sheet is called lamp, an underscore, and that count in digits.\n",
-        "lamp_4.txt": f"{lamp}\n\nStores: the red chest holds 31 wicks, the green chest 27, the grey chest 44. The sheet to "
-        "read now carries the colour of the chest with the fewest wicks.\n",
-        "green.txt": f"{green}\n\nOil drawn: 118 pints in April, 96 in May, 69 in June. The last sheet has the total of the "
-        "three for its name, and nothing else.\n",
-        "283.txt": f"{last}\n\nThe tower's key word was {OLD_KEY} until the spring; that one opens nothing any more. Since "
-        f"the new lock it is {KEY}. Here the log ends. Tell it to the one who sent you.\n",
+        "start.txt": f"{start}\n\nThe log goes on in the sheet that bears the name, in small letters, of the keeper "
+        "who signed on 14 March. I do not say who it was; see above.\n",
+        "marlow.txt": f"{marlow}\n\nTo whoever relieves me: count the days above on which the lamp was trimmed twice. "
+        "The next sheet is called lamp, an underscore, and that count in digits.\n",
+        "lamp_4.txt": f"{lamp}\n\nStores: the red chest holds 31 wicks, the green chest 27, the grey chest 44. "
+        "The sheet to read now carries the colour of the chest with the fewest wicks.\n",
+        "green.txt": f"{green}\n\nOil drawn: 118 pints in April, 96 in May, 69 in June. The last sheet has the total "
+        "of the three for its name, and nothing else.\n",
+        "283.txt": f"{last}\n\nThe tower's key word was {OLD_KEY} until the spring; that one opens nothing any more. "
+        f"Since the new lock it is {KEY}. Here the log ends. Tell it to the one who sent you.\n",
     }
 
 

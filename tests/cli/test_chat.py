@@ -81,7 +81,7 @@ def chat(command, environ, tmp_path):
     os.close(leader)
 
 
-def test_ctrl_c_stops_the_cell_keeps_variables_and_comes_back_to_the_prompt(chat):
+def test_ctrl_c_stops_the_cell_keeps_variables_and_ctrl_d_leaves(chat):
     replies = [
         plans("loop"),
         codes("kept = 42\nprint('begun', flush=True)\nwhile True: pass"),
@@ -103,13 +103,13 @@ def test_ctrl_c_stops_the_cell_keeps_variables_and_comes_back_to_the_prompt(chat
         screen.wait_for("kept is 42.")
         screen.wait_for("3 model calls")
         screen.wait_for("> ")
-        screen.type("/exit\n")
+        screen.type("\x04")
         screen.wait_for("The session's folder: ")
 
         assert process.wait(SECONDS) == 0
 
 
-def test_the_commands_do_what_help_says(chat, tmp_path):
+def test_the_commands_do_what_help_says_and_ctrl_c_twice_leaves(chat, tmp_path):
     (tmp_path / "sales.csv").write_text("day,revenue\n1,20\n2,22\n")
     with replay_server([plans("I see it.", to="User"), plans("fresh.", to="User")]) as server:
         screen, process = chat(server)
@@ -134,17 +134,6 @@ def test_the_commands_do_what_help_says(chat, tmp_path):
         screen.type("again\n")
         screen.wait_for("1 model call")
         screen.wait_for("> ")
-        screen.type("\x04")
-
-        assert process.wait(SECONDS) == 0
-    assert "sales.csv: 26 B" in server.requests[0]["messages"][-1]["content"].replace("bytes", "B")
-    assert "I see it." not in str(server.requests[1]["messages"])
-
-
-def test_ctrl_c_twice_at_an_empty_prompt_leaves(chat, tmp_path):
-    with replay_server([]) as server:
-        screen, process = chat(server, "--model", "any")
-        screen.wait_for("\n> ")
         process.send_signal(signal.SIGINT)
         screen.wait_for("Ctrl-C again, or Ctrl-D, to leave")
         screen.wait_for("> ")
@@ -152,3 +141,5 @@ def test_ctrl_c_twice_at_an_empty_prompt_leaves(chat, tmp_path):
         screen.wait_for("The session's folder: ")
 
         assert process.wait(SECONDS) == 0
+    assert "sales.csv: 22 bytes" in server.requests[0]["messages"][-1]["content"]
+    assert "I see it." not in str(server.requests[1]["messages"])

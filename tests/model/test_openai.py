@@ -372,6 +372,30 @@ def test_a_cancelled_call_returns_at_once_and_its_late_reply_is_dropped():
     assert pieces == []
 
 
+def test_a_call_that_is_cancelled_while_it_waits_for_its_next_try_is_never_sent_again():
+    cancelled = threading.Event()
+
+    def busy(request):
+        cancelled.set()
+        return Reply(429, {"error": {"message": "later"}}, headers={"retry-after-ms": "300"})
+
+    with scripted_server(busy) as server:
+        with pytest.raises(ModelError, match="the call was cancelled"):
+            model_at(server).complete(ASKED, cancelled=cancelled)
+        for thread in threading.enumerate():
+            if thread.name == "model call":
+                thread.join(30)
+
+    assert len(server.requests) == 1
+
+
+def test_a_call_may_take_longer_than_the_settings_say_if_the_caller_says_so():
+    with scripted_server(lambda request: (server.hold.wait(0.5), said("late"))[1]) as server:
+        assert model_at(server, seconds=0.05).complete(ASKED, seconds=20).text == "late"
+
+    assert len(server.requests) == 1
+
+
 def test_a_call_that_is_cancelled_before_it_begins_asks_nobody():
     cancelled = threading.Event()
     cancelled.set()

@@ -147,8 +147,8 @@ class Show:
         for stream, line in self._output.rest():
             self._print_output(stream, line)
         if event.result is not None:
-            first, *more = head_of(event.result, _RESULT_LINES).splitlines() or [""]
-            self._print(Text.assemble((f"{self._marks.to} ", "dim"), "\n".join([first, *(f"  {line}" for line in more)])))
+            result = head_of(event.result, _RESULT_LINES).replace("\n", "\n  ")  # a table's columns stay in line
+            self._print(Text.assemble((f"{self._marks.to} ", "dim"), result))
         if not event.ok:
             self._print(Text(tail_of(event.error, _ERROR_LINES), style="red"))
         lost = "; the kernel was lost with all its variables" if event.state_lost else ""

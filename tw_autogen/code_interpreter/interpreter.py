@@ -16,12 +16,12 @@ from tw_autogen.code_interpreter.verify import verify
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
-from tw_autogen.events import CodeChecked, PostGrew
+from tw_autogen.events import CodeChecked
 from tw_autogen.kernel import Kernel
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, ask, read_code
 from tw_autogen.plugin import PluginSpec, choose, names_used
 from tw_autogen.recall import Talk
-from tw_autogen.role import Role, Turn, report_call
+from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
@@ -251,19 +251,14 @@ class CodeInterpreter(Role):
                 return work
 
     def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
-        stream = CodeStream()
-
-        def grow(text: str) -> None:
-            for part, new in stream.feed(text):
-                turn.emit(PostGrew(turn.post_id, part, new))
-
+        growing = Growing(turn, self.name, CodeStream)
         reply, _ = ask(
             self._model,
             mine.talk.messages,
             read_code,
             tries=self._settings.tries,
-            on_text=grow,
-            on_call=lambda completion, seconds: report_call(turn, self.name, completion, seconds),
+            on_text=growing.take,
+            on_call=growing.called,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )

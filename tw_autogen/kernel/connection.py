@@ -36,7 +36,7 @@ class Connection:
             str(self.file), key=key, transport="ipc" if by_file else "tcp", ip=where if by_file else "127.0.0.1"
         )
         self.session = Session(key=key, signature_scheme="hmac-sha256", username="tw")
-        context = zmq.Context.instance()
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         self.shell, self.stdin = (self._open(context, zmq.DEALER, info, one) for one in ("shell", "stdin"))
         self.iopub = self._open(context, zmq.SUB, info, "iopub")
 

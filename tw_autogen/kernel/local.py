@@ -275,14 +275,16 @@ class LocalKernel:
 
     def _take_variables(self, report: dict[str, Any]) -> None:
         with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
-            self._variables = tuple(Variable(str(name), str(kind), str(line)) for name, kind, line in report["variables"])
+            rows = report["variables"]
+            self._variables = tuple(Variable(str(name), str(kind), str(line)) for name, kind, line in rows)
 
     def _execution(self, outcome: Outcome) -> Execution:
         reply, report = outcome.reply or {}, outcome.report
         ok = reply.get("status") == "ok" and not outcome.stopped and not outcome.died
+        result = report.get("result")
         return Execution(
             ok=ok,
-            result=None if report.get("result") is None else clip(str(report["result"]), self._settings.result_chars + 60),
+            result=None if result is None else clip(str(result), self._settings.result_chars + 60),
             stdout=outcome.stdout.text(),
             stderr=outcome.stderr.text(),
             logs=tuple(Log(*map(str, one)) for one in _rows(report, "logs", 3)),
@@ -319,5 +321,3 @@ def _error(outcome: Outcome) -> str:
     if outcome.stopped:
         return f"Stopped {outcome.stopped}, by an interrupt; variables are kept.\n{trace}".strip()
     return trace or "The kernel gave no answer to this cell; variables are kept."
-
-

@@ -177,11 +177,11 @@ class Running:
             self._give_up_at = time.monotonic() + _DRAIN_SECONDS
         return time.monotonic() > self._give_up_at
 
-    def _milliseconds(self) -> float | None:
+    def _milliseconds(self) -> int | None:
         next_at = min(self._deadline, self._kill_at, self._nudge_at, self._give_up_at)
         if self._process.death is None:
             next_at = min(next_at, time.monotonic() + _LOOK_SECONDS)
-        return None if next_at == float("inf") else max(0.0, next_at - time.monotonic()) * 1000 + 1
+        return None if next_at == float("inf") else int(max(0.0, next_at - time.monotonic()) * 1000) + 1
 
     def _watch_clock(self) -> None:
         now = time.monotonic()

@@ -8,6 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -58,13 +59,16 @@ class OpenAIModel:
         if urlsplit(self._url).scheme not in ("http", "https"):
             raise ConfigError(f"model.base_url: {self.base_url!r} has no http:// or https:// in front")
         self._sdk = openai
+        self._here = threading.local()  # `abandoned`: the event of the call that this thread makes
         # Explicit key and address, so that the SDK reads no environment; a proxy never knows the way to loopback.
         self._client = openai.OpenAI(
             api_key=self._key or "no-key-needed",
             base_url=self._url,
             max_retries=settings.max_tries - 1,
-            timeout=openai.Timeout(settings.seconds, connect=_CONNECT_SECONDS),
-            http_client=openai.DefaultHttpxClient(trust_env=False) if is_loopback(self._url) else None,
+            http_client=openai.DefaultHttpxClient(
+                trust_env=not is_loopback(self._url),
+                event_hooks={"request": [partial(_stop_if_abandoned, self._here)]},
+            ),
         )
         weakref.finalize(self, self._client.close)
         self._format: str = "json_schema" if settings.response_format == "auto" else settings.response_format
@@ -94,15 +98,18 @@ class OpenAIModel:
             body["temperature"] = self.settings.temperature
         if tools:
             body["tools"] = [dict(tool) for tool in tools]
+        limit = self.settings.seconds if seconds is None else seconds
+        body["timeout"] = self._sdk.Timeout(limit, connect=_CONNECT_SECONDS)
         streams = on_text is not None
 
         def work(tell: OnText, abandoned: threading.Event) -> Completion:
+            self._here.abandoned = abandoned
             return self._ask(body, schema, tell if streams else None, abandoned)
 
         return run_abandonable(
             work,
             where=f"{self.base_url}: {self.name}",
-            seconds=self.settings.seconds if seconds is None else seconds,
+            seconds=limit,
             on_text=on_text,
             cancelled=cancelled,
             remedy="; raise `model.seconds`, or ask a faster model" if seconds is None else "",
@@ -242,6 +249,15 @@ def _is_strict(schema: Any) -> bool:
             return False
         return all(map(_is_strict, schema.values()))
     return all(map(_is_strict, schema)) if isinstance(schema, list) else True
+
+
+def _stop_if_abandoned(here: threading.local, request: object) -> None:
+    """Keep the SDK from trying again, and from costing money, once nobody waits for the answer."""
+    abandoned = getattr(here, "abandoned", None)
+    if abandoned is not None and abandoned.is_set():
+        import openai  # loaded already; at the top of this file it would cost every start some 0.7 s
+
+        raise openai.OpenAIError("nobody waits for this call any more")
 
 
 def _broken_errors() -> tuple[type[Exception], ...]:

@@ -10,12 +10,11 @@ from string import Template
 from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
-from tw_autogen.events import PostGrew
 from tw_autogen.model import ChatModel, FieldStream, ask
 from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, reply_schema
 from tw_autogen.planner.plan import Plan
 from tw_autogen.recall import Talk
-from tw_autogen.role import Offering, Role, Turn, report_call
+from tw_autogen.role import Growing, Offering, Role, Turn
 
 NAME = "Planner"
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
@@ -123,20 +122,15 @@ class Planner(Role):
 
     def _ask(self, mine: _Talking, turn: Turn) -> PlannerReply:
         names = [one.name for one in self._workers]
-        stream = FieldStream()
-
-        def grow(text: str) -> None:
-            for part, new in stream.feed(text):
-                turn.emit(PostGrew(turn.post_id, part, new))
-
+        growing = Growing(turn, self.name, FieldStream)
         reply, _ = ask(
             self._model,
             mine.talk.messages,
             lambda text: read_reply(text, names, has_plan=mine.plan is not None),
             tries=self._settings.tries,
             schema=reply_schema(names),
-            on_text=grow,
-            on_call=lambda completion, seconds: report_call(turn, self.name, completion, seconds),
+            on_text=growing.take,
+            on_call=growing.called,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )

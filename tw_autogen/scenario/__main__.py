@@ -67,7 +67,7 @@ def _find(name: str) -> Scenario:
 def _show(outcome: Outcome) -> None:
     usage = outcome.usage
     tokens = f", {usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage.prompt_tokens else ""
-    stale = f", {len(outcome.stale)} stale (their prompts have changed since they were recorded)" if outcome.stale else ""
+    stale = f", {len(outcome.stale)} stale (prompts changed since they were recorded)" if outcome.stale else ""
     said = "ok" if outcome.ok else f"{len(outcome.problems)} problem{'s' * (len(outcome.problems) > 1)}"
     click.echo(f"{outcome.name}: {said}, {usage.calls} calls{tokens}, {outcome.seconds:.1f} s{stale}")
     for problem in outcome.problems:

@@ -30,7 +30,7 @@ class Outcome:
         session_folder: Where the session's files lie.
         usage: What all calls cost together.
         seconds: Wall clock, from opening the session to closing it.
-        stale: Numbers (from 0) of the recorded replies whose prompt has changed since; no problem in itself.
+        stale: A line for each reply whose prompt has changed since it was recorded; no problem in itself.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Outcome:
     session_folder: Path
     usage: Usage
     seconds: float
-    stale: tuple[int, ...] = ()
+    stale: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -31,6 +31,8 @@ ROOMS: Mapping[str, type] = {
 }
 """Every room that has settings."""
 
+_ALIASES = {"planner": Planner.name, "code_interpreter": CodeInterpreter.name}
+
 RoleWanted = str | Path | Callable[[], Role]
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
 ModelWanted = ChatModel | Mapping[str, ChatModel] | None
@@ -97,38 +99,32 @@ def open_session(
     """
     read = settings if isinstance(settings, Settings) else read_settings(settings)
     specs = check_plugins(plugins)
-    wanted = [(one, _known(one)) for one in roles]
-    models = _models(model)
+    models = _Models(model, read)
+    known = {_known(one) for one in roles} - {""}
+    for name in known:
+        models.pick(_ALIASES[name])  # a missing model is told before any folder or process is made
     options = read.read("session", SessionSettings)
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
-    files = root / "files"
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
-        workers: list[Role] = []
-        owned: list[Any] = []
-        for one, name in wanted:
-            if name == "code_interpreter":
-                made = _kernel(kernel, files, read)
+        team: list[Role] = []
+        owned: list[Kernel] = []
+        for one in roles:
+            if _known(one) == "planner":
+                continue
+            if _known(one) == "code_interpreter":
+                made = _kernel(kernel, root / "files", read)
                 if made is not kernel:
                     undo.callback(made.close)
                     owned.append(made)
-                workers.append(
-                    CodeInterpreter(
-                        _pick(models, "CodeInterpreter", read),
-                        made,
-                        plugins=specs,
-                        policy=policy,
-                        settings=read.read("code_interpreter", CodeInterpreterSettings),
-                    )
-                )
-            elif name != "planner":
-                role = _role(one, models, read)
-                undo.callback(role.close)
-                workers.append(role)
-        if any(name == "planner" for _, name in wanted):
-            planner = Planner(_pick(models, "Planner", read), workers, settings=read.read("planner", PlannerSettings))
-            workers.insert(0, planner)
-        session = Session(workers, folder=root, settings=options, handlers=handlers, owned=owned, session_id=session_id)
+                team.append(_interpreter(models, made, specs, policy, read))
+            else:
+                team.append(_role(one, models))
+            undo.callback(team[-1].close)
+        if "planner" in known:
+            own = read.read("planner", PlannerSettings)
+            team.insert(0, Planner(models.pick(_ALIASES["planner"]), team, settings=own))
+        session = Session(team, folder=root, settings=options, handlers=handlers, owned=owned, session_id=session_id)
         undo.pop_all()
         return session
 
@@ -142,10 +138,42 @@ def check_plugins(plugins: Sequence[str | Path | PluginSpec]) -> tuple[PluginSpe
     return find_plugins(plugins, shipped=shipped_folder("plugins"))
 
 
+class _Models:
+    """Who is asked, by role: what was given, else what the settings name, made once for each name.
+
+    Args:
+        given: One model for all, or by role name; the one under `""` is for all others.
+        read: Names server and model where nothing was given.
+    """
+
+    def __init__(self, given: ModelWanted, read: Settings) -> None:
+        self._given = {"": given} if isinstance(given, ChatModel) else dict(given or {})
+        self._read = read
+        self._made: dict[str, ChatModel] = {}
+
+    def pick(self, role: str) -> ChatModel:
+        """Give a role's model.
+
+        Raises:
+            NoModelError: none was given, and the settings name none.
+        """
+        given = self._given.get(role) or self._given.get("")
+        if given is not None:
+            return given
+        own = {
+            _ALIASES["planner"]: self._read.read("planner", PlannerSettings).model,
+            _ALIASES["code_interpreter"]: self._read.read("code_interpreter", CodeInterpreterSettings).model,
+        }.get(role, "")
+        if own not in self._made:
+            options = self._read.read("model", ModelSettings)
+            self._made[own] = resolve_model(replace(options, name=own) if own else options)
+        return self._made[own]
+
+
 def _known(wanted: RoleWanted) -> str:
     """Give the short name of a role that is always known; empty for one that is to be loaded."""
     plain = str(wanted).lower().replace("codeinterpreter", "code_interpreter") if isinstance(wanted, str) else ""
-    return plain if plain in ("planner", "code_interpreter") else ""
+    return plain if plain in _ALIASES else ""
 
 
 def _kernel(wanted: KernelWanted, folder: Path, read: Settings) -> Kernel:
@@ -155,30 +183,16 @@ def _kernel(wanted: KernelWanted, folder: Path, read: Settings) -> Kernel:
     return wanted(folder) if wanted else LocalKernel(folder, settings=read.read("kernel", KernelSettings))
 
 
-def _role(wanted: RoleWanted, models: dict[str, ChatModel], read: Settings) -> Role:
+def _interpreter(
+    models: _Models, kernel: Kernel, plugins: Sequence[PluginSpec], policy: Policy | None, read: Settings
+) -> CodeInterpreter:
+    own = read.read("code_interpreter", CodeInterpreterSettings)
+    model = models.pick(_ALIASES["code_interpreter"])
+    return CodeInterpreter(model, kernel, plugins=plugins, policy=policy, settings=own)
+
+
+def _role(wanted: RoleWanted, models: _Models) -> Role:
     if not isinstance(wanted, str | Path):
         return wanted()
     spec = find_role(wanted, shipped=shipped_folder("roles"))
-    return spec.make(lambda: _pick(models, spec.alias, read))
-
-
-def _models(wanted: ModelWanted) -> dict[str, ChatModel]:
-    """Give the models by role name; the one under `""` is for all others."""
-    if wanted is None:
-        return {}
-    return {"": wanted} if isinstance(wanted, ChatModel) else dict(wanted)
-
-
-def _pick(models: dict[str, ChatModel], role: str, read: Settings) -> ChatModel:
-    """Give a role's model: the one given, else one by the settings, made once for each name."""
-    if role in models or "" in models:
-        return models.get(role) or models[""]
-    options = read.read("model", ModelSettings)
-    own = {
-        "Planner": read.read("planner", PlannerSettings).model,
-        "CodeInterpreter": read.read("code_interpreter", CodeInterpreterSettings).model,
-    }.get(role, "")
-    key = f"by settings: {own}"
-    if key not in models:
-        models[key] = resolve_model(replace(options, name=own) if own else options)
-    return models[key]
+    return spec.make(lambda: models.pick(spec.alias))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.model import Completion, Message, Usage
+from tw_autogen.model import Completion, Message, Usage, run_abandonable
 
 _THE_USERS = frozenset(
     {
@@ -46,16 +46,22 @@ class HostModel:
 
         `schema` is left out, because the host's lineages disagree on how it is passed; the reader is tolerant.
         """
-        client = self._client()
-        more: dict[str, Any] = {"tools": list(tools)} if tools else {}
-        response = client.create(
-            messages=[dict(one) for one in messages], cache=self._agent.client_cache, agent=self._agent, **more
+        copies = [dict(one) for one in messages]
+        return run_abandonable(
+            lambda give, abandoned: self._ask(copies, list(tools or ())),
+            where=f"the client of {self._agent.name}",
+            seconds=float("inf") if seconds is None else seconds,
+            on_text=on_text,
+            cancelled=cancelled,
         )
-        self._charge(client)
+
+    def _ask(self, messages: list[dict[str, Any]], tools: list[Mapping[str, Any]]) -> Completion:
+        client = self._client()
+        more: dict[str, Any] = {"tools": tools} if tools else {}
+        response = client.create(messages=messages, cache=self._agent.client_cache, agent=self._agent, **more)
+        self._charge(client)  # also when nobody waits any more: it was spent
         text = client.extract_text_or_completion_object(response)[0]
         words = text if isinstance(text, str) else str(getattr(text, "content", None) or "")
-        if on_text and words:
-            on_text(words)
         return Completion(words, usage=_usage(response), model=str(getattr(response, "model", "") or ""))
 
     def _client(self) -> Any:

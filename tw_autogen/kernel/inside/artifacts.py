@@ -13,7 +13,9 @@ from typing import Any, BinaryIO
 from .describe import summary
 
 KINDS = ("chart", "image", "df", "file", "txt", "svg", "html", "json")
-_SUFFIXES = {"chart": ".png", "image": ".png", "df": ".csv", "txt": ".txt", "svg": ".svg", "html": ".html", "json": ".json"}
+_SUFFIXES = {
+    "chart": ".png", "image": ".png", "df": ".csv", "txt": ".txt", "svg": ".svg", "html": ".html", "json": ".json",
+}  # fmt: skip
 _PREVIEW_CHARS = 100
 _NAME_CHARS = 100
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")

@@ -120,7 +120,7 @@ class Bridge:
     def _after(self, result: Any = None) -> None:
         failed = result is None or not result.success
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
-            print(self._errors[-1], file=sys.stderr)
+            print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
         self._display.end()
         for stream in self._streams:
@@ -130,12 +130,15 @@ class Bridge:
             {
                 "error": error,
                 "result": self._display.result,
-                "artifacts": [[one.name, one.kind, os.path.relpath(one.path, self._folder), one.preview] for one in kept],
+                "artifacts": [[one.name, one.kind, self._relative(one.path), one.preview] for one in kept],
                 "logs": logs,
                 "variables": self._user_variables(),
             }
         )
         self._display.result = None
+
+    def _relative(self, path: Path) -> str:
+        return os.path.relpath(path, self._folder)
 
     def _show_error(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
         """Take the place of IPython's `showtraceback`, whose text is slow to make and long to read."""

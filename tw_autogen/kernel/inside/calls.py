@@ -63,7 +63,8 @@ class HostCalls:
         if os.getpid() != self._process:
             raise HostCallError(f"{name}: a forked process can't call the host; call it from the cell itself")
         number = next(self._numbers)
-        request = json.dumps({"id": number, "name": name, "args": self._codec.pack(list(args)), "kwargs": self._codec.pack(kwargs)})
+        packed = {"args": self._codec.pack(list(args)), "kwargs": self._codec.pack(kwargs)}
+        request = json.dumps({"id": number, "name": name, **packed})
         with self._lock:
             answer = json.loads(self._ask(MARK + request))
         if answer.get("id") != number:  # an answer to a call that was interrupted came late
@@ -75,4 +76,6 @@ class HostCalls:
 
 def _nobody_there(prompt: str = "", *args: Any, **kwargs: Any) -> str:
     """Answer `input()` and `getpass()`."""
-    raise EOFError("input() can't be used here: nobody sits at this kernel; take the value from the request or ask the user")
+    raise EOFError(
+        "input() can't be used here: nobody sits at this kernel; take the value from the request or ask the user"
+    )

@@ -72,6 +72,7 @@ class Codec:
             return {TAG: "dict", "items": [[self.pack(key), self.pack(one)] for key, one in value.items()]}
         if isinstance(value, tuple):
             return {TAG: "tuple", "items": [self.pack(one) for one in value]}
+        plain: Any
         for plain in (bool, int, float, str, list, dict):  # their subclasses, such as numpy.float64 and OrderedDict
             if isinstance(value, plain):
                 return self.pack(plain(value))

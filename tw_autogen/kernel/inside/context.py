@@ -182,7 +182,7 @@ class PluginContext:
         self._logs.clear()
 
     def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
-        """Give the files and logs since `begin` and forget them; a file that was promised but not written is not one."""
+        """Give the files and logs since `begin` and forget them; a file that was promised but not written is none."""
         kept = [one for one in self._kept if one.path.is_file()]
         logs = list(self._logs)
         logs += [("warning", one.name, f"{one.path.name} was never written") for one in self._kept if one not in kept]
@@ -195,4 +195,3 @@ class PluginContext:
             raise ValueError(f"no artifact is of type {kind!r}; known: {', '.join(KINDS)}")
         if len(self._kept) >= self._max_artifacts:
             raise ValueError(f"this execution has made {self._max_artifacts} files already, and no more are allowed")
-

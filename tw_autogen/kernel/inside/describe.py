@@ -26,6 +26,7 @@ def summary(value: Any) -> str:
     if isinstance(value, str):
         text = str.__repr__(value[:60])
         return text if str.__len__(value) <= 60 else f"{str.__len__(value)} characters, {text[:-1]}…{text[-1]}"
+    kind: Any
     for kind in _SIZED:
         if isinstance(value, kind):
             count = kind.__len__(value)
@@ -92,7 +93,8 @@ def _of_data(value: Any) -> str:
             if kind.__name__ == "DataFrame":
                 return _frame(value)
             if kind.__name__ == "Series":
-                return f"{len(value)} values, {value.dtype}{_missing(value)}" + (f", name {value.name}" if value.name else "")
+                named = f", name {value.name}" if value.name else ""
+                return f"{len(value)} values, {value.dtype}{_missing(value)}{named}"
             if kind.__name__.endswith("Index"):
                 return f"{len(value)} values, {value.dtype}"
             if kind.__name__ in ("Timestamp", "Timedelta", "Period"):

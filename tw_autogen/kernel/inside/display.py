@@ -61,7 +61,7 @@ class Display:
         """Take display data, in the place of IPython's publisher."""
         text = _text(data)
         if not self._keep(data, text) and text:
-            print(text)
+            print(text)  # noqa: T201 - this is how displayed text reaches the cell's output
 
     def _take_result(self, data: Mapping[str, Any], metadata: Any = None) -> None:
         text = _text(data)
@@ -104,13 +104,13 @@ class AfterImport:
         if self._name in sys.modules:
             self._then(sys.modules[self._name])
         else:
-            sys.meta_path.insert(0, self)  # type: ignore[arg-type] # `find_spec` is all that the import system calls
+            sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Lead the import of that one module through here."""
         if name != self._name:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type] # the same
+        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
             return spec

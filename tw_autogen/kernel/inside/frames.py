@@ -114,7 +114,8 @@ def _read_csv(file: Any, plain: dict[str, Any], codec: Codec) -> pd.DataFrame:
         frame.columns = pd.MultiIndex.from_arrays(levels, names=names)
     else:
         frame.columns = pd.Index(labels, dtype=plain["label_dtypes"][0], name=names[0], tupleize_cols=False)
-    return frame.set_axis(index, axis=0) if count else pd.DataFrame(index=index, columns=frame.columns)
+    whole: pd.DataFrame = frame.set_axis(index, axis=0) if count else pd.DataFrame(index=index, columns=frame.columns)
+    return whole
 
 
 def _unpack_column(schema: dict[str, Any], values: pd.Series[Any], codec: Codec) -> Any:
@@ -123,9 +124,12 @@ def _unpack_column(schema: dict[str, Any], values: pd.Series[Any], codec: Codec)
         held = pd.Series([_MISSING if one is None else one for one in schema["values"]], dtype="object")
         number = {"i": int, "u": int, "time": int, "f": int, "b": lambda text: text == "True"}.get(schema["of"]["kind"])
         categories = _unpack_column(schema["of"], held.map(number) if number else held, codec)
-        return pd.Categorical.from_codes(values.to_numpy(), pd.Index(categories, dtype=categories.dtype), ordered=schema["ordered"])
+        kinds = pd.Index(categories, dtype=categories.dtype)
+        return pd.Categorical.from_codes(values.to_numpy(), kinds, ordered=schema["ordered"])
     if kind == "time":
-        return values.astype("int64").array.view(_stamp(schema["dtype"])) if "," not in schema["dtype"] else _zoned(values, schema)
+        if "," in schema["dtype"]:
+            return _zoned(values, schema)
+        return values.astype("int64").array.view(_stamp(schema["dtype"]))
     if kind == "json":
         loaded = pd.Series([None] * len(values), dtype="object")
         loaded[:] = pd.Series([codec.unpack(json.loads(one)) for one in values], dtype="object")
@@ -165,7 +169,8 @@ def _unpack_index(plain: dict[str, Any], levels: list[Any], codec: Codec) -> Any
     index = plain["index"]
     names = [codec.unpack(one) for one in index["names"]]
     if index["kind"] == "range":
-        return pd.RangeIndex(*index["range"], name=names[0])
+        start, stop, step = index["range"]
+        return pd.RangeIndex(start, stop, step, name=names[0])
     if index["kind"] == "multi":
         return pd.MultiIndex.from_arrays(levels, names=names)
     # Without its dtype, an object index of texts would be taken for a text index.
@@ -177,7 +182,8 @@ def _unpack_index(plain: dict[str, Any], levels: list[Any], codec: Codec) -> Any
 
 def _series(index: Any) -> pd.Series[Any]:
     """Give an index's values; told its dtype, pandas takes no object index of texts for a text column."""
-    return pd.Series(index, index=range(len(index)), dtype=index.dtype)
+    values: pd.Series[Any] = pd.Series(index, index=range(len(index)), dtype=index.dtype)
+    return values
 
 
 def _escape(text: str) -> str:

@@ -32,4 +32,4 @@ class Bundled(InspectLoader):
 def install(sources: dict[str, str]) -> None:
     """Make the bundle importable; a second time nothing happens."""
     if not any(type(finder).__name__ == "Bundled" for finder in sys.meta_path):
-        sys.meta_path.append(Bundled(sources))  # type: ignore[arg-type] # `find_spec` is all that is called
+        sys.meta_path.append(Bundled(sources))

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Clipped:
-    """Text that grows without taking more room than its limit.
+    r"""Text that grows without taking more room than its limit.
 
     Args:
         limit: How many characters are kept; two thirds of them from the head.
@@ -19,7 +19,7 @@ class Clipped:
         >>> for piece in ("abc", "defgh", "ij"):
         ...     _ = text.add(piece)
         >>> text.text()
-        'abcd\\n[... 4 characters left out ...]\\nij'
+        'abcd\n[... 4 characters left out ...]\nij'
     """
 
     def __init__(self, limit: int) -> None:

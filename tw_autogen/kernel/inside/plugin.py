@@ -47,7 +47,7 @@ class Plugin:
         return self.ctx.get_env(self.name, variable_name)
 
 
-class PluginProblem(Exception):  # noqa: N818 - a problem in words, made an error where the file's path is known
+class PluginProblem(Exception):
     """A plugin's source does not load; `line` is the line of that source, where one is to blame."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:

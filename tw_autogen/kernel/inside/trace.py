@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import site
@@ -106,9 +107,7 @@ def _starts() -> list[str]:
     """Give the folders that a reader need not see, longest first."""
     known = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, os.path.expanduser("~")}
     known.update(site.getsitepackages() if hasattr(site, "getsitepackages") else [])
-    try:
+    with contextlib.suppress(OSError):  # the code removed the folder that it is in
         known.add(os.getcwd())
-    except OSError:  # the code removed the folder that it is in
-        pass
     long = [one for one in known if len(one) > 3]
     return sorted((one.rstrip(os.sep) + os.sep for one in long), key=len, reverse=True)

@@ -1,0 +1,41 @@
+import csv
+import os
+import re
+import subprocess
+from importlib.util import find_spec
+
+import nbformat
+
+
+def test_the_demo_shows_plan_code_output_and_answer_and_leaves_its_files_in_place_of_earlier_ones(
+    command, environ, tmp_path
+):
+    folder = tmp_path / "tw-demo"
+    folder.mkdir()
+    for name in ("chart.png", "chart.svg", "anomalies.csv", "session.ipynb"):
+        (folder / name).write_text("of an earlier demo")
+
+    ran = subprocess.run(
+        [*command, "demo"], env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        encoding="utf-8", timeout=90, check=False,
+    )  # fmt: skip
+    shown = ran.stdout
+
+    assert ran.returncode == 0, f"{shown}\n{ran.stderr}"
+    chart = "chart.png" if find_spec("matplotlib") else "chart.svg"
+    assert sorted(os.listdir(folder)) == ["anomalies.csv", chart, "session.ipynb"]
+    for part in ("\nPlanner\n  ▸ 1. ", "\nCodeInterpreter\n", "  │ ", "sql_pull_data on the host", "✓ cell 1 ·"):
+        assert part in shown
+    assert "\x1b" not in shown
+    last, hint = shown.splitlines()[-2:]
+    assert re.fullmatch(
+        rf"3 files in \./tw-demo \({chart}, anomalies\.csv, session\.ipynb\), \d+\.\d s, 0 tokens spent, \$0", last
+    )
+    assert "OPENAI_API_KEY=" in hint
+    assert "--base-url http://localhost:11434/v1" in hint
+    with open(folder / "anomalies.csv", newline="", encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 11
+    made = nbformat.read(folder / "session.ipynb", as_version=4)
+    nbformat.validate(made)
+    pictures = [mime for cell in made.cells for output in cell.get("outputs", ()) for mime in output.get("data", ())]
+    assert {"image/png", "image/svg+xml"} & set(pictures)

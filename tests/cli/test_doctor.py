@@ -1,0 +1,135 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from tw_autogen.cli import main
+from tw_autogen.cli.checks import check_model
+from tw_autogen.cli.options import Options
+from tw_autogen.testing import plans, replay_server
+
+FITS = plans("count the rows of sales.csv")
+
+
+@pytest.fixture
+def bare(environ, tmp_path, monkeypatch):
+    """Take away what whoever runs the tests has configured."""
+    monkeypatch.chdir(tmp_path)
+    for name in set(os.environ) - set(environ):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def doctor(environ, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = {key: environ.get(key) for key in {*environ, *os.environ}}  # None takes a variable away
+    return lambda *args: CliRunner().invoke(main, ["doctor", *args], env=settings)
+
+
+def checks(result):
+    return {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+
+
+def test_without_a_model_all_else_is_checked_and_the_model_is_only_a_warning(doctor):
+    result = doctor("--json")
+    found = checks(result)
+
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["ok"] is True
+    assert found["kernel"]["state"] == "ok"
+    assert "1 + 1 in" in found["kernel"]["found"]
+    assert found["model"]["state"] == "warn"
+    assert "export OPENAI_API_KEY" in found["model"]["remedy"]
+    assert found["python"]["found"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")
+    for name in ("ipykernel", "jupyter_client", "openai", "pandas"):
+        assert found[name]["state"] == "ok"
+
+
+def model(**options):
+    return {check.name: check for check in check_model(Options(**options))}
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_model_that_keeps_the_format_is_ok_and_its_origin_is_named():
+    with replay_server([FITS, FITS, plans("Paris.", to="User")]) as server:
+        found = model(base_url=server.base_url)
+
+    assert [check.state for check in found.values()] == ["ok"] * 3
+    assert found["model"].found.startswith(
+        f"recording at {server.base_url} (base_url from the keyword 'model.base_url'"
+    )
+    assert "name from the default" in found["model"].found
+    assert found["model list"].found == "recording"
+    assert found["model format"].found == "kept the Planner's format 3 of 3 times"
+    assert len(server.requests) == 3
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("replies", "state", "words"),
+    [([FITS, "I would count them.", FITS], "warn", "2 of 3"), (["Sure!"] * 3, "fail", "0 of 3")],
+)
+def test_a_model_that_does_not_keep_the_format_is_told_apart(replies, state, words):
+    with replay_server(replies) as server:
+        found = model(base_url=server.base_url)["model format"]
+
+    assert found.state == state
+    assert words in found.found
+    assert "first problem: " in found.remedy
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_model_that_the_server_does_not_have_is_a_warning_that_names_those_it_has():
+    with replay_server([FITS] * 3) as server:
+        found = model(base_url=server.base_url, model="typo")["model list"]
+
+    assert (found.state, found.found, found.remedy) == ("warn", "recording", "typo is not among them: --model NAME")
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_server_that_does_not_answer_fails_with_a_remedy():
+    with replay_server([]) as server:
+        address = server.base_url
+
+    (found,) = model(base_url=address).values()
+
+    assert (found.state, found.remedy) == ("fail", "start the server, or mend --base-url")
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_setting_that_does_not_exist_is_named():
+    (found,) = model(sets=("model.nam=x",)).values()
+
+    assert found.state == "fail"
+    assert "did you mean 'model.name'?" in found.found
+
+
+def test_a_kernel_that_does_not_start_fails_with_the_command_that_mends_it(doctor):
+    result = doctor("--set", "kernel.python=/nosuch/python")
+
+    assert result.exit_code == 1
+    assert "✗ fail kernel" in result.stdout
+    assert "pip install --upgrade ipykernel" in result.stdout
+
+
+def test_two_distributions_that_own_autogen_are_found(command, environ, tmp_path):
+    for name in ("ag2-0.14.0", "autogen-0.14.1"):
+        folder = tmp_path / "site" / f"{name}.dist-info"
+        folder.mkdir(parents=True)
+        distribution, _, version = name.partition("-")
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        (folder / "top_level.txt").write_text("autogen\n")
+    path = os.pathsep.join([environ["PYTHONPATH"], str(tmp_path / "site")])
+    ran = subprocess.run(
+        [*command, "doctor", "--no-color"],
+        env={**environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=60,
+        check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 1, ran.stderr
+    assert "✗ fail autogen          owned by ag2 and autogen, which overwrite each other's files" in ran.stdout
+    assert 'pip uninstall -y ag2 autogen && pip install "tw-autogen[autogen]"' in ran.stdout

@@ -1,0 +1,157 @@
+"""Cells in a real kernel: what is kept, what is told, what can't break it."""
+
+import pytest
+
+from tw_autogen.kernel import KernelSettings, LocalKernel
+
+
+def test_a_kernel_remembers(run):
+    run("kept = [1, 2]")
+
+    assert run("kept + [3]").result == "[1, 2, 3]"
+
+
+def test_what_is_printed_and_what_is_returned_are_both_there(run):
+    execution = run("import sys\nprint('out')\nprint('err', file=sys.stderr)\n6 * 7")
+
+    assert (execution.stdout, execution.stderr, execution.result) == ("out\n", "err\n", "42")
+
+
+def test_output_arrives_while_the_cell_runs(kernel):
+    heard = []
+    kernel.execute("print('now')", seconds=30, on_output=lambda stream, text: heard.append((stream, text)))
+
+    assert "".join(text for stream, text in heard if stream == "stdout") == "now\n"
+
+
+@pytest.mark.parametrize("code", ["x = 1;", "x = 1\nx;", "print('shown');", "# only a comment", "", "%time x = 1"])
+def test_semicolons_comments_and_magics_do_no_harm_to_it_or_to_the_next_cell(run, code):
+    run(code)
+
+    assert run("'alive'").result == "'alive'"
+
+
+def test_await_at_top_level_works(run):
+    assert run("import asyncio\nawait asyncio.sleep(0, 'waited')").result == "'waited'"
+
+
+def test_a_cell_after_a_failed_one_runs(kernel):
+    for _ in range(20):
+        assert not kernel.execute("1 / 0", seconds=30).ok
+        assert kernel.execute("1", seconds=30).result == "1"
+
+
+def test_an_error_quotes_the_cells_own_line_and_no_path_of_this_machine(kernel):
+    execution = kernel.execute(
+        "import pandas as pd\n\ndef total(frame):\n    return frame['nothing'].sum()\n\n"
+        "total(pd.DataFrame({'a': [1]}))",
+        seconds=30,
+    )
+
+    assert "line 6\n    total(pd.DataFrame({'a': [1]}))" in execution.error
+    assert "line 4, in total\n    return frame['nothing'].sum()" in execution.error
+    assert execution.error.endswith("KeyError: 'nothing'")
+    assert "/" not in execution.error.replace("N/A", "")
+
+
+def test_an_error_quotes_its_own_cell_and_not_the_one_before(kernel):
+    kernel.execute("first = 1", seconds=30)
+    execution = kernel.execute("second = 2\nraise ValueError('here')", seconds=30)
+
+    assert "line 2\n    raise ValueError('here')" in execution.error
+
+
+def test_a_syntax_error_is_told_with_its_line(kernel):
+    execution = kernel.execute("a = 1\nb = (2", seconds=30)
+
+    assert not execution.ok
+    assert "line 2" in execution.error
+    assert "SyntaxError" in execution.error
+
+
+def test_variables_are_told_with_type_and_shape(run):
+    execution = run("import pandas as pd\nframe = pd.DataFrame({'a': [1, 2], 'b': [1.5, None]})\ncount = 3")
+    told = [str(one) for one in execution.variables]
+
+    assert "frame: DataFrame, 2 x 2, columns a: int64, b: float64 (1 missing)" in told
+    assert "count: int, 3" in told
+    assert not [one for one in told if one.startswith("pd:")]
+
+
+def test_an_object_whose_repr_raises_breaks_nothing(run, kernel):
+    run("class Bad:\n    def __repr__(self):\n        raise RuntimeError('no words')\nbad = Bad()")
+
+    assert "bad" in [one.name for one in kernel.variables()]
+    assert "RuntimeError: no words" in kernel.execute("bad", seconds=30).stderr
+    assert run("1").result == "1"
+
+
+def test_tables_of_columns_are_not_cut_to_a_few_rows(run):
+    shown = run("import pandas as pd\npd.DataFrame({f'c{i}': [i] for i in range(30)}).dtypes").result
+
+    assert all(f"c{i} " in shown for i in range(30))
+
+
+def test_long_output_is_cut_in_the_middle_and_the_kernel_lives(run):
+    execution = run("print('a' * 30_000_000 + 'END')\n'b' * 10_000_000")
+
+    assert len(execution.stdout) < 2_000_000
+    assert execution.stdout.endswith("END\n")
+    assert "left out" in execution.stdout
+    assert len(execution.result) < 2_000_000
+
+
+def test_many_small_prints_and_displays_end(run):
+    assert run("for i in range(20_000): print(i)").ok
+    assert run("from IPython.display import display\nfor i in range(3_000): display(i)").ok
+
+
+def test_input_is_refused_at_once_and_says_why(kernel):
+    execution = kernel.execute("input('name? ')", seconds=30)
+
+    assert "EOFError: input() can't be used here" in execution.error
+
+
+def test_exit_ends_nothing(kernel):
+    kernel.execute("kept = 1", seconds=30)
+    kernel.execute("exit()", seconds=30)
+
+    assert kernel.execute("kept", seconds=30).result == "1"
+
+
+def test_code_runs_in_the_folder(kernel, run):
+    run("open('here.txt', 'w').write('x')")
+
+    assert (kernel.folder / "here.txt").read_text(encoding="utf-8") == "x"
+
+
+def test_where_it_runs_is_one_line(kernel):
+    assert kernel.where.startswith("local kernel, Python 3.")
+    assert "no sandbox" in kernel.where
+
+
+def test_the_hosts_secrets_are_not_passed_on(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    monkeypatch.setenv("PLUGIN_weather_KEY", "for the plugin")
+    monkeypatch.setenv("HARMLESS", "yes")
+    with LocalKernel(tmp_path, settings=KernelSettings(environment=("HARMLESS",))) as kernel:
+        seen = kernel.execute("import os\nprint(dict(os.environ))", seconds=30).stdout
+
+    assert "sk-planted" not in seen
+    assert "'HARMLESS': 'yes'" in seen
+
+
+def test_a_temporary_folder_is_gone_with_the_kernel():
+    with LocalKernel() as kernel:
+        kernel.execute("open('a', 'w').write('a')", seconds=30)
+        folder = kernel.folder
+        assert folder.exists()
+
+    assert not folder.exists()
+
+
+def test_a_closed_kernel_closes_again_without_a_word(tmp_path):
+    kernel = LocalKernel(tmp_path)
+    kernel.execute("1", seconds=30)
+    kernel.close()
+    kernel.close()

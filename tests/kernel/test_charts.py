@@ -1,0 +1,38 @@
+"""Charts and displayed things become files, each once, whether shown or not."""
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="charts need the extra `data`")
+
+DRAW = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\n"
+
+
+def charts(execution):
+    return [one for one in execution.artifacts if one.path.suffix == ".png"]
+
+
+@pytest.mark.parametrize("end", ["", "plt.show()", "plt.show();", "None"])
+def test_a_chart_is_kept_with_and_without_show(run, end):
+    found = charts(run(DRAW + end))
+
+    assert len(found) == 1
+    assert found[0].path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_figures_are_two_charts_and_the_next_cell_has_none(run):
+    assert len(charts(run(f"{DRAW}plt.figure()\nplt.plot([3, 1])"))) == 2
+    assert charts(run("1")) == []
+
+
+def test_a_figure_that_is_the_last_value_is_kept_once(run):
+    assert (
+        len(charts(run("import matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\naxes.plot([1])\nfigure"))) == 1
+    )
+
+
+def test_displayed_html_and_svg_become_files(run):
+    execution = run(
+        "from IPython.display import HTML, SVG, display\ndisplay(HTML('<b>hi</b>'))\ndisplay(SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>'))"
+    )
+
+    assert sorted(one.path.suffix for one in execution.artifacts) == [".html", ".svg"]

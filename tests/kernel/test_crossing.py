@@ -1,0 +1,110 @@
+"""What crosses between host and kernel: variables, frames, calls back into the host."""
+
+import threading
+
+import pandas as pd
+import pytest
+
+from tw_autogen.errors import KernelBusyError
+
+
+def frame():
+    return pd.DataFrame(
+        {
+            "whole": [1, 2, 3],
+            "real": [1.5, None, -0.25],
+            "yes": [True, False, True],
+            "text": ["a,b", 'say "hi"\n', None],
+            "day": pd.to_datetime(["2024-01-01", None, "2024-03-01"]),
+            "zoned": pd.to_datetime(["2024-01-01", "2024-02-01", "2024-03-01"]).tz_localize("Europe/Brussels"),
+            "kind": pd.Categorical(["x", "y", "x"], ["y", "x"]),
+        },
+        index=pd.Index([10, 20, 30], name="key"),
+    )
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 3, 2.5, "text", [1, [2]], {"a": {"b": None}}, (1, "x"), float("inf")], ids=repr
+)
+def test_plain_values_come_back_as_they_went(kernel, value):
+    kernel.put("value", value)
+
+    assert kernel.get("value") == value
+
+
+def test_a_frame_comes_back_with_types_index_and_missing_values(kernel):
+    kernel.put("frame", frame())
+
+    assert kernel.execute("(len(frame), frame.index.name)", seconds=30).result == "(3, 'key')"
+    pd.testing.assert_frame_equal(kernel.get("frame"), frame())
+
+
+def test_a_series_comes_back(kernel):
+    kernel.execute("import pandas as pd\nseries = pd.Series([1.5, None], name='load')", seconds=30)
+
+    pd.testing.assert_series_equal(kernel.get("series"), pd.Series([1.5, None], name="load"))
+
+
+def test_a_variable_that_is_not_there_or_does_not_cross_is_an_error(kernel):
+    kernel.execute("thing = object()", seconds=30)
+
+    with pytest.raises(KeyError, match="nothing_here"):
+        kernel.get("nothing_here")
+    with pytest.raises(TypeError, match="object"):
+        kernel.get("thing")
+
+
+def test_code_calls_the_host_and_frames_cross_in_both_directions(kernel):
+    def grow(table, by, *, note=""):
+        return table.assign(n=table.n + by), note.upper()
+
+    kernel.serve("grow", grow)
+    code = "import pandas as pd\ngrown, note = grow(pd.DataFrame({'n': [1, 2]}), 10, note='ok')\n(list(grown.n), note)"
+
+    assert kernel.execute(code, seconds=30).result == "([11, 12], 'OK')"
+
+
+def test_the_hosts_exception_becomes_one_in_the_cell(kernel):
+    def refuse():
+        raise PermissionError("not on Sundays")
+
+    kernel.serve("refuse", refuse)
+    caught = kernel.execute("try:\n    refuse()\nexcept Exception as error:\n    print(error)", seconds=30)
+
+    assert "PermissionError: not on Sundays" in caught.stdout
+    assert "not on Sundays" in kernel.execute("refuse()", seconds=30).error
+
+
+def test_only_what_is_served_can_be_called(kernel):
+    assert "NameError" in kernel.execute("never_served()", seconds=30).error
+
+
+def test_a_call_back_into_the_same_kernel_is_refused_at_once(kernel):
+    heard = []
+
+    def again():
+        try:
+            kernel.execute("1", seconds=30)
+        except KernelBusyError as error:
+            heard.append(str(error))
+        return len(heard)
+
+    kernel.serve("again", again)
+
+    assert kernel.execute("again()", seconds=30).result == "1"
+    assert "busy" in heard[0] or "running" in heard[0]
+
+
+def test_time_spent_in_the_host_does_not_count_against_the_cell(kernel):
+    kernel.serve("slow", lambda: threading.Event().wait(1.2))
+    execution = kernel.execute("slow()", seconds=0.6)
+
+    assert execution.ok
+    assert execution.seconds < 0.6
+
+
+def test_calls_from_threads_are_answered_one_by_one(kernel):
+    kernel.serve("square", lambda x: x * x)
+    code = "from concurrent.futures import ThreadPoolExecutor\nlist(ThreadPoolExecutor(4).map(square, range(8)))"
+
+    assert kernel.execute(code, seconds=30).result == "[0, 1, 4, 9, 16, 25, 36, 49]"

@@ -1,0 +1,88 @@
+"""Plugins in a kernel: TaskWeaver's API, errors that name file and line, and what code can't take away."""
+
+import pytest
+
+from tw_autogen.errors import PluginLoadError
+from tw_autogen.kernel import Loadable, LocalKernel
+
+EVERYTHING = """
+import pandas as pd
+from taskweaver.plugin import Plugin, register_plugin
+
+@register_plugin
+class Everything(Plugin):
+    def __call__(self, n: int):
+        frame = pd.DataFrame({"n": range(n)})
+        self.ctx.add_artifact(name="numbers", file_name="numbers.csv", type="df", val=frame)
+        self.ctx.add_artifact(name="note", file_name="../../note.txt", type="txt", val="hi")
+        self.ctx.add_artifact(name="page", file_name="page.html", type="html", val="<p>hi</p>")
+        self.ctx.add_artifact(name="drawing", file_name="drawing.svg", type="svg", val="<svg/>")
+        ident, path = self.ctx.create_artifact_path("raw", "raw.bin", "file", "bytes of my own")
+        with open(path, "wb") as file:
+            file.write(b"raw")
+        self.log("info", "made everything")
+        return self.config["unit"], self.ctx.get_session_var("city", "nowhere"), self.get_env("KEY"), len(frame)
+"""
+
+
+def load(kernel, name, source, **settings):
+    kernel.load(Loadable(name, source, settings))
+
+
+def test_taskweavers_plugin_api_works(monkeypatch, tmp_path):
+    monkeypatch.setenv("PLUGIN_everything_KEY", "a key of its own")
+    with LocalKernel(tmp_path) as kernel:
+        kernel.put("city", "Ghent")
+        load(kernel, "everything", EVERYTHING, unit="kg")
+        execution = kernel.execute("everything(3)", seconds=30)
+
+    assert execution.result == "('kg', 'Ghent', 'a key of its own', 3)"
+    assert [one.kind for one in execution.artifacts] == ["df", "txt", "html", "svg", "file"]
+    assert all(one.path.parent == tmp_path and one.path.exists() for one in execution.artifacts)
+    assert "made everything" in [one.message for one in execution.logs]
+
+
+def test_a_plugin_that_was_deleted_or_overwritten_is_back_in_the_next_cell(kernel):
+    load(
+        kernel,
+        "twice",
+        "from tw_autogen.plugin import register_plugin\n@register_plugin\ndef twice(x):\n    return 2 * x",
+    )
+    kernel.execute("del twice", seconds=30)
+    assert kernel.execute("twice(4)", seconds=30).result == "8"
+    kernel.execute("twice = None", seconds=30)
+    assert kernel.execute("twice(5)", seconds=30).result == "10"
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "problem"),
+    [
+        ("import nothing_of_that_name", 1, "nothing_of_that_name"),
+        ("x = 1\nraise ValueError('bad constant')", 2, "bad constant"),
+        ("def f(:\n", 1, "invalid syntax"),
+        ("x = 1\n", None, "register_plugin"),
+    ],
+)
+def test_a_plugin_that_does_not_load_is_an_error_with_file_and_line(kernel, tmp_path, source, line, problem):
+    path = tmp_path / "broken.py"
+
+    with pytest.raises(
+        PluginLoadError, match=rf"broken\.py{'' if line is None else f':{line}'}: .*{problem}"
+    ) as caught:
+        kernel.load(Loadable("broken", source, path=path))
+    assert caught.value.path == path
+    assert caught.value.line == line
+
+
+def test_an_error_inside_a_plugin_names_it_and_the_cells_line(kernel):
+    load(
+        kernel,
+        "fussy",
+        "from tw_autogen.plugin import register_plugin\n\n"
+        "@register_plugin\ndef fussy(x):\n    raise TypeError('no numbers')",
+    )
+    error = kernel.execute("a = 1\nfussy(3)", seconds=30).error
+
+    assert "line 2\n    fussy(3)" in error
+    assert "plugin fussy, line 5" in error
+    assert error.endswith("TypeError: no numbers")

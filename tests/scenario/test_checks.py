@@ -1,0 +1,118 @@
+"""Each check, where it holds and where it doesn't; and what a wrong scenario.yaml says."""
+
+import pytest
+
+from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
+from tw_autogen.errors import ScenarioError
+from tw_autogen.events import CellRan, CellStarted, CodeChecked, ModelCalled, RoundClosed, RoundOpened
+from tw_autogen.scenario import read_scenario
+from tw_autogen.scenario.evidence import Evidence
+from tw_autogen.scenario.expect import read_expectation
+
+
+def ran(ok):
+    return CellRan(1, ok, None, "", "", "" if ok else "ZeroDivisionError", [], [], False, 0.1)
+
+
+@pytest.fixture
+def evidence(tmp_path):
+    """One round: 1,234.5 as an answer, one failed and one good cell with a plugin, a file and a table."""
+    (tmp_path / "note.txt").write_text("key 42\n", encoding="utf-8")
+    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
+    (tmp_path / "odd.csv").write_text("ts,val\na,1.5\nb,2\n", encoding="utf-8")
+    short, long = (Attachment(AttachmentType.plan, text) for text in ("1. a", "1. a\n2. b\n3. c"))
+    here = Round("q")
+    here.posts += [
+        Post("User", "Planner", "q"),
+        Post("Planner", "CodeInterpreter", "do", (short,)),
+        Post("CodeInterpreter", "Planner", "done"),
+        Post("Planner", "User", "It is 1,234.5 kg.", (long, Attachment(AttachmentType.stop, "Completed"))),
+    ]
+    events = [
+        RoundOpened(here.id, "q", []),
+        ModelCalled("Planner", "m", 1, 0, 1, "stop", 0.1),
+        CodeChecked("import os", ["line 1 (module): import of 'os' is not allowed"]),
+        CellStarted(1, "1 / 0"),
+        ran(ok=False),
+        CellStarted(2, "df, words = sql_pull_data('q')"),
+        ran(ok=True),
+        RoundClosed(here.id, "finished", "Completed", "It is 1,234.5 kg.", "", 1.0),
+    ]
+    return Evidence.of([here], events, tmp_path)
+
+
+CASES = [
+    ({"number": 1234.5}, {"number": {"value": 1234, "within": 0.4}}, r"expected 1234 \(within 0\.4\) in the answer"),
+    ({"answer": "kg"}, {"answer": "tons"}, "expected an answer that matches 'tons'"),
+    ({"answer_lacks": "tons"}, {"answer_lacks": "kg"}, "expected no answer that matches 'kg'"),
+    ({"stop": "Completed"}, {"stop": ["Clarification"]}, "expected the stop word Clarification, found Completed"),
+    ({"file": "note.txt"}, {"file": ["a.png", "b.svg"]}, r"expected the file a\.png or b\.svg, found"),
+    ({"file": {"name": "note.txt", "contains": "42"}}, {"file": {"name": "note.txt", "contains": "43"}}, "'43' in"),
+    ({"file": {"name": "note.txt", "matches": r"\d+"}}, {"file": "empty.txt"}, "expected something in the file"),
+    ({"table": {"name": "odd.csv", "columns": ["ts", "val"]}}, {"table": {"name": "odd.csv", "rows": 3}}, "3 rows"),
+    (
+        {"table": {"name": "odd.csv", "values": {"val": [2, 1.5]}}},
+        {"table": {"name": "odd.csv", "values": {"val": [2, 1]}}},
+        "expected in 'val' the numbers",
+    ),
+    (
+        {"path": "User > Planner > CodeInterpreter > Planner > User"},
+        {"path": "User > Planner > User"},
+        "expected the posts User > Planner > User",
+    ),
+    ({"posts": {"at_least": 4, "at_most": 4}}, {"posts": {"at_most": 3}}, "posts"),
+    ({"calls": 1}, {"calls": {"at_most": 1, "round": 1}}, None),
+    ({"plugins": "sql_pull_data"}, {"plugins": "anomaly_detection"}, "the plugin anomaly_detection to be used"),
+    ({"refused": "import of 'os'"}, {"refused": {"finding": "subprocess"}}, "a finding that matches 'subprocess'"),
+    ({"never_executed": "import os"}, {"never_executed": "1 / 0"}, "cell 1: expected no code that matches"),
+    ({"failed_cells": {"at_least": 1}}, {"failed_cells": {"at_most": 0}}, "failed cells"),
+    ({"plan_grew": 2}, {"plan_grew": 3}, "expected a plan that grows by 3 or more steps, found 1 > 3 steps"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("holds", "fails", "problem"), CASES, ids=[next(iter(case[0])) for case in CASES])
+def test_a_check_holds_where_it_should_and_says_in_a_line_where_it_does_not(evidence, holds, fails, problem):
+    assert read_expectation(holds, rounds=1).problems(evidence) == []
+    found = read_expectation(fails, rounds=1).problems(evidence)
+    if problem is None:
+        assert found == []
+        return
+    assert len(found) == 1
+    with pytest.raises(AssertionError, match=problem):
+        raise AssertionError(found[0])
+
+
+def test_a_round_that_was_never_asked_is_a_problem(evidence):
+    found = read_expectation({"answer": {"matches": "x", "round": 2}}, rounds=2).problems(evidence)
+
+    assert "expected it to be asked" in found[0]
+
+
+GOOD = "source: our own\nask: [hello]\nexpect: [{stop: Completed}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (GOOD.replace("ask:", "asks:"), r"scenario\.yaml: .*'asks'; did you mean 'ask'\?"),
+        (GOOD.replace("stop", "stopp"), r"scenario\.yaml: .*unknown check 'stopp'; did you mean 'stop'\?"),
+        (GOOD.replace("{stop: Completed}", "{number: many}"), r"scenario\.yaml: .*number\.value"),
+        (GOOD + "files: [nowhere.csv]\n", r"nowhere\.csv"),
+        (GOOD + "settings: {session.max_post: 3}\n", r"session\.max_post'; did you mean"),
+        (GOOD.replace("ask: [hello]\n", ""), r"scenario\.yaml: .*ask"),
+        ("- a\n", r"scenario\.yaml"),
+    ],
+)
+def test_a_wrong_scenario_is_an_error_that_names_file_key_and_neighbour(tmp_path, text, problem):
+    (tmp_path / "scenario.yaml").write_text(text, encoding="utf-8")
+
+    with pytest.raises(ScenarioError, match=problem):
+        read_scenario(tmp_path)
+
+
+def test_a_scenario_is_read(tmp_path):
+    (tmp_path / "scenario.yaml").write_text(GOOD, encoding="utf-8")
+
+    scenario = read_scenario(tmp_path)
+
+    assert (scenario.name, list(scenario.ask), scenario.source) == (tmp_path.name, ["hello"], "our own")
