@@ -16,7 +16,7 @@ demo: .venv/ready  ## the whole way, from recorded model replies; leaves chart, 
 	$(BIN)/tw-autogen demo
 
 test: .venv/ready lint  ## linter, types and tests; no key, no network
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 lint: .venv/ready  ## linter and types only
 	$(BIN)/ruff check .

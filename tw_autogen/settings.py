@@ -94,6 +94,8 @@ class Settings:
                     origin=setting.origin,
                 )
             self._found[key] = setting
+        for room, kind in self._rooms.items():
+            self.read(room, kind)
 
     def read(self, room: str, kind: type[T]) -> T:
         """Fill one room's dataclass.

@@ -104,7 +104,8 @@ class Session:
         placed = [role for role in roles if isinstance(role, Placed)]
         folders = [role.folder for role in placed if role.folder]
         self.folder = folders[0] if folders else root / "files"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        for one in (root, self.folder):
+            one.mkdir(parents=True, exist_ok=True)
         self._journal = Journal(root / "events.jsonl", [self._count, *handlers])
         plugins = [name for role in placed for name in role.plugin_names]
         where = placed[0].where if placed else "no kernel"
