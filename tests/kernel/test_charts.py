@@ -19,6 +19,15 @@ def test_a_chart_is_kept_with_and_without_show(run, end):
     assert found[0].path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("end", ["", "plt.show()"])
+def test_a_chart_that_the_code_saved_itself_is_not_kept_a_second_time(run, kernel, end):
+    execution = run(f"{DRAW}plt.savefig('mine.png')\n{end}")
+
+    assert charts(execution) == []
+    assert (kernel.folder / "mine.png").exists()
+    assert len(charts(run(DRAW))) == 1
+
+
 def test_two_figures_are_two_charts_and_the_next_cell_has_none(run):
     assert len(charts(run(f"{DRAW}plt.figure()\nplt.plot([3, 1])"))) == 2
     assert charts(run("1")) == []

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -111,7 +112,10 @@ def gone(pid, seconds=10.0):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_no_process_outlives_an_owner_that_forgets_to_close_or_is_killed():
+def test_no_process_outlives_an_owner_that_forgets_to_close_or_is_killed(monkeypatch, request):
+    short = tempfile.TemporaryDirectory()  # what a killed owner leaves lies there; the path of a socket must be short
+    request.addfinalizer(short.cleanup)
+    monkeypatch.setenv("TMPDIR", short.name)
     forgets = subprocess.run(
         [sys.executable, "-c", OWNER.format(then="")], capture_output=True, text=True, timeout=60, check=True
     )

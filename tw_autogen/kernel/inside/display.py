@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import importlib.util
 import json
+import os
 import sys
+import weakref
 from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any
@@ -37,6 +40,7 @@ class Display:
     def __init__(self, shell: Any, ctx: PluginContext, result_chars: int) -> None:
         self._ctx = ctx
         self._result_chars = result_chars
+        self._figure: Any = ()  # matplotlib's class, once it is imported
         self._seen: set[str] = set()
         self._dropped = 0
         self.result: str | None = None
@@ -45,10 +49,15 @@ class Display:
         hook.write_output_prompt = hook.finish_displayhook = hook.start_displayhook = lambda: None
         hook.write_format_data = self._take_result
         hook.update_user_ns = lambda result: None  # no `Out`: it would keep every result alive
+        self._saved: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._format = shell.display_formatter.format
+        shell.display_formatter.format = self._format_unsaved
+        AfterImport("matplotlib.figure", self._watch_savefig).install()
 
     def begin(self) -> None:
         """Start a new cell."""
         self._seen.clear()
+        self._saved.clear()
         self._dropped = 0
         self.result = None
 
@@ -67,6 +76,26 @@ class Display:
         text = _text(data)
         self._keep(data, text)
         self.result = clip(text, self._result_chars)
+
+    def _format_unsaved(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """Format a value for display, but for a figure that this cell has saved under a name of its own: it is kept."""
+        if isinstance(value, self._figure) and value in self._saved:
+            return {}, {}
+        return self._format(value, *args, **kwargs)
+
+    def _watch_savefig(self, module: Any) -> None:
+        """Take down which figures the code saves to a file."""
+        self._figure = module.Figure
+        original = module.Figure.savefig
+
+        @functools.wraps(original)
+        def savefig(figure: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+            done = original(figure, target, *args, **kwargs)
+            if isinstance(target, (str, os.PathLike)):
+                self._saved.add(figure)
+            return done
+
+        module.Figure.savefig = savefig
 
     def _keep(self, data: Mapping[str, Any], text: str) -> bool:
         """Write the richest form as a file; tell whether the value has one that text doesn't replace."""
