@@ -59,6 +59,7 @@ def test_a_module_imports_downwards_only(path):
         if name.startswith("."):  # what runs inside a kernel lives there under another name, and stays by itself
             assert path.parent == PACKAGE / "kernel" / "inside", f"{where}: write absolute imports"
             assert not name.startswith(".."), f"{where}: out of the folder that is sent to the kernel"
+            assert not inside, f"{where}: inside a function"
             continue
         root, *rest = name.split(".")
         assert room == "hosts" or root not in FRAMEWORKS, f"{where}: only hosts/ knows a framework"
@@ -76,5 +77,4 @@ def test_what_runs_inside_a_kernel_needs_nothing_but_the_standard_library():
     for path in (PACKAGE / "kernel" / "inside").glob("*.py"):
         for name, line, inside in imports(ast.parse(path.read_text(encoding="utf-8"))):
             known = name.startswith(".") or name.split(".")[0] in sys.stdlib_module_names
-            known = known or (path.name, name) == ("frames.py", "pandas")  # loaded when the first frame crosses
             assert known or inside, f"{path.name}:{line}: {name} is not in the standard library"

@@ -81,6 +81,13 @@ def chat(command, environ, tmp_path):
     os.close(leader)
 
 
+def at_prompt(screen):
+    """Wait until keys are read: a signal between prompt and reading waits for the next key, as in any Python prompt."""
+    screen.wait_for("> ")
+    screen.type("xyz")
+    screen.wait_for("xyz")
+
+
 def test_ctrl_c_stops_the_cell_keeps_variables_and_ctrl_d_leaves(chat):
     replies = [
         plans("loop"),
@@ -133,10 +140,10 @@ def test_the_commands_do_what_help_says_and_ctrl_c_twice_leaves(chat, tmp_path):
         screen.wait_for("> ")
         screen.type("again\n")
         screen.wait_for("1 model call")
-        screen.wait_for("> ")
+        at_prompt(screen)
         process.send_signal(signal.SIGINT)
         screen.wait_for("Ctrl-C again, or Ctrl-D, to leave")
-        screen.wait_for("> ")
+        at_prompt(screen)
         process.send_signal(signal.SIGINT)
         screen.wait_for("The session's folder: ")
 

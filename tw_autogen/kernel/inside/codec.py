@@ -9,6 +9,8 @@ import datetime
 import json
 from typing import Any, BinaryIO, Protocol
 
+from .frames import pack_table, unpack_table
+
 TAG = "$"
 
 
@@ -115,8 +117,6 @@ class Codec:
         if isinstance(value, (datetime.date, datetime.time)):
             return {TAG: "date" if isinstance(value, datetime.date) else "time", "iso": value.isoformat()}
         if name in ("pandas.DataFrame", "pandas.Series"):
-            from .frames import pack_table  # deferred: it needs pandas, which only a value like this shows to be there
-
             return {TAG: name[7:], **pack_table(value, self)}
         hint = "; pass .tolist()" if name == "numpy.ndarray" else ""
         raise TypeError(f"a value of type {type(value).__name__} doesn't cross between kernel and host{hint}")
@@ -133,8 +133,6 @@ class Codec:
             return stamp.tz_convert(plain["zone"]) if plain["zone"] else stamp
         if kind == "Timedelta":
             return pd.Timedelta(plain["iso"])
-        from .frames import unpack_table  # deferred: it needs pandas
-
         return unpack_table(plain, self, series=kind == "Series")
 
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+
+class _Deferred:
+    """The module pandas, imported when a table first crosses: a kernel need not have it, and it costs 0.2 s."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("pandas"), name)
+
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .codec import Codec
+else:
+    pd = _Deferred()
 
 _MISSING = r"\N"
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
