@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.testing import codes, plans, replay_server
+from tw_autogen import open_session
+from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 ROOT = Path(__file__).parent.parent
 REPLIES = {
@@ -73,3 +74,17 @@ def test_the_readmes_example_runs_as_it_stands(tmp_path):
     out = run(blocks[0], "README.md", tmp_path)
 
     assert "The mean is" in out
+
+
+def test_the_readmes_plugin_works_as_it_stands(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "plugins").mkdir()
+    for name, block in re.findall(r"```(?:yaml|python)\n# (plugins/\S+)\n(.*?)```", text, re.DOTALL):
+        (tmp_path / name).write_text(block, encoding="utf-8")
+
+    replies = [plans("double it", then="User"), codes("print('Twice 21 is', double(21.0))")]
+    with (
+        ScriptedModel(replies) as model,
+        open_session(model, plugins=[tmp_path / "plugins"], folder=tmp_path / "sessions") as session,
+    ):
+        assert session.ask("double 21").text == "Twice 21 is 42.0"

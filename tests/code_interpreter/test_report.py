@@ -1,0 +1,83 @@
+"""What came of code, in words; and which files a cell made, whoever wrote them."""
+
+from tw_autogen.code_interpreter.folder import new_files, snapshot
+from tw_autogen.code_interpreter.report import cut, execution_report, findings_report, output_text, warnings_of
+from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.kernel import Artifact, Execution, Log
+
+
+def test_short_text_is_not_cut_and_long_text_keeps_head_and_tail():
+    assert cut("short", 10) == "short"
+    assert cut("a" * 50 + "b" * 50, 20) == f"{'a' * 14}\n… 80 characters left out …\n{'b' * 6}"
+
+
+def test_everything_that_came_of_a_cell_is_reported(tmp_path):
+    chart = Artifact("chart", "chart", tmp_path / "chart.png", "a line\nand more")
+    execution = Execution(True, "42", "printed\n", "careful\n", (Log("info", "plugin", "done"),))
+
+    assert execution_report(execution, [chart], 1000).splitlines() == [
+        "The code ran.",
+        "Printed:",
+        "printed",
+        "Result:",
+        "42",
+        "Standard error:",
+        "careful",
+        "Log:",
+        "[info] plugin: done",
+        "Files: chart.png (a line)",
+    ]
+
+
+def test_a_cell_that_shows_nothing_says_so():
+    assert execution_report(Execution(True), [], 1000) == "The code ran.\nIt printed nothing and has no result."
+
+
+def test_a_lost_kernel_is_told():
+    told = execution_report(Execution(False, error="Killed.", state_lost=True), [], 1000)
+
+    assert "all variables are gone" in told
+    assert "Error:\nKilled." in told
+
+
+def test_each_part_is_cut_by_itself():
+    told = execution_report(Execution(True, "r" * 5000, "p" * 5000), [], 100)
+
+    assert told.count("4900 characters left out") == 2
+
+
+def test_a_finding_is_told_with_its_remedy():
+    told = findings_report([Finding(3, "module", "import of 'os' is not allowed", "Use pathlib.")])
+
+    assert "- line 3 (module): import of 'os' is not allowed\n  Use pathlib." in told
+
+
+def test_what_the_user_gets_has_no_frame_around_it(tmp_path):
+    saved = Artifact("a.csv", "df", tmp_path / "a.csv", "3 kB")
+
+    assert output_text(Execution(True, "7", "seven\n"), [saved], 100) == "seven\n7\nFiles: a.csv (3 kB)"
+
+
+def test_warnings_speak_against_passing_a_result_on():
+    assert warnings_of(Execution(True)) == []
+    assert warnings_of(Execution(True, stderr="FutureWarning")) == ["standard error is not empty"]
+    assert warnings_of(Execution(True, state_lost=True)) == ["the kernel was lost"]
+
+
+def test_new_and_changed_files_are_found_but_not_known_hidden_or_linked_ones(tmp_path):
+    (tmp_path / "old.csv").write_text("a", encoding="utf-8")
+    (tmp_path / "kept.txt").write_text("a", encoding="utf-8")
+    before = snapshot(tmp_path)
+    (tmp_path / "old.csv").write_text("longer", encoding="utf-8")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "new.png").write_bytes(b"x" * 1500)
+    (tmp_path / "known.svg").write_text("<svg/>", encoding="utf-8")
+    (tmp_path / ".hidden").write_text("a", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "kept.txt")
+
+    found = new_files(before, snapshot(tmp_path), {tmp_path / "known.svg"})
+
+    assert [(one.name, one.kind, one.preview) for one in found] == [
+        ("old.csv", "df", "6 bytes"),
+        ("new.png", "image", "1.5 kB"),
+    ]
