@@ -58,9 +58,10 @@ def test_row_order_and_index_are_kept(detect, series):
 def test_a_missing_value_is_no_anomaly_and_does_not_count(detect, series, dtype):
     series["val"] = series["val"].astype(dtype)
     plain, _ = detect(series, "ts", "val")
-    series.loc[70] = ["2025-01-01 00:00:00", None]
+    longer = series.reindex(range(71))
+    longer.loc[70, "ts"] = "2025-01-01 00:00:00"
 
-    marked, _ = detect(series, "ts", "val")
+    marked, _ = detect(longer, "ts", "val")
 
     assert marked.Is_Anomaly.tolist() == [*plain.Is_Anomaly.tolist(), False]
 
