@@ -58,7 +58,7 @@ def test_row_order_and_index_are_kept(detect, series):
 def test_a_missing_value_is_no_anomaly_and_does_not_count(detect, series, dtype):
     series["val"] = series["val"].astype(dtype)
     plain, _ = detect(series, "ts", "val")
-    longer = series.reindex(range(71))
+    longer = series.reindex([*series.index, 70])
     longer.loc[70, "ts"] = "2025-01-01 00:00:00"
 
     marked, _ = detect(longer, "ts", "val")
