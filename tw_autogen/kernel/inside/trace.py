@@ -97,7 +97,10 @@ def _last(error: BaseException, cells: Cells) -> str:
             found = cells.find(error.filename, error.lineno)
             if found is not None:
                 number, line, text = found
-                return f"  cell {number}, line {line}\n    {text}\n{type(error).__name__}: {error.msg}"
+                kind = type(error).__name__.replace(
+                    "_IncompleteInputError", "SyntaxError"
+                )  # a name of Python 3.13's own
+                return f"  cell {number}, line {line}\n    {text}\n{kind}: {error.msg}"
         return "".join(traceback.format_exception_only(type(error), error)).strip()
     except Exception:  # noqa: BLE001 - the exception is foreign code, and so is its `__str__`
         return f"{type(error).__name__}: (its text could not be made)"
