@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from tw_autogen.cli.exits import Exit
-from tw_autogen.cli.history import History
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
+from tw_autogen.cli.prompt import Prompt
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import CtrlC
 from tw_autogen.cli.tally import tokens
@@ -55,18 +55,17 @@ class Chat:
         self._session = open_for(self._options, [self._show])
         try:
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
-            with History() as history:
-                self._loop(history)
+            self._loop(Prompt(_PROMPT, list(self._commands)))
         finally:
             self._session.close()
             self._say("The session's folder: ", self._session.folder)
         return Exit.done
 
-    def _loop(self, history: History) -> None:
+    def _loop(self, prompt: Prompt) -> None:
         pressed = False  # Ctrl-C, with nothing in between
         while True:
             try:
-                line = history.read(_PROMPT).strip()
+                line = prompt.read().strip()
             except EOFError:
                 self._console.print()
                 return
