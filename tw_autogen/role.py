@@ -51,6 +51,20 @@ class Turn:
         return max(0.0, min(at_most, self.deadline - time.monotonic()))
 
 
+class Worker(Protocol):
+    """Somebody whom a Planner may write to: a role of its session, or an agent of the host's."""
+
+    @property
+    def name(self) -> str:
+        """How the Planner addresses it."""
+        ...
+
+    @property
+    def intro(self) -> str:
+        """What it can do and what it needs to be told."""
+        ...
+
+
 @runtime_checkable
 class Role(Protocol):
     """Who answers posts: inherit from it, or just have these four names.

@@ -51,6 +51,7 @@ class CodeInterpreter(Role):
         plugins: Functions that the code may call.
         policy: What the code may do.
         settings: See `CodeInterpreterSettings`.
+        name: Its name in the talk.
 
     Raises:
         PluginLoadError: a plugin doesn't load (at once if a Kernel is given, else before the first cell).
@@ -69,7 +70,9 @@ class CodeInterpreter(Role):
         plugins: Sequence[PluginSpec] = (),
         policy: Policy | None = None,
         settings: CodeInterpreterSettings | None = None,
+        name: str = NAME,
     ) -> None:
+        self.name = name
         self._model = model
         self._plugins = tuple(plugins)
         self._policy = policy or Policy()

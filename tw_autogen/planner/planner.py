@@ -14,7 +14,7 @@ from tw_autogen.model import ChatModel, FieldStream, ask
 from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, reply_schema
 from tw_autogen.planner.plan import Plan
 from tw_autogen.recall import Talk
-from tw_autogen.role import Growing, Offering, Role, Turn
+from tw_autogen.role import Growing, Offering, Role, Turn, Worker
 
 NAME = "Planner"
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
@@ -26,11 +26,13 @@ class PlannerSettings:
 
     Args:
         model: Name of the model that plans, on the server of `model.base_url`; empty: the session's model.
+        instructions: House rules for every request, such as `Answer in German`; they end the prompt's static part.
         tries: How often an unreadable reply is asked for again, counted afresh for each reply.
         model_seconds: How long one call of the model may take.
     """
 
     model: str = ""
+    instructions: str = ""
     tries: int = 3
     model_seconds: float = 300.0
 
@@ -49,8 +51,9 @@ class Planner(Role):
 
     Args:
         model: What plans.
-        workers: The roles that it may write to; their `name` and `intro` stand in its prompt.
+        workers: Who it may write to; their `name` and `intro` stand in its prompt.
         settings: See `PlannerSettings`.
+        name: Its name in the talk.
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
     steps are data, an unknown receiver is told to the model, and `then` lets a worker's answer go on without a call.
@@ -60,19 +63,38 @@ class Planner(Role):
     intro = "Plans a request, has workers carry out the steps, and answers."
 
     def __init__(
-        self, model: ChatModel, workers: Sequence[Role] = (), *, settings: PlannerSettings | None = None
+        self,
+        model: ChatModel,
+        workers: Sequence[Worker] = (),
+        *,
+        settings: PlannerSettings | None = None,
+        name: str = NAME,
     ) -> None:
+        self.name = name
         self._model = model
         self._workers = tuple(workers)
         self._settings = settings or PlannerSettings()
         self._talks: dict[str, _Talking] = {}
 
     @property
+    def workers(self) -> tuple[Worker, ...]:
+        """Who it may write to. Setting others begins its talk with the model afresh, as their intros stand in front."""
+        return self._workers
+
+    @workers.setter
+    def workers(self, workers: Sequence[Worker]) -> None:
+        if [(one.name, one.intro) for one in workers] != [(one.name, one.intro) for one in self._workers]:
+            self._talks.clear()
+        self._workers = tuple(workers)
+
+    @property
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
         workers = "\n\n".join(f"## {one.name}\n{one.intro}" for one in self._workers)
         receivers = ", ".join([*(one.name for one in self._workers), USER])
-        return _PROMPT.substitute(workers=workers or "There are none: answer yourself.", receivers=receivers).strip()
+        prompt = _PROMPT.substitute(workers=workers or "There are none: answer yourself.", receivers=receivers).strip()
+        rules = self._settings.instructions.strip()
+        return f"{prompt}\n\n# House rules\n{rules}" if rules else prompt
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Answer the newest post: to a worker with the next step, or to the user.
@@ -86,10 +108,12 @@ class Planner(Role):
         """
         here = memory.rounds[-1]
         turn = kwargs.get("turn") or Turn(here, Path.cwd())
-        mine = self._talks.setdefault(memory.session_id, _Talking(Talk(self.prompt)))
+        mine = self._talks.get(memory.session_id)
+        if mine is None:
+            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), here.id, _plan_so_far(here, self.name))
         if mine.round_id != here.id:
             mine.round_id, mine.plan = here.id, None
-        forwarded = _forward(here)
+        forwarded = _forward(here, self.name)
         if forwarded is not None:
             return forwarded
         self._listen(mine, memory)
@@ -152,7 +176,7 @@ class Planner(Role):
         return Post(self.name, reply.send_to, reply.message, tuple(Attachment(k, v) for k, v in said.items() if v))
 
 
-def _forward(here: Round) -> Post | None:
+def _forward(here: Round, name: str) -> Post | None:
     """Pass a worker's answer on to the user if the Planner said so beforehand and nothing went wrong or warned."""
     if len(here.posts) < 2:
         return None
@@ -162,7 +186,7 @@ def _forward(here: Round) -> Post | None:
     fine = status is not None and status.content == "SUCCESS" and not (status.extra or {}).get("warnings")
     if asked.content(AttachmentType.then) != USER or answer.send_from != asked.send_to or not (fine and result):
         return None
-    return Post(NAME, USER, result, (Attachment(AttachmentType.stop, Stop.Completed.value),))
+    return Post(name, USER, result, (Attachment(AttachmentType.stop, Stop.Completed.value),))
 
 
 def _bulletin(here: Round, mine: _Talking) -> str:
@@ -172,6 +196,13 @@ def _bulletin(here: Round, mine: _Talking) -> str:
     if mine.plan is not None:
         lines.append(f"The plan:\n{mine.plan}")
     return "\n".join(lines)
+
+
+def _plan_so_far(here: Round, name: str) -> Plan | None:
+    """Give the plan that stands in a round whose talk begins in its middle."""
+    said = [post.content(AttachmentType.plan) for post in here.posts if post.send_from == name]
+    plans = [text for text in said if text]
+    return Plan.parse(plans[-1]) if plans else None
 
 
 def _as_json(post: Post) -> str:

@@ -6,11 +6,14 @@ from tw_autogen.session.assembly import (
     KernelWanted,
     ModelWanted,
     RoleWanted,
+    Seat,
     check_plugins,
     open_session,
+    open_team,
     read_settings,
 )
 from tw_autogen.session.journal import Journal, read_journal
+from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
@@ -22,10 +25,13 @@ __all__ = [
     "KernelWanted",
     "ModelWanted",
     "RoleWanted",
+    "Seat",
     "Session",
+    "SessionPool",
     "SessionSettings",
     "check_plugins",
     "open_session",
+    "open_team",
     "profile_file",
     "profile_request",
     "profile_value",

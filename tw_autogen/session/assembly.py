@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,28 @@ def read_settings(
     )
 
 
+@dataclass(frozen=True)
+class Seat:
+    """One role of a session, and what it is made of.
+
+    Args:
+        role: The name of a shipped role, the folder of one's own, or a function that makes one.
+        name: Its name in the talk; empty: the role's own.
+        model: What it asks; None: the one that the settings name.
+        plugins: For a CodeInterpreter: what its code may call.
+        kernel: For a CodeInterpreter: where its code runs; None: the one `LocalKernel` that the session's interpreters
+            share.
+        policy: For a CodeInterpreter: what its code may do.
+    """
+
+    role: RoleWanted
+    name: str = ""
+    model: ChatModel | None = None
+    plugins: tuple[PluginSpec, ...] = ()
+    kernel: KernelWanted = None
+    policy: Policy | None = None
+
+
 def open_session(
     model: ModelWanted = None,
     *,
@@ -97,34 +119,59 @@ def open_session(
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
     """
-    read = settings if isinstance(settings, Settings) else read_settings(settings)
     specs = check_plugins(plugins)
-    models = _Models(model, read)
-    known = {_known(one) for one in roles} - {""}
-    for name in known:
-        models.pick(_ALIASES[name])  # a missing model is told before any folder or process is made
+    given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
+    seats = [
+        Seat(one, model=given.get(_role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
+        for one in roles
+    ]
+    return open_team(seats, folder=folder, handlers=handlers, settings=settings)
+
+
+def open_team(
+    seats: Sequence[Seat],
+    *,
+    folder: Path | str | None = None,
+    handlers: Sequence[Handler] = (),
+    settings: Settings | Mapping[str, Any] | None = None,
+) -> Session:
+    """Open a session whose roles each have a name, a model, and for code a kernel, plugins and a policy of their own.
+
+    Args:
+        seats: Who takes part; a Planner is the one that gets the user's requests.
+        folder: As in `open_session`.
+        handlers: As in `open_session`.
+        settings: As in `open_session`.
+
+    Raises:
+        ConfigError: as in `open_session`.
+    """
+    read = settings if isinstance(settings, Settings) else read_settings(settings)
+    models = _Models(read)
+    for seat in seats:
+        if _known(seat.role):
+            models.pick(seat)  # a missing model is told before any folder or process is made
     options = read.read("session", SessionSettings)
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
-        team: list[Role] = []
-        owned: list[Kernel] = []
-        for one in roles:
-            if _known(one) == "planner":
-                continue
-            if _known(one) == "code_interpreter":
-                made = _kernel(kernel, root / "files", read)
-                if made is not kernel:
-                    undo.callback(made.close)
-                    owned.append(made)
-                team.append(_interpreter(models, made, specs, policy, read))
-            else:
-                team.append(_role(one, models))
-            undo.callback(team[-1].close)
-        if "planner" in known:
-            own = read.read("planner", PlannerSettings)
-            team.insert(0, Planner(models.pick(_ALIASES["planner"]), team, settings=own))
-        session = Session(team, folder=root, settings=options, handlers=handlers, owned=owned, session_id=session_id)
+        kernels = _Kernels(root / "files", read, undo)
+        workers = [_worker(seat, models, kernels, read, undo) for seat in seats if _known(seat.role) != "planner"]
+        own = read.read("planner", PlannerSettings)
+        planners: list[Role] = [
+            Planner(models.pick(seat), workers, settings=own, name=seat.name or Planner.name)
+            for seat in seats
+            if _known(seat.role) == "planner"
+        ]
+        session = Session(
+            [*planners, *workers],
+            folder=root,
+            settings=options,
+            handlers=handlers,
+            owned=kernels.made,
+            session_id=session_id,
+            entry=planners[0].name if planners else None,
+        )
         undo.pop_all()
         return session
 
@@ -139,35 +186,56 @@ def check_plugins(plugins: Sequence[str | Path | PluginSpec]) -> tuple[PluginSpe
 
 
 class _Models:
-    """Who is asked, by role: what was given, else what the settings name, made once for each name.
+    """Who is asked, by seat: what was given, else what the settings name, made once for each name."""
 
-    Args:
-        given: One model for all, or by role name; the one under `""` is for all others.
-        read: Names server and model where nothing was given.
-    """
-
-    def __init__(self, given: ModelWanted, read: Settings) -> None:
-        self._given = {"": given} if isinstance(given, ChatModel) else dict(given or {})
+    def __init__(self, read: Settings) -> None:
         self._read = read
         self._made: dict[str, ChatModel] = {}
 
-    def pick(self, role: str) -> ChatModel:
-        """Give a role's model.
+    def pick(self, seat: Seat) -> ChatModel:
+        """Give a seat's model.
 
         Raises:
             NoModelError: none was given, and the settings name none.
         """
-        given = self._given.get(role) or self._given.get("")
-        if given is not None:
-            return given
+        if seat.model is not None:
+            return seat.model
         own = {
-            _ALIASES["planner"]: self._read.read("planner", PlannerSettings).model,
-            _ALIASES["code_interpreter"]: self._read.read("code_interpreter", CodeInterpreterSettings).model,
-        }.get(role, "")
+            "planner": self._read.read("planner", PlannerSettings).model,
+            "code_interpreter": self._read.read("code_interpreter", CodeInterpreterSettings).model,
+        }.get(_known(seat.role), "")
         if own not in self._made:
             options = self._read.read("model", ModelSettings)
             self._made[own] = resolve_model(replace(options, name=own) if own else options)
         return self._made[own]
+
+
+class _Kernels:
+    """Where code runs: what a seat brings, else one kernel for all; `made` are those that the session owns."""
+
+    def __init__(self, folder: Path, read: Settings, undo: ExitStack) -> None:
+        self._folder = folder
+        self._read = read
+        self._undo = undo
+        self._shared: Kernel | None = None
+        self.made: list[Kernel] = []
+
+    def pick(self, seat: Seat) -> Kernel:
+        if isinstance(seat.kernel, Kernel):
+            return seat.kernel
+        if seat.kernel is not None:
+            return self._own(seat.kernel)
+        if self._shared is None:
+            options = self._read.read("kernel", KernelSettings)
+            self._shared = self._own(lambda folder: LocalKernel(folder, settings=options))
+        return self._shared
+
+    def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        kernel = make(self._folder)
+        self._undo.callback(kernel.close)
+        self.made.append(kernel)
+        return kernel
 
 
 def _known(wanted: RoleWanted) -> str:
@@ -176,23 +244,26 @@ def _known(wanted: RoleWanted) -> str:
     return plain if plain in _ALIASES else ""
 
 
-def _kernel(wanted: KernelWanted, folder: Path, read: Settings) -> Kernel:
-    if isinstance(wanted, Kernel):
-        return wanted
-    folder.mkdir(parents=True, exist_ok=True)
-    return wanted(folder) if wanted else LocalKernel(folder, settings=read.read("kernel", KernelSettings))
+def _role_name(wanted: RoleWanted) -> str:
+    """Give the name under which a role's model is looked up; empty for one that a function makes."""
+    if _known(wanted):
+        return _ALIASES[_known(wanted)]
+    return find_role(wanted, shipped=shipped_folder("roles")).alias if isinstance(wanted, str | Path) else ""
 
 
-def _interpreter(
-    models: _Models, kernel: Kernel, plugins: Sequence[PluginSpec], policy: Policy | None, read: Settings
-) -> CodeInterpreter:
-    own = read.read("code_interpreter", CodeInterpreterSettings)
-    model = models.pick(_ALIASES["code_interpreter"])
-    return CodeInterpreter(model, kernel, plugins=plugins, policy=policy, settings=own)
-
-
-def _role(wanted: RoleWanted, models: _Models) -> Role:
-    if not isinstance(wanted, str | Path):
-        return wanted()
-    spec = find_role(wanted, shipped=shipped_folder("roles"))
-    return spec.make(lambda: models.pick(spec.alias))
+def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo: ExitStack) -> Role:
+    role: Role
+    if _known(seat.role):
+        own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
+        name = seat.name or CodeInterpreter.name
+        role = CodeInterpreter(
+            models.pick(seat), kernel, plugins=seat.plugins, policy=seat.policy, settings=own, name=name
+        )
+    elif isinstance(seat.role, str | Path):
+        role = find_role(seat.role, shipped=shipped_folder("roles")).make(lambda: models.pick(seat))
+    else:
+        role = seat.role()
+    if seat.name:
+        role.name = seat.name
+    undo.callback(role.close)
+    return role

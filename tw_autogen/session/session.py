@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.conversation import Memory, Post, Round, RoundState
+from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import (
     ConfigError,
@@ -53,14 +53,14 @@ class Session:
     """Rounds between a user and roles.
 
     Args:
-        roles: Who answers; a role named `Planner`, else the first, gets the user's requests. They live in this
-            session, and are closed with it.
+        roles: Who answers. They live in this session, and are closed with it.
         folder: The session's own folder for journal and files; made if it isn't there. None: a temporary one, which is
             removed at the end. A CodeInterpreter that was given a live kernel keeps working in that kernel's folder.
         settings: See `SessionSettings`.
         handlers: Called with each event.
         owned: Closed with the session, last one first.
         session_id: Unique name; made if None.
+        entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
 
     Raises:
         ConfigError: there is no role, or two have the same name.
@@ -80,6 +80,7 @@ class Session:
         handlers: Sequence[Handler] = (),
         owned: Sequence[Any] = (),
         session_id: str | None = None,
+        entry: str | None = None,
     ) -> None:
         names = [role.name for role in roles]
         if not roles or len(set(names)) < len(names) or USER in names:
@@ -91,7 +92,7 @@ class Session:
         self.variables: dict[str, Any] = {}
         self._settings = settings or SessionSettings()
         self._roles = {role.name: role for role in roles}
-        self._entry = PLANNER if PLANNER in names else names[0]
+        self._entry = entry or (PLANNER if PLANNER in names else names[0])
         self._owned = list(owned)
         self._lock = threading.RLock()
         self._cancelled = threading.Event()
@@ -134,13 +135,21 @@ class Session:
         """Leave a handler in peace."""
         self._journal.unsubscribe(handler)
 
-    def ask(self, text: str, files: Sequence[Path | str] = (), variables: Mapping[str, Any] | None = None) -> Answer:
+    def ask(
+        self,
+        text: str,
+        files: Sequence[Path | str] = (),
+        variables: Mapping[str, Any] | None = None,
+        *,
+        images: Sequence[str] = (),
+    ) -> Answer:
         """Answer a request: a thin driver over `open_round`, `next_role`, `step` and `close_round`.
 
         Args:
             text: The user's words.
             files: Copied read-only into the session's folder, and described to the Planner.
             variables: JSON values and DataFrames by name: variables for the code, session variables for plugins.
+            images: URLs (`data:` or `https:`) that the Planner's model is shown.
 
         Raises:
             RoundError: the round ended without an answer; `error.round` holds what was said.
@@ -149,7 +158,7 @@ class Session:
             SessionClosedError: the session is closed.
         """
         with self._lock:
-            self.open_round(text, files, variables)
+            self.open_round(text, files, variables, images=images)
             try:
                 while (role := self.next_role()) is not None:
                     self.step(role)
@@ -161,13 +170,26 @@ class Session:
             return self.close_round()
 
     def open_round(
-        self, text: str, files: Sequence[Path | str] = (), variables: Mapping[str, Any] | None = None
+        self,
+        text: str,
+        files: Sequence[Path | str] = (),
+        variables: Mapping[str, Any] | None = None,
+        *,
+        images: Sequence[str] = (),
+        send_to: str | None = None,
     ) -> Round:
-        """Begin a round with the user's post; arguments and errors as in `ask`."""
+        """Begin a round with the user's post; arguments and errors as in `ask`.
+
+        Args:
+            text: The user's words.
+            files: As in `ask`.
+            variables: As in `ask`.
+            images: As in `ask`.
+            send_to: The role that the user addresses; None: whoever gets the user's requests.
+        """
         with self._lock:
             self._refuse_closed()
-            if self.rounds and self.rounds[-1].state is RoundState.created:
-                raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
+            self._refuse_second()
             sources = checked_inputs(files, variables or {})
             self._idle.stop()
             self._cancelled.clear()
@@ -177,18 +199,40 @@ class Session:
             self.rounds.append(Round(text))
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
             profile = profile_request(copies, variables or {}, self._settings.profile_chars)
-            self.post(USER, f"{text}\n\n{profile}" if profile else text)
+            self.post(USER, f"{text}\n\n{profile}" if profile else text, send_to=send_to, images=images)
             return self.rounds[-1]
 
-    def post(self, send_from: str, text: str, *, send_to: str | None = None) -> Post:
+    def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
         """Add a post that no role of this session wrote: the user's, or a foreign agent's.
 
         Args:
             send_from: `User`, or the agent's name.
             text: The words.
             send_to: Who is to read it; None: whoever gets the user's requests.
+            images: URLs of images that go along.
         """
-        return self._add(Post(send_from, send_to or self._entry, text), "")
+        seen = tuple(Attachment(AttachmentType.image_url, url) for url in images)
+        return self._add(Post(send_from, send_to or self._entry, text, seen), "")
+
+    def remember(self, past: Round) -> None:
+        """Take in a round that was lived elsewhere: in a chat that is resumed, or in an earlier session.
+
+        Args:
+            past: A round that has ended; roles see it as any other of this session. What its code left in a kernel is
+                not there.
+
+        Raises:
+            SessionBusyError: a round is open.
+        """
+        with self._lock:
+            self._refuse_closed()
+            self._refuse_second()
+            self.rounds.append(past)
+            self.emit(RoundOpened(past.id, past.user_query, []))
+            for post in past.posts:
+                self.emit(PostClosed(past.id, "", post))
+            answer = Answer.of(past, Usage())
+            self.emit(RoundClosed(past.id, past.state.value, answer.stop, answer.text, past.error, 0.0, {}))
 
     def next_role(self) -> Role | None:
         """Give the role that the newest post is for; None if it is for the user.
@@ -298,6 +342,10 @@ class Session:
         if not self.rounds or self.rounds[-1].state is not RoundState.created:
             raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
         return self.rounds[-1]
+
+    def _refuse_second(self) -> None:
+        if self.rounds and self.rounds[-1].state is RoundState.created:
+            raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 
     def _refuse_closed(self) -> None:
         if self.closed:

@@ -13,6 +13,8 @@ class SessionSettings:
         workspace: Folder in which each session makes its own; relative to the current directory.
         max_posts: How many posts a round may have before it ends as failed.
         round_seconds: How long a round may take, wall clock.
+        most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
+            longest is closed for a new one.
         idle_seconds: After so long without a request the session closes itself; 0: never.
         profile_chars: How much of a request the description of its files and data may take.
     """
@@ -20,5 +22,6 @@ class SessionSettings:
     workspace: str = ".tw/sessions"
     max_posts: int = 30
     round_seconds: float = 1800.0
+    most_open: int = 16
     idle_seconds: float = 0.0
     profile_chars: int = 4000
