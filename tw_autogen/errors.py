@@ -17,6 +17,7 @@
     │   ├── KernelStartError        it did not start
     │   └── KernelBusyError         it is already running a cell
     ├── HostCallError               a function called from the kernel failed            .name
+    │   └── CallCycleError          an agent was called from its own work, or too deep  .name
     ├── RoundError                  a round ended without an answer                     .round
     │   ├── RoundTooLong            more posts than `session.max_posts`
     │   ├── RoundTimedOut           longer than `session.round_seconds`
@@ -149,6 +150,10 @@ class HostCallError(TwAutogenError):
     def __init__(self, message: str, *, name: str) -> None:
         super().__init__(message)
         self.name = name
+
+
+class CallCycleError(HostCallError):
+    """An agent was called from its own work, or calls between agents went too deep; the message shows the chain."""
 
 
 class RoundError(TwAutogenError):

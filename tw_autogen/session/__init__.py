@@ -1,6 +1,6 @@
 """Sessions: rounds, routing, limits, journal; and the one place where the parts of one are put together."""
 
-from tw_autogen.session.answer import Answer
+from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.assembly import (
     ROOMS,
     KernelWanted,
@@ -20,6 +20,7 @@ from tw_autogen.session.settings import SessionSettings
 
 __all__ = [
     "ROOMS",
+    "USER",
     "Answer",
     "Journal",
     "KernelWanted",

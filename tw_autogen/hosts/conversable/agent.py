@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import functools
 import threading
 import weakref
@@ -12,44 +10,63 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.code_interpreter import Policy
-from tw_autogen.errors import RoundError
+from tw_autogen.code_interpreter import CodeInterpreter, Policy
+from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.events import Handler
-from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.hosts.conversable.messages import failure_text, news, reply_text
+from tw_autogen.hosts.conversable.conversations import FRESH_KERNEL, Conversations
+from tw_autogen.hosts.conversable.messages import failure_text, images_of, reply_text, request_of, split
 from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
+from tw_autogen.hosts.conversable.talk import InnerTalk
+from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.session import KernelWanted, ModelWanted, RoleWanted, Session, check_plugins, open_session
+from tw_autogen.plugin.chain import calling
+from tw_autogen.session import (
+    KernelWanted,
+    ModelWanted,
+    RoleWanted,
+    Session,
+    SessionSettings,
+    check_plugins,
+    open_session,
+    read_settings,
+)
 
-ConversableAgent: Any = import_autogen().ConversableAgent
 DESCRIPTION = (
     "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
     "numbers, tables, charts and files."
 )
 
 
-class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's class is untyped
+class TaskWeaverAgent(Speaking):
     """One agent that does data work: a Planner, a CodeInterpreter and a kernel behind one name.
 
     Args:
         name: The agent's name.
-        llm_config: As for any ConversableAgent; all roles ask through its client.
-        plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs.
+        *args: As for any ConversableAgent, in the same order.
+        plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs, also of other agents.
         roles: Names of shipped roles, folders of one's own, or functions that make one.
         files: Copied read-only into each session's folder, and described to the Planner with the first message.
         model: A `ChatModel` (or one by role name) instead of the host's client.
+        role_llm_config: An `llm_config` of its own for a role, by the role's name (`Planner`, `CodeInterpreter`, …);
+            what its calls cost is counted as this agent's.
         kernel: A function that makes a kernel for a folder; None: a `LocalKernel`.
         policy: What generated code may do.
         workspace: Folder in which each session makes its own; None: the setting `session.workspace`.
         settings: Dotted keys, such as `{"session.max_posts": 20}`.
         handlers: Called with each event of each session.
-        **host: Any other argument of ConversableAgent; `human_input_mode` is `NEVER` unless given.
+        **host: Any other argument of ConversableAgent. `human_input_mode` is `NEVER` unless given; `llm_config` is what
+            all roles ask through; a `system_message` becomes the Planner's house rules.
 
     Each conversation partner has a Session of its own, with its own kernel: it begins with the first message, remembers
-    through the conversation, and ends when the history with that partner is cleared, with `reset()` or `close()`.
+    through the conversation, and ends when the history with that partner is cleared, with `reset()` or `close()`. At
+    most `session.most_open` stay open. A partner that comes back with an earlier transcript is remembered by it.
+
+    What the roles say to one another is shown as the host's own messages, between agents of their names, unless the
+    chat is silent.
 
     Raises:
-        ConfigError: a plugin, role or setting is wrong.
+        ConfigError: a plugin, role, setting or argument is wrong.
     """
 
     def __init__(
@@ -60,6 +77,7 @@ class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's cla
         roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
         files: Sequence[str | Path] = (),
         model: ModelWanted = None,
+        role_llm_config: Mapping[str, Any] | None = None,
         kernel: KernelWanted = None,
         policy: Policy | None = None,
         workspace: Path | str | None = None,
@@ -67,11 +85,16 @@ class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's cla
         handlers: Sequence[Handler] = (),
         **host: Any,
     ) -> None:
-        host.setdefault("human_input_mode", "NEVER")
         host.setdefault("description", DESCRIPTION)
         super().__init__(name, *args, **host)
         self._model = model
+        self._role_llm_config = dict(role_llm_config or {})
+        if self._role_llm_config and self.client is None:
+            raise ConfigError(f"{name}: role_llm_config needs an llm_config too: calls are counted as this agent's")
         self._files = tuple(Path(one).resolve() for one in files)
+        self._handed: dict[Any, list[Path]] = {}
+        self._settings = dict(settings or {})
+        self._handlers = tuple(handlers)
         self._open = functools.partial(
             open_session,
             roles=tuple(roles),
@@ -79,65 +102,46 @@ class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's cla
             kernel=kernel,
             policy=policy,
             folder=workspace,
-            handlers=tuple(handlers),
-            settings=dict(settings or {}),
         )
-        self._sessions: dict[Any, Session] = {}
+        most_open = read_settings(self._settings).read("session", SessionSettings).most_open
+        make = functools.partial(_make, weakref.ref(self))
+        self._talks = Conversations(make, names=(name,), entry=Planner.name, most_open=most_open)
+        self._rules: weakref.WeakKeyDictionary[Session, str] = weakref.WeakKeyDictionary()
         self._guard = threading.Lock()
-        self._end = weakref.finalize(self, _close_all, self._sessions)
-        base = ConversableAgent  # the reply list holds the base class's functions: overriding alone changes nothing
-        self.replace_reply_func(base.generate_oai_reply, type(self).generate_oai_reply)
-        self.replace_reply_func(base.a_generate_oai_reply, type(self).a_generate_oai_reply)
+        self._end = weakref.finalize(self, self._talks.close)
 
-    def generate_oai_reply(
-        self, messages: list[dict[str, Any]] | None = None, sender: Any = None, config: Any = None, **kwargs: Any
-    ) -> tuple[bool, str | None]:
-        """Answer what was said since this agent spoke last, with its Session for this partner.
+    def hand_over(self, partner: Any, files: Sequence[str | Path]) -> None:
+        """Give files to go along with the next message of a partner, beside those of the constructor.
 
-        Returns:
-            (True, the answer), or (False, None) without a model, so that the host goes on to its default reply. A
-            round that failed is told in words; errors of the host's client go through, as with any agent.
+        Args:
+            partner: The agent that will send the message.
+            files: Copied read-only into the session's folder, and described to the Planner.
         """
-        if self._model is None and self.client is None:
-            return False, None
-        text = news(messages if messages is not None else self._oai_messages[sender], self.name)
-        session = self.session(sender)
-        try:
-            return True, reply_text(session.ask(text, files=() if session.rounds else self._files))
-        except RoundError as error:
-            return True, failure_text(error)
-
-    async def a_generate_oai_reply(
-        self, messages: list[dict[str, Any]] | None = None, sender: Any = None, config: Any = None, **kwargs: Any
-    ) -> tuple[bool, str | None]:
-        """Answer as `generate_oai_reply` does, on a thread, with this task's context; the loop stays free."""
-        call = functools.partial(self.generate_oai_reply, messages, sender, config, **kwargs)
-        context = contextvars.copy_context()
-        task = asyncio.get_running_loop().run_in_executor(None, context.run, call)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            self.session(sender).interrupt()
-            raise
-
-    def session(self, sender: Any = None) -> Session:
-        """Give the Session with this conversation partner; opened if there is none."""
         with self._guard:
-            found = self._sessions.get(sender)
-            if found is None or found.closed:
-                found = self._open(self._model if self._model is not None else HostModel(self))
-                self._sessions[sender] = found
-            return found
+            self._handed.setdefault(partner, []).extend(Path(one).resolve() for one in files)
+
+    def session(self, partner: Any = None) -> Session:
+        """Give the Session with this conversation partner; opened if there is none."""
+        return self._talks.open(partner)
+
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions are open now."""
+        return len(self._talks)
 
     def clear_history(self, recipient: Any = None, nr_messages_to_preserve: int | None = None) -> None:
         """Clear the host's history, and end the Session with this partner (with all partners if None)."""
         super().clear_history(recipient, nr_messages_to_preserve)
-        if not nr_messages_to_preserve:
-            self._end_sessions(recipient)
+        if nr_messages_to_preserve:
+            return
+        if recipient is None:
+            self._talks.close()
+        else:
+            self._talks.drop(recipient)
 
     def close(self) -> None:
-        """End all Sessions, and their kernels."""
-        self._end_sessions(None)
+        """End all Sessions, and their kernels; a second time nothing happens."""
+        self._talks.close()
 
     def __enter__(self) -> TaskWeaverAgent:
         return self
@@ -147,15 +151,57 @@ class TaskWeaverAgent(ConversableAgent):  # type: ignore[misc]  # the host's cla
     ) -> None:
         self.close()
 
-    def _end_sessions(self, partner: Any) -> None:
+    def _can_answer(self) -> bool:
+        return self._model is not None or self.client is not None
+
+    def _answer(self, messages: Messages, sender: Any) -> str | None:
+        past, news = split(messages, (self.name,))
+        if not news:
+            return None
+        with calling(self.name, self), self._talks.use(sender, past) as (session, key):
+            self._runs(session)
+            text = self._ask(session, sender, request_of(news), images_of(news))
+        if sender is None:
+            self._talks.answered(key, messages, text)
+        return text
+
+    def _ask(self, session: Session, sender: Any, request: str, images: Sequence[str]) -> str:
         with self._guard:
-            ended = [partner] if partner is not None else list(self._sessions)
-            sessions = [self._sessions.pop(one) for one in ended if one in self._sessions]
-        for session in sessions:
-            session.close()
+            files = self._handed.pop(sender, [])
+        begins = session not in self._rules
+        rules, known = rules_of(self), self._rules.get(session)
+        self._rules[session] = rules
+        notes = [FRESH_KERNEL] if begins and session.rounds else []
+        if known is not None and known != rules:
+            notes.append(f"(House rules from now on: {rules or 'none'})")
+        try:
+            answer = session.ask(
+                "\n\n".join([request, *notes]), [*(self._files if begins else ()), *files], images=images
+            )
+        except RoundError as error:
+            return failure_text(error)
+        return reply_text(answer, request, self.system_message)
+
+    def _opened(self, partner: Any) -> Session:
+        """Open a session whose parts hold this agent weakly: forgotten with open sessions it still ends."""
+        me = weakref.proxy(self)
+        talk = InnerTalk(lambda: me.is_silent(partner))
+        model: ModelWanted = self._model
+        if model is None:
+            names = {Planner.name, CodeInterpreter.name, *self._role_llm_config}
+            model = {
+                name: HostModel(
+                    me, speaker=functools.partial(talk.speaker, name), llm_config=self._role_llm_config.get(name)
+                )
+                for name in names
+            }
+            model[""] = HostModel(me)
+        settings = {"planner.instructions": rules_of(self), **self._settings}
+        return self._open(model, handlers=(talk, *self._handlers), settings=settings)
 
 
-def _close_all(sessions: dict[Any, Session]) -> None:
-    for session in list(sessions.values()):
-        session.close()
-    sessions.clear()
+def _make(agent: weakref.ref[TaskWeaverAgent], partner: Any) -> Session:
+    """Open a session for an agent that its sessions must not keep alive."""
+    alive = agent()
+    assert alive is not None  # noqa: S101 - only the agent itself asks for sessions; for the type checker
+    return alive._opened(partner)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import packages_distributions
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from types import ModuleType
 
 from tw_autogen.errors import HostError
@@ -17,22 +18,58 @@ def import_autogen() -> ModuleType:
     Raises:
         HostError: there is none, two distributions own the folder, or what is there has no `ConversableAgent`.
     """
-    owners = sorted(set(packages_distributions().get("autogen", ())))
+    owners = _owners()
     if len(owners) > 1:
-        raise HostError(
-            f"the distributions {', '.join(owners)} have overwritten one another's files in the package `autogen`; "
-            "remove all of them and install one",
-            command=f"pip uninstall -y {' '.join(owners)} && {INSTALL}",
-        )
+        raise mixed(owners)
     try:
         autogen = importlib.import_module("autogen")
     except ModuleNotFoundError as error:
         if error.name != "autogen":
             raise
-        raise HostError(
-            "TaskWeaverAgent needs AutoGen, and no package `autogen` is installed", command=INSTALL
-        ) from None
+        raise missing(_version("pyautogen")) from None
     if not hasattr(autogen, "ConversableAgent"):
         named = f"{owners[0]} " if owners else ""
         raise HostError(f"the installed package `autogen` {named}has no ConversableAgent", command=INSTALL)
     return autogen
+
+
+def mixed(owners: Sequence[str]) -> HostError:
+    """Say that several distributions own the package `autogen`, of which each has written over the other's files."""
+    return HostError(
+        f"the distributions {', '.join(owners)} have overwritten one another's files in the package `autogen`; "
+        "remove all of them and install one",
+        command=f"pip uninstall -y {' '.join(owners)} && {INSTALL}",
+    )
+
+
+def missing(pyautogen: str = "") -> HostError:
+    """Say that there is no package `autogen`.
+
+    Args:
+        pyautogen: Version of the distribution of that name, which since 0.10 doesn't bring the package; empty if it
+            isn't there.
+    """
+    if pyautogen:
+        return HostError(
+            f"pyautogen {pyautogen} brings no package `autogen`: since 0.10 it stands for autogen-agentchat. "
+            "Install AutoGen's classic line beside it, or use tw_autogen.hosts.agentchat",
+            command=INSTALL,
+        )
+    return HostError("TaskWeaverAgent needs AutoGen, and no package `autogen` is installed", command=INSTALL)
+
+
+def installed() -> str:
+    """Give the installed host's name and version, such as `autogen 0.14.1`."""
+    owners = _owners()
+    return f"{owners[0]} {_version(owners[0])}" if owners else f"autogen {import_autogen().__version__}"
+
+
+def _owners() -> list[str]:
+    return sorted(set(packages_distributions().get("autogen", ())))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

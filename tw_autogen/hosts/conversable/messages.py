@@ -1,58 +1,141 @@
-"""Messages of the host, as words; and answers, as messages of the host."""
+"""Messages of the host, as words and rounds; and answers, as messages of the host."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import RoundError
-from tw_autogen.session import Answer
+from tw_autogen.session import USER, Answer
 
 Message = Mapping[str, Any]
+
+_TERMINATE = "TERMINATE"
+_WANTED = re.compile(
+    r"\b(reply|replies|respond|answer|say|write|send|output|add|append|end|finish|conclude|return)\b[^\n]{0,60}"
+    r"TERMINATE[^\n]{0,40}\b(when|once|if|after|as soon as|at the end|in the end|done|finished|complete)",
+    re.IGNORECASE,
+)
+_WANTED_AT_THE_END = re.compile(r"\b(when|once|if|after|as soon as)\b[^\n]{0,80}TERMINATE", re.IGNORECASE)
 
 
 def text_of(message: Message) -> str:
     """Give a message's words; of a list of parts, those that are text."""
     content = message.get("content")
     if isinstance(content, list):
-        return "\n".join(part["text"] for part in content if isinstance(part, Mapping) and part.get("type") == "text")
-    return content or ""
+        return "\n".join(
+            str(part.get("text", "")) for part in content if isinstance(part, Mapping) and part.get("type") == "text"
+        )
+    return str(content or "")
 
 
-def news(messages: Sequence[Message], name: str) -> str:
-    """Give what was said since this agent spoke last.
+def images_of(messages: Sequence[Message]) -> list[str]:
+    """Give the URLs of the images that messages bring as parts."""
+    found = []
+    for message in messages:
+        parts = message.get("content")
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, Mapping) and part.get("type") == "image_url":
+                where = part.get("image_url")
+                found.append(str(where.get("url", "") if isinstance(where, Mapping) else where))
+    return [url for url in found if url]
 
-    Args:
-        messages: The chat as this agent sees it: its own messages have the role `assistant`.
-        name: This agent's name.
+
+def is_by(message: Message, names: Collection[str]) -> bool:
+    """Say whether one of these agents said it, in the eyes of an agent among them: its own role is `assistant`."""
+    if message.get("tool_calls") or message.get("function_call"):
+        return False  # calls of tools carry the role of an assistant, whoever made them
+    if message.get("role") == "assistant":
+        return message.get("name") in (None, "", *names)
+    return message.get("name") in names
+
+
+def split(messages: Sequence[Message], names: Collection[str]) -> tuple[list[Message], list[Message]]:
+    """Part a chat into what was said until one of these agents spoke last, and what was said since.
+
+    Messages are looked at from the end and not counted, because the host's hooks may have shortened the list.
 
     Returns:
-        The words; with more than one speaker, each with the name in front.
+        (past, news); of the news only what has words or images, and no system messages.
     """
-    fresh: list[Message] = []
-    for message in reversed(messages):
-        if message.get("role") == "assistant" and message.get("name") in (None, name) and not message.get("tool_calls"):
-            break
-        if text_of(message).strip() and message.get("role") != "system":
-            fresh.insert(0, message)
-    speakers = {message.get("name") for message in fresh}
+    at = len(messages)
+    while at and not is_by(messages[at - 1], names):
+        at -= 1
+    news = [one for one in messages[at:] if one.get("role") != "system" and (text_of(one).strip() or images_of([one]))]
+    return list(messages[:at]), news
+
+
+def request_of(messages: Sequence[Message]) -> str:
+    """Give the words of messages; with more than one speaker, each with the name in front."""
+    speakers = {message.get("name") for message in messages}
     if len(speakers) < 2:
-        return "\n\n".join(map(text_of, fresh))
-    return "\n\n".join(f"{message.get('name') or message.get('role')}: {text_of(message)}" for message in fresh)
+        return "\n\n".join(map(text_of, messages))
+    return "\n\n".join(f"{message.get('name') or message.get('role')}: {text_of(message)}" for message in messages)
 
 
-def reply_text(answer: Answer) -> str:
-    """Give an answer as Markdown: the words, then a line for each file."""
-    lines = [
-        f"- [{one.path.name}]({one.path.as_uri()})"
-        + (f": {one.preview.splitlines()[0]}" if one.preview.strip() else "")
-        for one in answer.artifacts
-    ]
-    return "\n\n".join(part for part in (answer.text, "\n".join(lines)) if part)
+def past_rounds(messages: Sequence[Message], names: Collection[str], entry: str) -> list[Round]:
+    """Rebuild rounds from the words of a chat that these agents had before: each request with its answer.
+
+    Args:
+        messages: Up to and with an answer of theirs.
+        names: Whose answers count.
+        entry: The role that is to remember them as its own.
+    """
+    rounds, asked = [], list[Message]()
+    answer = ""
+    for message in messages:
+        if is_by(message, names):
+            answer = text_of(message) or answer
+            continue
+        if asked and answer:
+            rounds.append(_past(request_of(asked), answer, entry))
+            asked, answer = [], ""
+        if message.get("role") != "system" and text_of(message).strip():
+            asked.append(message)
+    if asked and answer:
+        rounds.append(_past(request_of(asked), answer, entry))
+    return rounds
+
+
+def _past(request: str, answer: str, entry: str) -> Round:
+    posts = [Post(USER, entry, request), Post(entry, USER, answer)]
+    return Round(request, posts=posts, state=RoundState.finished)
+
+
+def reply_text(answer: Answer, request: str = "", system_message: str = "") -> str:
+    """Give an answer as Markdown: the words, then a line for each file with a preview.
+
+    Args:
+        answer: The session's.
+        request: What was asked; may say that the end is to be told by `TERMINATE`.
+        system_message: May say so too.
+
+    Returns:
+        `TERMINATE` stands at the end only if that was asked for and the request was answered to its end; words that
+        merely come from data or printed output don't end a chat.
+    """
+    text = answer.text.rstrip()
+    bare = text.removesuffix(_TERMINATE).rstrip() if text.endswith(_TERMINATE) else text
+    ends = text != bare
+    wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
+    lines = "\n".join(artifact_line(one) for one in answer.artifacts)
+    if wanted and answer.stop == "Completed":
+        return "\n\n".join(part for part in (bare, lines, _TERMINATE) if part)
+    shown = f"{bare} `{_TERMINATE}`".strip() if ends else text
+    return "\n\n".join(part for part in (shown, lines) if part)
+
+
+def artifact_line(one: Any) -> str:
+    """Give one line of Markdown for a file: name, place, and the first line of its preview."""
+    preview = one.preview.strip()
+    return f"- [{one.path.name}]({one.path.as_uri()})" + (f": {preview.splitlines()[0]}" if preview else "")
 
 
 def failure_text(error: RoundError) -> str:
     """Say that a request could not be answered, and why, with what was found out until then."""
-    found = [post.message for post in error.round.posts if post.send_to != error.round.posts[0].send_from]
+    posts = error.round.posts
+    found = [post.message for post in posts if post.send_to != posts[0].send_from]
     last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
     return f"I could not answer this request: {error}{last}"

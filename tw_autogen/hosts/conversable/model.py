@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tw_autogen.errors import ModelError
 from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.model import Completion, Message, Usage, run_abandonable
+from tw_autogen.model import Completion, Message, ToolCall, Usage, run_abandonable
 
 _THE_USERS = frozenset(
     {
@@ -18,18 +19,27 @@ _THE_USERS = frozenset(
 """Settings of an agent's own talk, which the host would force into every call of its client."""
 
 
+_CHARGING = threading.Lock()
+"""Held while what a call cost is added to an agent's sums: several chats of one agent may end a call at once."""
+
+
 class HostModel:
     """Asks through the client that a ConversableAgent has at the moment of the call.
 
     Args:
         agent: The agent whose `llm_config`, client and cache are used, and to which calls are charged.
+        speaker: Gives the agent under whose name the host logs a call; None: `agent`.
+        llm_config: Used instead of the agent's own, as for a role with a model of its own; charged to the agent too.
 
     Where the client is the host's own `OpenAIWrapper`, calls go through one derived from it without the settings that
-    shape the user's own talk (`tools`, `response_format`, `stream`, …), and what they cost is added to the agent's.
+    shape the user's own talk (`tools`, `response_format`, `stream`, …), and what they cost is added to the agent's. A
+    client that a test has put in its place is asked itself.
     """
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: Any, *, speaker: Callable[[], Any] | None = None, llm_config: Any = None) -> None:
         self._agent = agent
+        self._speaker = speaker or (lambda: agent)
+        self._llm_config = llm_config
         self._derived: tuple[Any, Any] | None = None
 
     def complete(
@@ -45,6 +55,9 @@ class HostModel:
         """Answer the messages; errors of the host's client go through as they are.
 
         `schema` is left out, because the host's lineages disagree on how it is passed; the reader is tolerant.
+
+        Raises:
+            ModelError: out of time, cancelled, or a safeguard of the agent's blocked the call.
         """
         copies = [dict(one) for one in messages]
         return run_abandonable(
@@ -56,36 +69,47 @@ class HostModel:
         )
 
     def _ask(self, messages: list[dict[str, Any]], tools: list[Mapping[str, Any]]) -> Completion:
+        guarded = self._guarded("_process_llm_input", messages)
         client = self._client()
         more: dict[str, Any] = {"tools": tools} if tools else {}
-        response = client.create(messages=messages, cache=self._agent.client_cache, agent=self._agent, **more)
+        response = client.create(messages=guarded, cache=self._agent.client_cache, agent=self._speaker(), **more)
         self._charge(client)  # also when nobody waits any more: it was spent
         text = client.extract_text_or_completion_object(response)[0]
-        words = text if isinstance(text, str) else str(getattr(text, "content", None) or "")
-        return Completion(words, usage=_usage(response), model=str(getattr(response, "model", "") or ""))
+        text = self._guarded("_process_llm_output", text)
+        words = text if isinstance(text, str) else str(_field(text, "content") or "")
+        return Completion(words, _tool_calls(text), _usage(response), model=str(_field(response, "model") or ""))
+
+    def _guarded(self, hook: str, value: Any) -> Any:
+        """Let the agent's safeguards, where the host has them, look at what goes out or comes in."""
+        guard = getattr(self._agent, hook, None)
+        seen = value if guard is None else guard(value)
+        if seen is None:
+            raise ModelError(f"a safeguard of {self._agent.name} blocked a call of its model")
+        return seen
 
     def _client(self) -> Any:
         """Give the client to ask: derived anew whenever the host has replaced the agent's."""
-        client = self._agent.client
-        wrapper = import_autogen().OpenAIWrapper
-        if type(client) is not wrapper or not _is_plain(client):
+        client, wrapper = self._agent.client, import_autogen().OpenAIWrapper
+        if type(client) is not wrapper:
             return client
         if self._derived is None or self._derived[0] is not client:
-            self._derived = (client, wrapper(**_without_the_users(self._agent.llm_config)))
-        return self._derived[1]
+            self._derived = (client, wrapper(**_without_the_users(self._llm_config or self._agent.llm_config)))
+        derived = self._derived[1]
+        if not self._llm_config:  # clients of the user's own making are registered with the agent's wrapper only
+            for at, config in enumerate(client._config_list):
+                if "model_client_cls" in config:
+                    derived._clients[at] = client._clients[at]
+        return derived
 
     def _charge(self, client: Any) -> None:
         """Move what a derived client has spent to the agent's own."""
-        if client is self._agent.client:
+        mine = self._agent.client
+        if client is mine:
             return
-        for kind in ("total_usage_summary", "actual_usage_summary"):
-            setattr(self._agent.client, kind, _sum(getattr(self._agent.client, kind), getattr(client, kind)))
-        client.clear_usage_summary()
-
-
-def _is_plain(client: Any) -> bool:
-    """Say that no custom client of the user's was registered, which a derived wrapper would lack."""
-    return all("model_client_cls" not in config for config in client._config_list)
+        with _CHARGING:
+            for kind in ("total_usage_summary", "actual_usage_summary"):
+                setattr(mine, kind, _sum(getattr(mine, kind, None), getattr(client, kind)))
+            client.clear_usage_summary()
 
 
 def _without_the_users(llm_config: Any) -> dict[str, Any]:
@@ -117,12 +141,26 @@ def _sum(mine: Mapping[str, Any] | None, more: Mapping[str, Any] | None) -> dict
     return total
 
 
+def _field(thing: Any, name: str) -> Any:
+    """Read a field of what a lineage gives as an object, and another one as a dictionary."""
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
+    calls = None if isinstance(message, str) else _field(message, "tool_calls")
+    named = [(one, _field(one, "function")) for one in calls or ()]
+    return tuple(
+        ToolCall(str(_field(one, "id") or ""), str(_field(what, "name")), str(_field(what, "arguments") or "{}"))
+        for one, what in named
+    )
+
+
 def _usage(response: Any) -> Usage:
-    usage = getattr(response, "usage", None)
-    details = getattr(usage, "prompt_tokens_details", None)
+    usage = _field(response, "usage")
+    details = _field(usage, "prompt_tokens_details")
     return Usage(
-        getattr(usage, "prompt_tokens", 0) or 0,
-        getattr(details, "cached_tokens", 0) or 0,
-        getattr(usage, "completion_tokens", 0) or 0,
+        _field(usage, "prompt_tokens") or 0,
+        _field(details, "cached_tokens") or 0,
+        _field(usage, "completion_tokens") or 0,
         1,
     )

@@ -1,0 +1,233 @@
+"""Planner, CodeInterpreter and other roles as agents of their own, for a group that the user puts together."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.code_interpreter import Policy
+from tw_autogen.errors import ConfigError, HostError
+from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.hosts.conversable.shared import SharedSession
+from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
+from tw_autogen.model import ChatModel
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin.chain import calling
+from tw_autogen.role import find_role
+from tw_autogen.session import KernelWanted, RoleWanted, Seat, check_plugins
+from tw_autogen.shipped import shipped_folder
+
+_NO_WORKERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "speaker_selection_agent")
+_PLANS = "Plans data work, hands its steps to the others by name, looks at what they bring, and answers."
+_CODES = "Writes Python for one task, checks it, runs it in a kernel that remembers, and reports numbers and files."
+
+
+@dataclass(frozen=True)
+class _Foreign:
+    """An agent of the user's, as a Planner's worker."""
+
+    name: str
+    intro: str
+
+
+class Member(Speaking):
+    """An agent that plays one role of a session which it shares with the other members of its group.
+
+    Args:
+        name: Its name in the group and in the session.
+        seat: What the role is made of; its model is the host's client unless it brings one.
+        session: Shared with other members; None: one of its own.
+        **host: As for any ConversableAgent.
+    """
+
+    def __init__(self, name: str, *args: Any, seat: Seat, session: SharedSession | None, **host: Any) -> None:
+        super().__init__(name, *args, **host)
+        own = HostModel(weakref.proxy(self)) if seat.model is None and self.client is not None else seat.model
+        self.seat = Seat(seat.role, name, own, seat.plugins, seat.kernel, seat.policy)
+        self.shared = session or SharedSession()
+        self.shared.join(self)
+
+    @property
+    def house_rules(self) -> str:
+        """The user's own words on how to work, from `system_message`; empty if it is the host's default."""
+        return rules_of(self)
+
+    def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
+        """Put board and next speaker where the host's conditions and templates read them, if it has such a place."""
+        variables = getattr(self, "context_variables", None)
+        if variables is not None:
+            variables["tw_board"] = dict(board)
+            variables["tw_next"] = next_speaker
+
+    def clear_history(self, recipient: Any = None, nr_messages_to_preserve: int | None = None) -> None:
+        """Clear the host's history, and end the shared session, as a fresh chat begins with an empty one."""
+        super().clear_history(recipient, nr_messages_to_preserve)
+        if not nr_messages_to_preserve:
+            self.shared.prepare(recipient, clear=True)
+
+    def close(self) -> None:
+        """End the shared session, and its kernel."""
+        self.shared.close()
+
+    def _prepare_chat(self, recipient: Any, clear_history: bool, *args: Any, **kwargs: Any) -> None:
+        super()._prepare_chat(recipient, clear_history, *args, **kwargs)
+        self.shared.prepare(recipient, clear=False)
+
+    def _can_answer(self) -> bool:
+        return self.seat.model is not None
+
+    def _answer(self, messages: Messages, sender: Any) -> str | None:
+        group = getattr(sender, "groupchat", None)
+        agents = list(group.agents) if group is not None else []
+        present = {one.name for one in agents} or {getattr(sender, "name", "")}
+        known = {*self.shared.names, *_NO_WORKERS, self._opener(messages)}
+        workers = [
+            _Foreign(one.name, one.description or "(no description)")
+            for one in agents
+            if one.name not in known and not one.name.startswith("wrapped_")
+        ]
+        with calling(self.name, self):
+            self._runs(self.shared.session)
+            return self.shared.answer(self, messages, sender, workers, present)
+
+    def _opener(self, messages: Messages) -> str:
+        """Give the name of whoever asks: it is the user of this round, and no worker."""
+        if self.shared.asked is not None:
+            return self.shared.opener
+        return self.shared.opener_of(messages)
+
+
+class PlannerAgent(Member):
+    """The Planner as an agent: plans, writes to the others in the group by name, and answers.
+
+    Args:
+        name: The agent's name.
+        *args: As for any ConversableAgent, in the same order.
+        session: Shared with other members; None: one of its own.
+        model: A `ChatModel` instead of the host's client.
+        **host: Any other argument of ConversableAgent. A `system_message` becomes house rules; `human_input_mode` is
+            `NEVER` unless given.
+
+    Everybody in the group is its worker, by name and description. A worker that shares its session but doesn't sit in
+    the chat is asked behind the scenes.
+
+    Raises:
+        ConfigError: the session has a Planner, or a member of that name.
+    """
+
+    def __init__(
+        self,
+        name: str = "Planner",
+        *args: Any,
+        session: SharedSession | None = None,
+        model: ChatModel | None = None,
+        **host: Any,
+    ) -> None:
+        host.setdefault("description", _PLANS)
+        super().__init__(name, *args, seat=Seat("planner", model=model), session=session, **host)
+
+
+class CodeInterpreterAgent(Member):
+    """The CodeInterpreter as an agent: answers each message with code that it has run.
+
+    Args:
+        name: The agent's name.
+        *args: As for any ConversableAgent, in the same order.
+        session: Shared with other members; None: one of its own.
+        plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs, also of other agents.
+        kernel: A function that makes a kernel for a folder; None: the `LocalKernel` of the session.
+        policy: What generated code may do.
+        model: A `ChatModel` instead of the host's client.
+        **host: Any other argument of ConversableAgent.
+
+    Raises:
+        ConfigError: a plugin is wrong, or the session has a member of that name.
+    """
+
+    def __init__(
+        self,
+        name: str = "CodeInterpreter",
+        *args: Any,
+        session: SharedSession | None = None,
+        plugins: Sequence[str | Path | PluginSpec] = (),
+        kernel: KernelWanted = None,
+        policy: Policy | None = None,
+        model: ChatModel | None = None,
+        **host: Any,
+    ) -> None:
+        specs = check_plugins(plugins)
+        named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
+        host.setdefault("description", _CODES + named)
+        seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=policy)
+        super().__init__(name, *args, seat=seat, session=session, **host)
+
+
+class RoleAgent(Member):
+    """Any other role as an agent.
+
+    Args:
+        role: The name of a shipped role, the folder of one's own, or a function that makes one.
+        name: The agent's name; empty: the role's own.
+        *args: As for any ConversableAgent, from `system_message` on.
+        session: Shared with other members; None: one of its own.
+        model: A `ChatModel` instead of the host's client, for a role that asks one.
+        **host: Any other argument of ConversableAgent.
+
+    Raises:
+        ConfigError: the role is unknown or wrong, or a function makes it and no name is given.
+    """
+
+    def __init__(
+        self,
+        role: RoleWanted,
+        name: str = "",
+        *args: Any,
+        session: SharedSession | None = None,
+        model: ChatModel | None = None,
+        **host: Any,
+    ) -> None:
+        if isinstance(role, str | Path):
+            spec = find_role(role, shipped=shipped_folder("roles"))
+            name = name or spec.alias
+            host.setdefault("description", spec.intro)
+        elif not name:
+            raise ConfigError("RoleAgent: a role that a function makes needs a name: RoleAgent(make, name=...)")
+        super().__init__(name, *args, seat=Seat(role, model=model), session=session, **host)
+
+    def _can_answer(self) -> bool:
+        return True  # not every role asks a model
+
+
+def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
+    """Give the word to whom the newest post is written to; for `GroupChat(speaker_selection_method=route_by_post)`.
+
+    Args:
+        last_speaker: Who has just spoken.
+        groupchat: The host's group; one of its agents is a `Member`.
+
+    Returns:
+        An agent of the group; None, which ends the chat, when the request is answered and whoever asked has nobody and
+        nothing behind it that could speak.
+
+    Raises:
+        HostError: no member of a session sits in the group.
+    """
+    agents = {agent.name: agent for agent in groupchat.agents}
+    shared = next((agent.shared for agent in agents.values() if isinstance(agent, Member)), None)
+    if shared is None:
+        raise HostError(
+            "route_by_post: none of these agents shares a session; the group needs a PlannerAgent or its like",
+            command="GroupChat(agents=[user, PlannerAgent(...), CodeInterpreterAgent(...)], ...)",
+        )
+    asked = shared.asked
+    if asked is not None:
+        speaker_answered = asked.send_to == last_speaker.name and last_speaker.name not in shared.names
+        return agents.get(asked.send_from if speaker_answered else asked.send_to)
+    if last_speaker.name not in shared.names:
+        return agents.get(shared.planner) or next(agents[name] for name in shared.names if name in agents)
+    opener = agents.get(shared.opener)
+    can_speak = opener is not None and (opener.human_input_mode != "NEVER" or opener.llm_config)
+    return opener if can_speak else None
