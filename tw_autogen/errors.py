@@ -17,6 +17,7 @@
     │   ├── KernelStartError        it did not start
     │   └── KernelBusyError         it is already running a cell
     ├── HostCallError               a function called from the kernel failed            .name
+    │   ├── CallBudgetError         code has made too many calls for one request        .name
     │   └── CallCycleError          an agent was called from its own work, or too deep  .name
     ├── RoundError                  a round ended without an answer                     .round
     │   ├── RoundTooLong            more posts than `session.max_posts`
@@ -150,6 +151,10 @@ class HostCallError(TwAutogenError):
     def __init__(self, message: str, *, name: str) -> None:
         super().__init__(message)
         self.name = name
+
+
+class CallBudgetError(HostCallError):
+    """Code has called the host too often, or for too long, for one request; the message names the setting."""
 
 
 class CallCycleError(HostCallError):

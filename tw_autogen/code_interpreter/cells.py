@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.code_interpreter.budget import CallBudget
 from tw_autogen.code_interpreter.folder import new_files, snapshot
+from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, Event, HostCalled
 from tw_autogen.kernel import Artifact, Execution, Kernel, Log
 from tw_autogen.model import ChatModel
@@ -24,13 +26,18 @@ class Cells:
         kernel: Where cells run.
         plugins: Put into the kernel, or served from the host, as each declares.
         model: What host-run plugins may ask.
+        settings: How often and how long host-run plugins may be called.
 
     Raises:
         PluginLoadError: a plugin doesn't load; names file and line.
     """
 
-    def __init__(self, kernel: Kernel, plugins: Sequence[PluginSpec], model: ChatModel) -> None:
+    def __init__(
+        self, kernel: Kernel, plugins: Sequence[PluginSpec], model: ChatModel, settings: CodeInterpreterSettings
+    ) -> None:
         self.kernel = kernel
+        self._seconds = settings.host_seconds
+        self._budget = CallBudget(settings.host_calls, settings.host_seconds)
         self._model = model
         self._turn: Turn | None = None
         self._count = 0
@@ -89,19 +96,22 @@ class Cells:
             on_log=lambda line: self._logged.append(line),
         )
         self._host_plugins.append(plugin)
-        self.kernel.serve(spec.name, self._watched(spec.name, plugin))
+        self.kernel.serve(spec.name, self._watched(spec, plugin), seconds=spec.seconds or self._seconds)
 
-    def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, spec: PluginSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             started, failure = time.monotonic(), ""
             try:
+                self._budget.take(self._turn.round.id if self._turn else "", spec.name, spec.calls)
                 return function(*args, **kwargs)
             except BaseException as error:
                 failure = f"{type(error).__name__}: {error}"
                 raise
             finally:
-                self._emit(HostCalled(name, not failure, failure, time.monotonic() - started))
+                spent = time.monotonic() - started
+                self._budget.spend(spent)
+                self._emit(HostCalled(spec.name, not failure, failure, spent))
 
         return call
 

@@ -78,7 +78,7 @@ class CodeInterpreter(Role):
         self._policy = policy or Policy()
         self._settings = settings or CodeInterpreterSettings()
         self._make = None if isinstance(kernel, Kernel) else kernel
-        self._cells = Cells(kernel, self._plugins, model) if isinstance(kernel, Kernel) else None
+        self._cells = Cells(kernel, self._plugins, model, self._settings) if isinstance(kernel, Kernel) else None
         self._used: frozenset[str] = frozenset()
         self._talks: dict[str, _Talking] = {}
         chosen = choose(self._plugins, "", budget_chars=self._settings.plugin_chars, top_k=0)
@@ -154,7 +154,7 @@ class CodeInterpreter(Role):
     def _open(self, turn: Turn) -> Cells:
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker
-            self._cells = Cells(self._make(turn.folder), self._plugins, self._model)
+            self._cells = Cells(self._make(turn.folder), self._plugins, self._model, self._settings)
         return self._cells
 
     def _introduce(self) -> str:

@@ -18,6 +18,8 @@ class CodeInterpreterSettings:
         report_chars: How much of the result, of what was printed, and of an error is reported, each.
         plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
         plugin_top_k: How many plugins are chosen at most for one task when not all fit.
+        host_calls: How many calls code may make to host-run plugins for one request.
+        host_seconds: How long these calls may take together, and each one of a plugin that names no limit of its own.
     """
 
     model: str = ""
@@ -28,3 +30,5 @@ class CodeInterpreterSettings:
     report_chars: int = 4000
     plugin_chars: int = 8000
     plugin_top_k: int = 8
+    host_calls: int = 200
+    host_seconds: float = 600.0

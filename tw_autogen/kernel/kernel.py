@@ -62,10 +62,12 @@ class Kernel(Protocol):
         """
         ...
 
-    def serve(self, name: str, function: Callable[..., Any]) -> None:
-        """Let code in the kernel call `name(...)`; it runs on the host, in the thread that called `execute`.
+    def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
+        """Let code in the kernel call `name(...)`, which runs here, and `name.submit(...)` for calls side by side.
 
-        JSON values and DataFrames cross in both directions; an exception becomes one in the cell.
+        JSON values and DataFrames cross in both directions; an exception becomes one in the cell. Each call runs on a
+        thread of its own, with the context variables of the thread that called `execute`. The time of calls is not
+        counted as the cell's; one that takes longer than `seconds` is given up, with an exception in the cell.
         """
         ...
 

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.folder import HostExchange
+from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.process import Launch, StartProcess
 from tw_autogen.kernel.running import Doorbell, Outcome, Running
+from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 
 _PROBE_MS = 20
@@ -33,7 +35,7 @@ class Live:
         folder: Where its code runs.
         settings: Limits.
         start: Where the process comes from.
-        answer: Answers a host call, given the request and a codec.
+        served: The functions that code may call.
         bell: Rings when another thread wants the running request stopped.
 
     Raises:
@@ -46,12 +48,12 @@ class Live:
         *,
         settings: KernelSettings,
         start: StartProcess,
-        answer: Callable[[str, Codec], str],
+        served: Served,
         bell: Doorbell,
     ) -> None:
         self._folder = folder
         self._settings = settings
-        self._answer = answer
+        self._served = served
         self._bell = bell
         self._owner = os.getpid()
         self._exchange = HostExchange(folder)
@@ -151,7 +153,7 @@ class Live:
             seconds=seconds,
             grace_seconds=self._settings.grace_seconds,
             output_chars=self._settings.output_chars,
-            answer=lambda asked: self._answer(asked, self.codec),
+            calls=lambda wake: HostCalls(self._served, self.codec, wake, threads=self._settings.host_threads),
             bell=self._bell,
             on_output=on_output,
         )

@@ -109,7 +109,7 @@ class LocalKernel:
             self._load(self._ready(), plugin)
             self._plugins[plugin.name] = plugin
 
-    def serve(self, name: str, function: Callable[..., Any]) -> None:
+    def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
         """Let code in the kernel call a function of this process; see `Kernel.serve`.
 
         Under the name `call_llm_api` it also answers plugins that ask their context for the model.
@@ -120,7 +120,7 @@ class LocalKernel:
         if not name.isidentifier():
             raise ValueError(f"{name!r} is not a Python name")
         with self._alone():
-            self._served.add(name, function)
+            self._served.add(name, function, seconds)
             if self._live is not None:
                 self._ask(self._ready(), "serve", name=name, doc=self._served.docs()[name])
 
@@ -209,9 +209,7 @@ class LocalKernel:
             self._end()
         if self._live is not None:
             return self._live
-        live = Live(
-            self.folder, settings=self._settings, start=self._start, answer=self._served.answer, bell=self._bell
-        )
+        live = Live(self.folder, settings=self._settings, start=self._start, served=self._served, bell=self._bell)
         self._live = live
         self._end_live = weakref.finalize(self, live.end)
         try:

@@ -13,6 +13,7 @@ from typing import Any
 import zmq
 
 from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.bridge import SOURCE
 from tw_autogen.kernel.inside.calls import MARK
 from tw_autogen.kernel.inside.output import Clipped
@@ -94,7 +95,7 @@ class Running:
         seconds: Its time limit, without the time of host calls.
         grace_seconds: From an interrupt until the kill.
         output_chars: How much of each stream is kept.
-        answer: Answers a host call.
+        calls: Makes what takes host calls, given what wakes this.
         bell: Rings when another thread wants it stopped.
         on_output: Told of output as it comes.
     """
@@ -108,7 +109,7 @@ class Running:
         seconds: float,
         grace_seconds: float,
         output_chars: int,
-        answer: Callable[[str], str],
+        calls: Callable[[Callable[[], None]], HostCalls],
         bell: Doorbell,
         on_output: OnOutput | None = None,
     ) -> None:
@@ -116,8 +117,9 @@ class Running:
         self._process = process
         self._request = request
         self._grace = grace_seconds
-        self._answer = answer
         self._bell = bell
+        self._answers = Doorbell()
+        self._calls = calls(self._answers.ring)
         self._on_output = on_output
         self._began = time.monotonic()
         self._seconds = seconds
@@ -128,7 +130,8 @@ class Running:
         self._idle = False
         self.outcome = Outcome(Clipped(output_chars), Clipped(output_chars))
         self._poller = zmq.Poller()
-        for one in (connection.iopub, connection.shell, connection.stdin, bell.fileno(), process.death):
+        sources = (connection.iopub, connection.shell, connection.stdin, bell.fileno(), self._answers.fileno())
+        for one in (*sources, process.death):
             if one is not None:
                 self._poller.register(one, zmq.POLLIN)
 
@@ -151,6 +154,9 @@ class Running:
             raise
         finally:
             self.outcome.seconds = time.monotonic() - self._began
+            self.outcome.host_seconds = self._calls.spent_seconds
+            self._calls.abandon()
+            self._answers.close()
         return self.outcome
 
     def _wait(self) -> None:
@@ -159,6 +165,7 @@ class Running:
             if self._bell.fileno() in events:
                 self._bell.answer()
                 self._stop("interrupted")
+            self._answers.answer()
             self._read_output()
             self._read_reply()
             self._serve()
@@ -178,7 +185,8 @@ class Running:
         return time.monotonic() > self._give_up_at
 
     def _milliseconds(self) -> int | None:
-        next_at = min(self._deadline, self._kill_at, self._nudge_at, self._give_up_at)
+        cell = float("inf") if self._calls.waiting else self._deadline
+        next_at = min(cell, self._calls.deadline, self._kill_at, self._nudge_at, self._give_up_at)
         if self._process.death is None:
             next_at = min(next_at, time.monotonic() + _LOOK_SECONDS)
         return None if next_at == float("inf") else int(max(0.0, next_at - time.monotonic()) * 1000) + 1
@@ -187,7 +195,7 @@ class Running:
         now = time.monotonic()
         if self.outcome.reply is not None or self._idle:
             return
-        if now >= self._deadline:
+        if now >= self._deadline and not self._calls.waiting:
             self._stop(f"after {self._seconds:g} s, its time limit")
         elif now >= self._kill_at:
             self.outcome.killed = True
@@ -201,6 +209,7 @@ class Running:
             self.outcome.stopped = why
             now = time.monotonic()
             self._deadline, self._nudge_at, self._kill_at = float("inf"), now + self._grace / 2, now + self._grace
+            self._calls.abandon()
             self._process.interrupt()
 
     def _read_output(self) -> None:
@@ -227,21 +236,17 @@ class Running:
 
     def _serve(self) -> None:
         message = self._connection.receive(self._connection.stdin)
-        if message is None or message["msg_type"] != "input_request":
-            return
-        prompt = str(message["content"].get("prompt", ""))
-        if not prompt.startswith(MARK):
-            self._connection.answer_input("\x04")  # end of file: nobody sits here
-            return
-        began = time.monotonic()
-        try:
-            self._connection.answer_input(self._answer(prompt[len(MARK) :]))
-        finally:
-            spent = time.monotonic() - began
-            self.outcome.host_seconds += spent
-            self._deadline += spent
-            self._kill_at += spent
-            self._nudge_at += spent
+        answer = None
+        if message is not None and message["msg_type"] == "input_request":
+            prompt = str(message["content"].get("prompt", ""))
+            if self.outcome.stopped:
+                return  # the interrupt is on its way to the code that asks
+            answer = self._calls.ask(prompt[len(MARK) :]) if prompt.startswith(MARK) else "\x04"  # nobody sits here
+        before = self._calls.spent_seconds
+        answer = answer or self._calls.take()
+        if answer is not None:
+            self._deadline += self._calls.spent_seconds - before
+            self._connection.answer_input(answer)
 
 
 def _report(reply: dict[str, Any]) -> dict[str, Any]:

@@ -14,14 +14,20 @@ class Served:
 
     def __init__(self) -> None:
         self._functions: dict[str, Callable[..., Any]] = {}
+        self._seconds: dict[str, float] = {}
 
-    def add(self, name: str, function: Callable[..., Any]) -> None:
-        """Serve a function under a name; a second one of that name takes its place."""
+    def add(self, name: str, function: Callable[..., Any], seconds: float | None = None) -> None:
+        """Serve a function under a name, each call for so long at most; a second one of that name takes its place."""
         self._functions[name] = function
+        self._seconds[name] = float("inf") if seconds is None else seconds
 
     def docs(self) -> dict[str, str]:
         """Give each name, and the docstring that code in the kernel sees."""
         return {name: getattr(function, "__doc__", None) or "" for name, function in self._functions.items()}
+
+    def seconds(self, name: str) -> float:
+        """Give how long a call of this function may take."""
+        return self._seconds.get(name, float("inf"))
 
     def answer(self, request: str, codec: Codec) -> str:
         """Call what a request names; give the answer, or what went wrong, as JSON.
@@ -39,5 +45,10 @@ class Served:
             args, kwargs = codec.unpack(asked["args"]), codec.unpack(asked["kwargs"])
             value = codec.pack(self._functions[name](*args, **kwargs))
             return json.dumps({"id": number, "value": value})
-        except Exception as error:  # noqa: BLE001 - foreign code, and a request that may be anything: the cell is told
-            return json.dumps({"id": number, "error": f"{type(error).__name__}: {error}"})
+        except BaseException as error:  # noqa: BLE001 - foreign code, and a request that may be anything: the cell is told
+            return failure(number, error)
+
+
+def failure(number: Any, error: BaseException) -> str:
+    """Give the answer to a request that failed."""
+    return json.dumps({"id": number, "error": f"{type(error).__name__}: {error}"})

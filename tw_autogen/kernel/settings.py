@@ -19,6 +19,7 @@ class KernelSettings:
         grace_seconds: How long an interrupted cell may take to end before its process is killed.
         output_chars: How much of what a cell prints is kept, for each of stdout and stderr; head and tail stay.
         result_chars: How much of the last expression's text is kept.
+        host_threads: How many submitted host calls run at once.
         max_artifacts: How many files one cell may make by displaying or through plugins.
     """
 
@@ -29,4 +30,5 @@ class KernelSettings:
     grace_seconds: float = 2.0
     output_chars: int = 100_000
     result_chars: int = 20_000
+    host_threads: int = 8
     max_artifacts: int = 50

@@ -1,6 +1,7 @@
 """Plugins: functions that generated code calls; their specs, how a model sees them, and which fit a request."""
 
 from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, test_plugin
+from tw_autogen.plugin.callables import callable_plugin
 from tw_autogen.plugin.choose import Chosen, choose, names_used
 from tw_autogen.plugin.host_run import HostPlugin
 from tw_autogen.plugin.load import Wanted, check_source, find_plugins
@@ -15,6 +16,7 @@ __all__ = [
     "PluginContext",
     "PluginSpec",
     "Wanted",
+    "callable_plugin",
     "check_source",
     "choose",
     "find_plugins",

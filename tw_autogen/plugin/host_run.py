@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -52,26 +53,25 @@ class HostPlugin:
         self._context = PluginContext(folder, session_variables=session_variables, call_llm=call_model)
         self._on_artifact = on_artifact or _ignore
         self._on_log = on_log or _ignore
-        self._calls = 0
-        loadable = spec.loadable()
-        path = spec.source().resolve()
-        try:
-            self._function = load_plugin(
-                spec.name, loadable.source, ctx=self._context, settings=loadable.settings, path=str(path)
-            )
-        except PluginProblem as problem:
-            raise PluginLoadError(problem.problem, path=path, line=problem.line) from problem
+        self._guard = threading.Lock()
+        self._calls = self._running = 0
+        self._function = spec.connect(self._context) if spec.connect else _load(spec, self._context)
         functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
         self.__doc__ = self._function.__doc__ or spec.description
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the plugin once."""
-        self._calls += 1
-        self._context.begin(self._calls)
+        """Run the plugin once; calls from several threads run side by side."""
+        with self._guard:
+            self._calls, self._running = self._calls + 1, self._running + 1
+            if self._running == 1:
+                self._context.begin(self._calls)
         try:
             return self._function(*args, **kwargs)
         finally:
-            self._hand_over()
+            with self._guard:
+                self._running -= 1
+                if not self._running:  # while another call runs, a file that it has promised may not be there yet
+                    self._hand_over()
 
     def close(self) -> None:
         """Let the plugin give back what it holds, if it has a `close`."""
@@ -93,6 +93,17 @@ class HostPlugin:
             self._on_artifact(Artifact(one.name, one.kind, one.path, one.preview))
         for level, tag, message in logs:
             self._on_log(Log(level, tag, message))
+
+
+def _load(spec: PluginSpec, context: PluginContext) -> Callable[..., Any]:
+    loadable, path = spec.loadable(), spec.source().resolve()
+    try:
+        function: Callable[..., Any] = load_plugin(
+            spec.name, loadable.source, ctx=context, settings=loadable.settings, path=str(path)
+        )
+    except PluginProblem as problem:
+        raise PluginLoadError(problem.problem, path=path, line=problem.line) from problem
+    return function
 
 
 def _ignore(_: object) -> None:

@@ -40,10 +40,12 @@ def find_plugins(wanted: Iterable[Wanted] | Wanted, *, shipped: Path | None) -> 
         for spec in _specs(one, shipped):
             twin = found.get(spec.name)
             if twin is None:
-                found[spec.name] = check_source(spec)
+                found[spec.name] = spec if spec.connect else check_source(spec)
+            elif twin.connect and twin.connect is spec.connect:
+                continue
             elif twin.path is None or spec.path is None or twin.path.resolve() != spec.path.resolve():
                 raise PluginSpecError(
-                    f"there is a plugin {spec.name!r} already, from {twin.path}; rename one of the two",
+                    f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",
                     path=spec.path or spec.name,
                 )
     return tuple(found.values())

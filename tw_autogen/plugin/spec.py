@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +13,19 @@ import yaml
 
 from tw_autogen.errors import PluginSpecError, nearest
 from tw_autogen.kernel import Loadable
+from tw_autogen.kernel.inside import PluginContext
 from tw_autogen.plugin.stub import as_function, as_line
 
 NO_DEFAULT: Any = inspect.Parameter.empty
 
-_WORDS = {str: "text", bool: "true or false", list: "a list", dict: "keys and values"}
+_WORDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    list: "a list",
+    dict: "keys and values",
+}
 _PLUGIN_KEYS: Mapping[str, type] = {
     "name": str,
     "description": str,
@@ -30,6 +38,8 @@ _PLUGIN_KEYS: Mapping[str, type] = {
     "examples": str,
     "configurations": dict,
     "runs_in": str,
+    "calls": int,
+    "seconds": float,
 }
 _PARAMETER_KEYS: Mapping[str, type] = {
     "name": str,
@@ -75,7 +85,10 @@ class PluginSpec:
         examples: Python lines that show calls.
         configurations: Handed to the plugin as `config`; JSON values only.
         runs_in: `kernel`, beside the generated code, or `host`, for what needs secrets, the network or a database.
-        path: The YAML file.
+        path: The YAML file; None for one that was made in Python.
+        connect: For one that was made in Python: given the session's context, it gives the function to call.
+        calls: How often code may call it in one round; None: as often as all host calls together.
+        seconds: How long one call may take, if it runs in the host; None: as long as the round.
     """
 
     name: str
@@ -90,6 +103,9 @@ class PluginSpec:
     configurations: Mapping[str, Any] = field(default_factory=dict)
     runs_in: Literal["kernel", "host"] = "kernel"
     path: Path | None = None
+    connect: Callable[[PluginContext], Callable[..., Any]] | None = field(default=None, compare=False, repr=False)
+    calls: int | None = None
+    seconds: float | None = None
 
     def stub(self) -> str:
         """Give the plugin as a model sees it: a Python function with types, defaults and short descriptions."""
@@ -165,7 +181,7 @@ def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, 
         if key not in given:
             raise PluginSpecError(f"{where}missing key {key!r}", path=path)
     for key, value in given.items():
-        if not isinstance(value, known[key]):
+        if not isinstance(value, (int, float) if known[key] is float else known[key]):
             words = f"expected {_WORDS[known[key]]}, found {value!r} ({type(value).__name__})"
             raise PluginSpecError(f"{where}{key}: {words}", path=path)
     return given

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -47,6 +48,8 @@ from tw_autogen.session.profile import profile_request
 from tw_autogen.session.settings import SessionSettings
 
 PLANNER = "Planner"
+_AT_WORK: ContextVar[frozenset[str]] = ContextVar("at_work", default=frozenset())
+"""The sessions of which a step is being taken; also in threads that work for it."""
 
 
 class Session:
@@ -95,6 +98,7 @@ class Session:
         self._entry = entry or (PLANNER if PLANNER in names else names[0])
         self._owned = list(owned)
         self._lock = threading.RLock()
+        self._counting = threading.Lock()  # plugins on threads of their own may ask the model too
         self._cancelled = threading.Event()
         self._round_usage = Usage()
         self._opened_at = time.monotonic()
@@ -157,6 +161,7 @@ class Session:
             SessionBusyError: called from inside a round of this session.
             SessionClosedError: the session is closed.
         """
+        self._refuse_inside()
         with self._lock:
             self.open_round(text, files, variables, images=images)
             try:
@@ -187,6 +192,7 @@ class Session:
             images: As in `ask`.
             send_to: The role that the user addresses; None: whoever gets the user's requests.
         """
+        self._refuse_inside()
         with self._lock:
             self._refuse_closed()
             self._refuse_second()
@@ -273,6 +279,7 @@ class Session:
                 self.variables,
             )
             board = here.read_board()
+            token = _AT_WORK.set(_AT_WORK.get() | {self.id})
             try:
                 post = role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn)
             except TwAutogenError as error:
@@ -280,6 +287,8 @@ class Session:
                     here, because=error
                 )  # an abandoned call is a consequence of the limit, not the reason
                 raise
+            finally:
+                _AT_WORK.reset(token)
             for name, bulletin in here.read_board().items():
                 if board.get(name) != bulletin:
                     self.emit(BoardWritten(here.id, name, bulletin))
@@ -343,6 +352,11 @@ class Session:
             raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
         return self.rounds[-1]
 
+    def _refuse_inside(self) -> None:
+        """Refuse what would wait for ever: a request from the work on a request, on whatever thread it is done."""
+        if self.id in _AT_WORK.get():
+            raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
+
     def _refuse_second(self) -> None:
         if self.rounds and self.rounds[-1].state is RoundState.created:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
@@ -371,7 +385,8 @@ class Session:
     def _count(self, event: Event) -> None:
         if isinstance(event, ModelCalled):
             spent = Usage(event.prompt_tokens, event.cached_tokens, event.completion_tokens, 1)
-            self.usage, self._round_usage = self.usage + spent, self._round_usage + spent
+            with self._counting:
+                self.usage, self._round_usage = self.usage + spent, self._round_usage + spent
 
     def _idled(self) -> None:
         """Close after a long silence, unless a round has begun meanwhile."""

@@ -73,7 +73,7 @@ class FakeKernel:
         """Keep the plugin in `loaded`; its source is not run."""
         self.loaded[plugin.name] = plugin
 
-    def serve(self, name: str, function: Callable[..., Any]) -> None:
+    def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
         """Keep the function in `served`; an answer that is a function may call it."""
         self.served[name] = function
 

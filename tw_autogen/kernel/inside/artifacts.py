@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,10 +49,14 @@ class FileNames:
         self._folder = folder
         self._next: dict[str, int] = {}
         self._promised: set[str] = set()
+        self._lock = threading.Lock()  # calls of one plugin may run side by side
 
     def free(self, file_name: str, kind: str) -> Path:
         """Give a path in the folder at which nothing exists and that was not given before."""
-        wanted = safe_name(file_name, kind)
+        with self._lock:
+            return self._free(safe_name(file_name, kind))
+
+    def _free(self, wanted: str) -> Path:
         stem, suffix = os.path.splitext(wanted)
         name = wanted
         number = self._next.get(wanted, 1)

@@ -49,22 +49,34 @@ class HostCalls:
         def call(*args: Any, **kwargs: Any) -> Any:
             return self.call(name, args, kwargs)
 
+        def submit(*args: Any, **kwargs: Any) -> Ticket:
+            return Ticket(self, name, self.call(name, args, kwargs, op="submit"))
+
         call.__name__ = call.__qualname__ = name
         call.__doc__ = doc
+        call.submit = submit  # type: ignore[attr-defined]  # functions take attributes
         return call
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, op: str = "call") -> Any:
         """Call the host; threads wait for each other.
 
         Raises:
             TypeError: an argument is of a type that doesn't cross.
             HostCallError: the function failed, or there is none of that name.
         """
+        packed = {"args": self._codec.pack(list(args)), "kwargs": self._codec.pack(kwargs)}
+        return self.ask(name, op=op, **packed)
+
+    def ask(self, name: str, **fields: Any) -> Any:
+        """Send one request about a function, and give what comes back.
+
+        Raises:
+            HostCallError: it failed.
+        """
         if os.getpid() != self._process:
             raise HostCallError(f"{name}: a forked process can't call the host; call it from the cell itself")
         number = next(self._numbers)
-        packed = {"args": self._codec.pack(list(args)), "kwargs": self._codec.pack(kwargs)}
-        request = json.dumps({"id": number, "name": name, **packed})
+        request = json.dumps({"id": number, "name": name, **fields})
         with self._lock:
             answer = json.loads(self._ask(MARK + request))
         if answer.get("id") != number:  # an answer to a call that was interrupted came late
@@ -72,6 +84,39 @@ class HostCalls:
         if "error" in answer:
             raise HostCallError(f"{name}: {answer['error']}")
         return self._codec.unpack(answer["value"])
+
+
+class Ticket:
+    """A call that runs on the host while the cell goes on; it ends with the cell.
+
+    Args:
+        calls: Asks the host.
+        name: The function.
+        number: The host's number of the call.
+    """
+
+    def __init__(self, calls: HostCalls, name: str, number: int) -> None:
+        self._calls = calls
+        self._name = name
+        self._number = number
+        self._value: tuple[Any] | None = None
+
+    def result(self) -> Any:
+        """Wait for the call's end, and give its result; a second time the same.
+
+        Raises:
+            HostCallError: the function failed, or the cell that submitted the call is over.
+        """
+        if self._value is None:
+            self._value = (self._calls.ask(self._name, op="result", ticket=self._number),)
+        return self._value[0]
+
+    def done(self) -> bool:
+        """Say whether the result is there, without waiting."""
+        return self._value is not None or bool(self._calls.ask(self._name, op="done", ticket=self._number))
+
+    def __repr__(self) -> str:
+        return f"<{self._name}: call {self._number} on the host>"
 
 
 def _nobody_there(prompt: str = "", *args: Any, **kwargs: Any) -> str:
