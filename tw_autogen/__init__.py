@@ -10,22 +10,40 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tw_autogen.code_interpreter import CodeInterpreter, Policy
     from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
-    from tw_autogen.hosts.conversable import TaskWeaverAgent
+    from tw_autogen.hosts.conversable import (
+        CodeInterpreterAgent,
+        PlannerAgent,
+        RoleAgent,
+        SharedSession,
+        TaskWeaverAgent,
+        agent_plugin,
+        agent_role,
+        route_by_post,
+    )
     from tw_autogen.kernel import Execution, Kernel, LocalKernel
     from tw_autogen.model import ChatModel, OpenAIModel
     from tw_autogen.planner import Planner
-    from tw_autogen.plugin import Plugin, PluginContext, PluginSpec, register_plugin, test_plugin
+    from tw_autogen.plugin import Plugin, PluginContext, PluginSpec, callable_plugin, register_plugin, test_plugin
     from tw_autogen.role import Role, Turn
     from tw_autogen.session import Answer, Session, open_session
 
 _ROOMS = {
     "code_interpreter": ("CodeInterpreter", "Policy"),
     "conversation": ("Attachment", "AttachmentType", "Memory", "Post", "Round"),
-    "hosts.conversable": ("TaskWeaverAgent",),
+    "hosts.conversable": (
+        "CodeInterpreterAgent",
+        "PlannerAgent",
+        "RoleAgent",
+        "SharedSession",
+        "TaskWeaverAgent",
+        "agent_plugin",
+        "agent_role",
+        "route_by_post",
+    ),
     "kernel": ("Execution", "Kernel", "LocalKernel"),
     "model": ("ChatModel", "OpenAIModel"),
     "planner": ("Planner",),
-    "plugin": ("Plugin", "PluginContext", "PluginSpec", "register_plugin", "test_plugin"),
+    "plugin": ("Plugin", "PluginContext", "PluginSpec", "callable_plugin", "register_plugin", "test_plugin"),
     "role": ("Role", "Turn"),
     "session": ("Answer", "Session", "open_session"),
 }
@@ -37,24 +55,32 @@ __all__ = [
     "AttachmentType",
     "ChatModel",
     "CodeInterpreter",
+    "CodeInterpreterAgent",
     "Execution",
     "Kernel",
     "LocalKernel",
     "Memory",
     "OpenAIModel",
     "Planner",
+    "PlannerAgent",
     "Plugin",
     "PluginContext",
     "PluginSpec",
     "Policy",
     "Post",
     "Role",
+    "RoleAgent",
     "Round",
     "Session",
+    "SharedSession",
     "TaskWeaverAgent",
     "Turn",
+    "agent_plugin",
+    "agent_role",
+    "callable_plugin",
     "open_session",
     "register_plugin",
+    "route_by_post",
     "test_plugin",
 ]
 

@@ -201,7 +201,7 @@ def _within(dotted: str, known: frozenset[str]) -> bool:
 
 
 def _plugin_part(path: Path) -> Fault | None:
-    if len(path) <= 2 or path[2] in {"__name__", "__doc__"}:
+    if len(path) <= 2 or path[2] in {"__name__", "__doc__"} or path[2:] == ("submit",):
         return None
     return Fault("plugin", f"{'.'.join(path[1:])!r} is not allowed", f"Only call the plugin: `{path[1]}(...)`.")
 

@@ -75,7 +75,7 @@ class HostPlugin:
 
     def close(self) -> None:
         """Let the plugin give back what it holds, if it has a `close`."""
-        close = getattr(getattr(self._function, "_tw_plugin", None), "close", None)
+        close = getattr(getattr(self._function, "_tw_plugin", self._function), "close", None)
         if callable(close):
             close()
 

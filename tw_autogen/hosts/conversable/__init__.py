@@ -1,6 +1,20 @@
 """The adapter for `autogen`'s ConversableAgent, in all the lineages that have one."""
 
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
+from tw_autogen.hosts.conversable.as_plugin import agent_plugin
+from tw_autogen.hosts.conversable.as_role import agent_role
+from tw_autogen.hosts.conversable.members import CodeInterpreterAgent, PlannerAgent, RoleAgent, route_by_post
 from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.hosts.conversable.shared import SharedSession
 
-__all__ = ["HostModel", "TaskWeaverAgent"]
+__all__ = [
+    "CodeInterpreterAgent",
+    "HostModel",
+    "PlannerAgent",
+    "RoleAgent",
+    "SharedSession",
+    "TaskWeaverAgent",
+    "agent_plugin",
+    "agent_role",
+    "route_by_post",
+]

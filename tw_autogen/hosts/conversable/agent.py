@@ -124,6 +124,12 @@ class TaskWeaverAgent(Speaking):
         """Give the Session with this conversation partner; opened if there is none."""
         return self._talks.open(partner)
 
+    def interrupt(self, partner: Any) -> None:
+        """Stop what is being done for this partner, from any thread; session, kernel and variables stay."""
+        session = self._talks.find(partner)
+        if session is not None:
+            session.interrupt()
+
     @property
     def open_sessions(self) -> int:
         """How many sessions are open now."""

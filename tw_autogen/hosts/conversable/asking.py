@@ -1,0 +1,145 @@
+"""Asks any agent of the host a question, as a partner of its own who lends it a hand with its tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
+from tw_autogen.hosts.conversable.install import import_autogen
+from tw_autogen.hosts.conversable.messages import text_of
+from tw_autogen.hosts.conversable.speaking import SILENT, Speaking
+from tw_autogen.plugin.chain import calling
+
+ConversableAgent: Any = import_autogen().ConversableAgent
+
+
+class Asker:
+    """One partner of an agent: what it asks in a row is one conversation.
+
+    Args:
+        agent: Whom to ask; any ConversableAgent. It is used as it is: nothing is registered with it.
+        name: How the agent sees who asks.
+        max_turns: How often the two may speak until the answer stands; each use of a tool takes one.
+
+    The talk is shown where the talk around it is shown. Close it, and the agent forgets it.
+    """
+
+    def __init__(self, agent: Any, name: str, *, max_turns: int = 10) -> None:
+        self._agent = agent
+        self._max_turns = max_turns
+        self._partner = ConversableAgent(name, llm_config=False, human_input_mode="NEVER", default_auto_reply="")
+        self._lock = threading.Lock()
+        self._asked = False
+        own = dict(agent.function_map)
+        if own:
+            self._partner.register_function(own)
+        for tool in getattr(agent, "tools", ()):
+            if tool.name not in own:
+                tool.register_for_execution(self._partner)
+
+    def ask(self, words: str, files: Sequence[Path] = ()) -> str:
+        """Give the agent's answer; it remembers what this asker has asked before.
+
+        Args:
+            words: The question.
+            files: Handed over where the agent is a `TaskWeaverAgent`; another one must be told where they lie.
+
+        Raises:
+            CallCycleError: the agent is at work already, for whom this asks.
+            Exception: whatever the agent raised.
+        """
+        # an agent of ours enters the chain by itself; others know nothing of it
+        is_ours = isinstance(self._agent, Speaking)
+        with self._lock, contextlib.nullcontext() if is_ours else calling(self._agent.name, self._agent):
+            if files and isinstance(self._agent, TaskWeaverAgent):
+                self._agent.hand_over(self._partner, files)
+            self._asked = True
+            self._agent.reset_consecutive_auto_reply_counter(self._partner)
+            if _needs_loop(self._agent):
+                _run(self._talk_async(words))
+            else:
+                self._talk(words)
+            said = self._agent.chat_messages[self._partner]
+        answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
+        return answers[-1] if answers else ""
+
+    def _talk(self, words: Any) -> None:
+        silent = SILENT.get()
+        for _ in range(self._max_turns):
+            self._partner.send(words, self._agent, request_reply=True, silent=silent)
+            said = self._partner.chat_messages[self._agent]
+            if _is_answer(said[-1]):
+                return
+            words = self._partner.generate_reply(messages=said, sender=self._agent)
+            if words is None:
+                return
+
+    async def _talk_async(self, words: Any) -> None:
+        silent = SILENT.get()
+        for _ in range(self._max_turns):
+            await self._partner.a_send(words, self._agent, request_reply=True, silent=silent)
+            said = self._partner.chat_messages[self._agent]
+            if _is_answer(said[-1]):
+                return
+            words = await self._partner.a_generate_reply(messages=said, sender=self._agent)
+            if words is None:
+                return
+
+    def folders(self) -> list[Path]:
+        """Give the folders in which the agent makes files for this asker: its session's, or its code executor's."""
+        if isinstance(self._agent, TaskWeaverAgent):
+            session = self._agent.session(self._partner)
+            return [session.folder]
+        work_dir = getattr(getattr(self._agent, "code_executor", None), "work_dir", None)
+        return [Path(work_dir)] if work_dir else []
+
+    def interrupt(self) -> None:
+        """Stop the agent's work for this asker, where it can be stopped; from any thread."""
+        if isinstance(self._agent, TaskWeaverAgent):
+            self._agent.interrupt(self._partner)
+
+    def close(self) -> None:
+        """Let the agent forget this asker, and what it kept for it."""
+        if not self._asked:
+            return
+        self._agent.clear_history(self._partner)
+        for kept in ("_oai_messages", "_consecutive_auto_reply_counter", "_max_consecutive_auto_reply_dict"):
+            getattr(self._agent, kept, {}).pop(self._partner, None)
+        self._agent.reply_at_receive.pop(self._partner, None)
+
+
+def _is_answer(message: dict[str, Any]) -> bool:
+    """Say whether the agent has answered, and doesn't ask for a tool."""
+    return not message.get("tool_calls") and not message.get("function_call")
+
+
+def _needs_loop(agent: Any) -> bool:
+    """Say whether the agent has replies that the host runs in asynchronous chats only."""
+    return any(
+        inspect.iscoroutinefunction(one["reply_func"]) and not one.get("ignore_async_in_sync_chat")
+        for one in agent._reply_func_list
+    )
+
+
+def _run(work: Any) -> None:
+    """Run a coroutine to its end on a thread of its own: this one may have a running loop."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(work)
+        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again in the thread that waits
+            failures.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]

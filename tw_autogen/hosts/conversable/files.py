@@ -1,0 +1,66 @@
+"""Files that travel between a session's folder and an agent: named in words, linked in answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from tw_autogen.kernel.folder import open_inside
+from tw_autogen.kernel.inside.artifacts import FileNames
+
+_LINK = re.compile(r"\[[^\]\n]*\]\((file://[^)\s]+|/[^)\s]+)\)")
+
+
+def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """Give the files that an answer links to in Markdown, each as (the link as it stands there, its path).
+
+    Args:
+        text: An agent's words; they may come from anywhere, so they open no other place.
+        folders: Where files may lie.
+    """
+    for found in _LINK.finditer(text):
+        link = found[1]
+        named = url2pathname(unquote(urlsplit(link).path)) if link.startswith("file://") else unquote(link)
+        path = Path(named).resolve()
+        if path.is_file() and any(path.is_relative_to(folder.resolve()) for folder in folders):
+            yield link, path
+
+
+def named_files(folder: Path, text: str) -> list[Path]:
+    """Give the plain files of a folder whose names stand in a text."""
+    if not folder.is_dir():
+        return []
+    plain = (one for one in sorted(folder.iterdir()) if one.is_file() and not one.is_symlink())
+    return [one for one in plain if re.search(rf"(?<![\w.-]){re.escape(one.name)}(?![\w-])", text)]
+
+
+def new_file(folder: Path, name: str, kind: str) -> tuple[Path, BinaryIO]:
+    """Make a file below a session's folder; no link that code left there leads out of it.
+
+    Args:
+        folder: The session's.
+        name: A wish, with folders below it; made safe, and numbered if there is one of that name.
+        kind: Of artifact; it gives a missing suffix.
+
+    Raises:
+        OSError: it can't be made, or a link is in the way.
+    """
+    below, _, plain = name.rpartition("/")
+    (folder / below).mkdir(parents=True, exist_ok=True)
+    path = FileNames(folder / below).free(plain, kind)
+    found = open_inside(folder, str(path.relative_to(folder)), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    return path, os.fdopen(found, "wb")
+
+
+def bring(source: Path, folder: Path) -> Path:
+    """Copy a file into a session's folder, under its own name if that is free."""
+    path, target = new_file(folder, source.name, "file")
+    with target, source.open("rb") as opened:
+        shutil.copyfileobj(opened, target)
+    return path
