@@ -1,55 +1,157 @@
-"""`TaskWeaverAgent` in autogen's own chats; models are replies of a server on loopback, everything else is real."""
+"""`TaskWeaverAgent` in the host's own chats; models are replies of a server on loopback, everything else is real."""
 
 import asyncio
+import gc
+import inspect
+import weakref
 
 import pytest
 
-from tw_autogen.conversation import RoundState
+from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.model import Completion, Usage
-from tw_autogen.testing import codes, plans, replay_server
+from tw_autogen.testing import ScriptedModel, codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 TaskWeaverAgent = pytest.importorskip("tw_autogen.hosts.conversable").TaskWeaverAgent
+InMemoryCache = pytest.importorskip("autogen.cache.in_memory_cache").InMemoryCache
 QUIET = {"silent": True}
+SIX_TIMES_SEVEN = (plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="User"))
 
 
-@pytest.fixture
-def served():
-    """Serve replies on loopback, and give the llm_config that points there."""
-    servers = []
-
-    def serve(*replies, **more):
-        server = replay_server(list(replies))
-        servers.append(server)
-        entry = {"model": "recorded", "api_key": "none", "base_url": server.__enter__().base_url, "price": [1, 2]}
-        return {"config_list": [entry], "cache_seed": None, **more}
-
-    yield serve
-    for server in servers:
-        server.__exit__(None, None, None)
-
-
-def user(**more):
-    return autogen.ConversableAgent("user", llm_config=False, human_input_mode="NEVER", **more)
-
-
-def test_an_autogen_user_asks_and_gets_the_answer(served, tmp_path):
-    config = served(plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="User"))
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        person = user()
-        result = person.initiate_chat(agent, message="what is 6*7?", max_turns=1, **QUIET)
+def test_an_autogen_user_asks_and_gets_the_answer(served, agent, tmp_path):
+    with TaskWeaverAgent("TaskWeaver", llm_config=served(*SIX_TIMES_SEVEN), workspace=tmp_path) as worker:
+        person = agent()
+        result = person.initiate_chat(worker, message="what is 6*7?", max_turns=1, **QUIET)
 
         assert result.summary == "It is 42."
-        assert len(agent.session(person).rounds[0].posts) == 4
+        assert len(worker.session(person).rounds[0].posts) == 4
 
 
-def test_what_the_calls_cost_is_in_the_chats_result(served, tmp_path):
-    said = [plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="User")]
-    config = served(*(Completion(text, usage=Usage(1000, 0, 100, 1), model="recorded") for text in said))
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        person = user()
-        result = person.initiate_chat(agent, message="what is 6*7?", max_turns=1, **QUIET)
-        spent = agent.session(person).usage
+# Identity.
+
+
+def test_it_is_the_installed_hosts_agent_with_its_arguments_in_their_order(tmp_path):  # C1 C2 C4
+    own = list(inspect.signature(autogen.ConversableAgent.__init__).parameters)[2:4]
+    worker = TaskWeaverAgent("worker", "Answer in verse.", None, workspace=tmp_path, llm_config=False)
+
+    assert own == ["system_message", "is_termination_msg"]
+    assert isinstance(worker, autogen.ConversableAgent)
+    assert worker.system_message == "Answer in verse."
+    assert {worker: 1}[worker] == 1
+    assert worker != TaskWeaverAgent("worker", workspace=tmp_path, llm_config=False)
+
+
+def test_an_argument_that_the_host_does_not_know_is_named(tmp_path):  # C2
+    with pytest.raises(HostError, match=r"TaskWeaverAgent: [\w-]+ [\d.]+ knows no argument 'no_such_argument'"):
+        TaskWeaverAgent("worker", no_such_argument=1, workspace=tmp_path)
+
+
+def test_its_description_is_short_and_its_default_name_an_identifier(tmp_path):  # C3
+    worker = TaskWeaverAgent(llm_config=False, workspace=tmp_path)
+
+    assert worker.name.isidentifier()
+    assert 20 < len(worker.description) < 300
+
+
+# The reply chain.
+
+
+def test_model_replies_come_from_here_at_the_hosts_own_place(tmp_path):  # C5
+    worker = TaskWeaverAgent(llm_config=False, workspace=tmp_path)
+    plain = autogen.ConversableAgent("plain", llm_config=False)
+    names = [[one["reply_func"].__name__ for one in each._reply_func_list] for each in (worker, plain)]
+    ours = [one["reply_func"] for one in worker._reply_func_list]
+
+    assert names[0] == names[1]
+    assert TaskWeaverAgent.generate_oai_reply in ours
+    assert TaskWeaverAgent.a_generate_oai_reply in ours
+
+
+def test_termination_limits_and_human_input_come_first(served, agent, tmp_path):  # C6
+    config = served(plans("Hello.", to="User"))
+    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path, max_consecutive_auto_reply=1) as worker:
+        person = agent(says="more")
+        person.initiate_chat(worker, message="hello", **QUIET)
+
+        assert [one["content"] for one in worker.chat_messages[person]] == ["hello", "Hello.", "more"]
+
+
+def test_a_termination_message_is_not_answered(served, agent, tmp_path):  # C6
+    ends = {"is_termination_msg": lambda message: "bye" in message["content"]}
+    with TaskWeaverAgent("TaskWeaver", llm_config=served(), workspace=tmp_path, **ends) as worker:
+        person = agent()
+        person.initiate_chat(worker, message="bye", max_turns=1, **QUIET)
+
+        assert len(worker.chat_messages[person]) == 1
+
+
+def test_tool_calls_are_still_executed_by_it(served, agent, tmp_path):  # C6
+    with TaskWeaverAgent("TaskWeaver", llm_config=served(), workspace=tmp_path) as worker:
+        worker.register_function({"double": lambda x: str(2 * x)})
+        call = {"id": "1", "type": "function", "function": {"name": "double", "arguments": '{"x": 21}'}}
+        reply = worker.generate_reply(
+            messages=[{"role": "assistant", "content": None, "tool_calls": [call]}], sender=agent()
+        )
+
+        assert reply["tool_responses"][0]["content"] == "42"
+
+
+def test_it_takes_whatever_the_host_hands_to_a_reply(served, agent, tmp_path):  # C7 C9 C10
+    with TaskWeaverAgent(llm_config=served(plans("Hello.", to="User")), workspace=tmp_path) as worker:
+        final, reply = worker.generate_oai_reply([{"role": "user", "content": "hi"}], agent(), tools=[], more=1)
+
+        assert (final, reply) == (True, "Hello.")
+
+
+def test_without_messages_it_looks_into_its_chat_with_the_sender(served, agent, tmp_path):  # C10
+    with TaskWeaverAgent(llm_config=served(plans("Hello.", to="User")), workspace=tmp_path) as worker:
+        person = agent()
+        person.send("hi", worker, request_reply=False, silent=True)
+
+        assert worker.generate_oai_reply(sender=person) == (True, "Hello.")
+
+
+def test_where_nothing_was_said_the_chat_ends(served, agent, tmp_path):  # C9
+    with TaskWeaverAgent(llm_config=served(), workspace=tmp_path) as worker:
+        assert worker.generate_oai_reply([{"role": "user", "content": "  "}], agent()) == (True, None)
+
+
+def test_without_a_model_the_hosts_default_reply_is_used(agent, tmp_path):  # C8
+    with TaskWeaverAgent(llm_config=False, workspace=tmp_path, default_auto_reply="No model.") as worker:
+        assert agent().initiate_chat(worker, message="hello", max_turns=1, **QUIET).summary == "No model."
+
+
+def test_words_are_read_out_of_parts_and_images_are_shown_to_the_model(served, agent, tmp_path):  # C12
+    parts = [
+        {"type": "text", "text": "what is this?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+    ]
+    with TaskWeaverAgent(llm_config=served(plans("A dot.", to="User")), workspace=tmp_path) as worker:
+        worker.generate_reply(messages=[{"role": "user", "content": parts}], sender=agent())
+
+        content = served.requests[0]["messages"][-1]["content"]
+        assert content[0]["text"] == "From: User\nwhat is this?"
+        assert content[1]["image_url"]["url"] == "data:image/png;base64,AAAA"
+
+
+def test_the_system_message_becomes_the_planners_house_rules(served, agent, tmp_path):
+    with TaskWeaverAgent(
+        system_message="Answer in German.", llm_config=served(plans("Hallo.", to="User")), workspace=tmp_path
+    ) as worker:
+        agent().initiate_chat(worker, message="hi", max_turns=1, **QUIET)
+
+        assert served.requests[0]["messages"][0]["content"].endswith("# House rules\nAnswer in German.")
+
+
+# Money.
+
+
+def test_what_the_calls_cost_is_in_the_chats_result_once(served, agent, tmp_path):  # C19 C24
+    config = served(*(Completion(text, usage=Usage(1000, 0, 100, 1), model="recorded") for text in SIX_TIMES_SEVEN))
+    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as worker:
+        person = agent()
+        result = person.initiate_chat(worker, message="what is 6*7?", max_turns=1, **QUIET)
+        spent = worker.session(person).usage
 
     counted = result.cost["usage_excluding_cached_inference"]
     assert spent == Usage(3000, 0, 300, 3)
@@ -58,103 +160,165 @@ def test_what_the_calls_cost_is_in_the_chats_result(served, tmp_path):
     assert counted["total_cost"] == pytest.approx(3 * 1 + 0.3 * 2)
 
 
-def test_the_kernel_remembers_through_the_conversation_and_files_are_named(served, tmp_path):
+def test_reset_forgets_what_was_spent(served, agent, tmp_path):  # C25
+    config = served(Completion(plans("Hello.", to="User"), usage=Usage(1000, 0, 100, 1), model="recorded"))
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
+        agent().initiate_chat(worker, message="hello", max_turns=1, **QUIET)
+        spent = worker.client.total_usage_summary
+        worker.reset()
+
+        assert spent["recorded"]["prompt_tokens"] == 1000
+        assert not worker.client.total_usage_summary
+
+
+def test_settings_of_the_users_own_talk_do_not_reach_inner_calls(served, agent, tmp_path):  # C22
+    tool = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
+    config = served(*SIX_TIMES_SEVEN, temperature=0.9, tools=[tool])
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
+        agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, **QUIET)
+
+    assert len(served.requests) == 3
+    for request in served.requests:
+        assert {"tools", "temperature", "response_format"}.isdisjoint(request)
+        assert not request.get("stream")
+
+
+def test_a_role_may_have_a_model_of_its_own_and_its_calls_count_too(served, agent, tmp_path):
+    planner, coder = plans("compute"), codes("6 * 7")
     config = served(
-        plans("keep"), codes("kept = 7"), plans("Kept.", to="User"),
-        plans("save"), codes("open('seven.txt', 'w').write(str(kept))"), plans("Saved.", to="User"),
-    )  # fmt: skip
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        person = user()
-        person.initiate_chat(agent, message="keep seven", max_turns=1, **QUIET)
-        result = person.initiate_chat(agent, message="save it", max_turns=1, clear_history=False, **QUIET)
+        *(Completion(text, usage=Usage(10, 0, 1, 1), model="a") for text in (planner, plans("42", to="User")))
+    )
+    own = served(Completion(coder, usage=Usage(100, 0, 1, 1), model="b"))
+    with TaskWeaverAgent(llm_config=config, role_llm_config={"CodeInterpreter": own}, workspace=tmp_path) as worker:
+        result = agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, **QUIET)
 
-        assert "Saved." in result.summary
-        assert "[seven.txt](file://" in result.summary
+    counted = result.cost["usage_including_cached_inference"]
+    assert (counted["a"]["prompt_tokens"], counted["b"]["prompt_tokens"]) == (20, 100)
 
 
-def test_clearing_the_history_ends_the_session(served, tmp_path):
-    config = served(plans("Hello.", to="User"), plans("Hello again.", to="User"))
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        person = user()
-        person.initiate_chat(agent, message="hello", max_turns=1, **QUIET)
-        first = agent.session(person)
-        person.initiate_chat(agent, message="hello", max_turns=1, **QUIET)
-
-        assert first.closed
-        assert agent.session(person) is not first
+def test_a_model_for_a_role_without_one_for_the_agent_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="role_llm_config needs an llm_config too"):
+        TaskWeaverAgent(llm_config=False, role_llm_config={"Planner": {}}, workspace=tmp_path)
 
 
-def test_the_agent_sits_in_a_group_chat_and_hears_what_was_said_since(served, tmp_path):
-    config = served(plans("Noted.", to="User"))
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        expert = autogen.ConversableAgent(
-            "expert", llm_config=False, human_input_mode="NEVER", default_auto_reply="Mind the outliers."
-        )
-        person = user()
-        group = autogen.GroupChat(
-            agents=[person, expert, agent], messages=[], max_round=3, speaker_selection_method="round_robin"
-        )
-        manager = autogen.GroupChatManager(group, llm_config=False)
-        person.initiate_chat(manager, message="look at the data", **QUIET)
+def test_a_client_that_was_put_in_its_place_is_asked(served, agent, tmp_path):  # C23
+    class Fake:
+        total_usage_summary = actual_usage_summary = None
 
-        assert [message["name"] for message in group.messages] == ["user", "expert", "TaskWeaver"]
-        assert group.messages[-1]["content"] == "Noted."
-        heard = agent.session(manager).rounds[0].user_query
-        assert heard == "user: look at the data\n\nexpert: Mind the outliers."
+        def create(self, **params):
+            self.asked = params
+            return plans("From the fake.", to="User")
 
+        def extract_text_or_completion_object(self, response):
+            return [response]
 
-def test_termination_and_human_input_still_come_first(served, tmp_path):
-    config = served(plans("Hello.", to="User"))
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path, max_consecutive_auto_reply=1) as agent:
-        result = user(default_auto_reply="more").initiate_chat(agent, message="hello", **QUIET)
+    with TaskWeaverAgent(llm_config=served(), workspace=tmp_path) as worker:
+        worker.client = Fake()
+        result = agent().initiate_chat(worker, message="hello", max_turns=1, **QUIET)
 
-    assert [message["content"] for message in result.chat_history] == ["hello", "Hello.", "more"]
+        assert result.summary == "From the fake."
+        assert worker.client.asked["agent"].name == "Planner"  # C21: the host logs calls under the role's name
 
 
-def test_the_users_own_tools_and_format_do_not_reach_the_roles_calls(served, tmp_path):
-    config = served(plans("Hello.", to="User"), response_format={"type": "json_object"}, temperature=0.9)
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        agent.register_for_llm(name="cook", description="Cook.")(cook)
-        result = user().initiate_chat(agent, message="hello", max_turns=1, **QUIET)
+def test_the_chats_cache_reaches_inner_calls(served, agent, tmp_path):  # C20
+    cache = InMemoryCache("seed")
+    with TaskWeaverAgent(llm_config=served(plans("Hello.", to="User")), workspace=tmp_path) as worker:
+        for _ in range(2):
+            said = agent().initiate_chat(worker, message="hello", max_turns=1, cache=cache, **QUIET).summary
+            assert said == "Hello."
 
-    assert result.summary == "Hello."
-
-
-def cook(dish: str) -> str:
-    return dish
+    assert len(served.requests) == 1
 
 
-def test_a_round_that_fails_is_told_in_words(served, tmp_path):
-    config = served(*["no JSON at all"] * 4)
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        person = user()
-        result = person.initiate_chat(agent, message="hello", max_turns=1, **QUIET)
-
-        assert result.summary.startswith("I could not answer this request: ")
-        assert agent.session(person).rounds[0].state is RoundState.failed
+# What is said.
 
 
-def test_without_a_model_the_host_goes_on_to_its_default_reply(tmp_path):
-    with TaskWeaverAgent("TaskWeaver", llm_config=False, workspace=tmp_path, default_auto_reply="No model.") as agent:
-        assert user().initiate_chat(agent, message="hello", max_turns=1, **QUIET).summary == "No model."
+def test_inner_talk_goes_by_the_hosts_own_messages(served, agent, tmp_path, shown):  # C27
+    with TaskWeaverAgent(llm_config=served(*SIX_TIMES_SEVEN), workspace=tmp_path) as worker:
+        agent().initiate_chat(worker, message="what is 6*7?", max_turns=1)
+
+    assert "Planner (to CodeInterpreter)" in shown.text
+    assert "CodeInterpreter (to Planner)" in shown.text
+    assert "```python\n6 * 7\n```" in shown.text
+    assert '{"' not in shown.text  # C29: never the model's JSON
 
 
-def test_an_async_chat_gets_the_same_answer(served, tmp_path):
-    config = served(plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="User"))
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        chat = user().a_initiate_chat(agent, message="what is 6*7?", max_turns=1, **QUIET)
+@pytest.mark.parametrize("how", ["chat", "agent"])
+def test_in_a_silent_chat_nothing_is_shown(served, agent, tmp_path, shown, how):  # C28
+    quiet = {"silent": True} if how == "agent" else {}
+    with TaskWeaverAgent(llm_config=served(*SIX_TIMES_SEVEN), workspace=tmp_path, **quiet) as worker:
+        agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, silent=how == "chat")
+
+    assert "Planner" not in shown.text
+
+
+@pytest.mark.parametrize(
+    ("request_words", "answer", "said"),
+    [
+        ("Count. Reply TERMINATE when you are done.", "It is 3.", "It is 3.\n\nTERMINATE"),
+        ("Count. When done, say TERMINATE.", "It is 3. TERMINATE", "It is 3.\n\nTERMINATE"),
+        ("What is the last word?", "TERMINATE", "`TERMINATE`"),
+        ("What is the last word?", "The last word is TERMINATE", "The last word is `TERMINATE`"),
+        ("Count.", "It is 3.", "It is 3."),
+    ],
+)
+def test_the_end_is_told_only_if_asked_for(served, agent, tmp_path, request_words, answer, said):  # C31
+    with TaskWeaverAgent(llm_config=served(plans(answer, to="User")), workspace=tmp_path) as worker:
+        result = agent().initiate_chat(worker, message=request_words, max_turns=1, **QUIET)
+
+    assert result.chat_history[-1]["content"] == said
+
+
+def test_the_end_is_not_told_with_a_question_back(served, agent, tmp_path):  # C31
+    asks_back = plans("Which column?", to="User", stop="Clarification")
+    with TaskWeaverAgent(
+        system_message="Reply TERMINATE when the task is done.", llm_config=served(asks_back), workspace=tmp_path
+    ) as worker:
+        assert agent().initiate_chat(worker, message="mean?", max_turns=1, **QUIET).summary == "Which column?"
+
+
+def test_files_are_named_with_path_and_preview(served, agent, tmp_path):
+    config = served(plans("save"), codes("open('seven.txt', 'w').write('7')"), plans("Saved.", to="User"))
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
+        person = agent()
+        result = person.initiate_chat(worker, message="save it", max_turns=1, **QUIET)
+        path = worker.session(person).folder / "seven.txt"
+
+    assert result.summary == f"Saved.\n\n- [seven.txt]({path.as_uri()}): 1 bytes"
+
+
+def test_a_round_that_fails_is_told_in_words(served, agent, tmp_path):  # C37
+    config = served(plans("a"), codes("1"), plans("b"), codes("2"))
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path, settings={"session.max_posts": 3}) as worker:
+        said = agent().initiate_chat(worker, message="go", max_turns=1, **QUIET).summary
+
+    assert said.startswith("I could not answer this request: ")
+    assert "session.max_posts" in said
+
+
+def test_an_error_of_the_hosts_client_goes_through_as_with_any_agent(agent, tmp_path):  # C37
+    entry = {"model": "m", "api_key": "none", "base_url": "http://127.0.0.1:9/v1"}
+    config = {"config_list": [entry], "cache_seed": None}
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
+        with pytest.raises(Exception, match="Connection error"):
+            agent().initiate_chat(worker, message="hello", max_turns=1, **QUIET)
+        with pytest.raises(Exception, match="Connection error"):  # and the session is still good for another try
+            agent().initiate_chat(worker, message="hello", max_turns=1, clear_history=False, **QUIET)
+
+
+def test_an_agent_that_is_forgotten_ends_its_sessions(agent, tmp_path):
+    worker = TaskWeaverAgent(model=ScriptedModel([plans("Hello.", to="User")]), llm_config=False, workspace=tmp_path)
+    worker.generate_reply(messages=[{"role": "user", "content": "hi"}], sender=agent())
+    session, gone = weakref.ref(worker.session()), weakref.ref(worker)
+    del worker
+    gc.collect()
+
+    assert gone() is None
+    assert session() is None or session().closed
+
+
+def test_an_async_chat_gets_the_same_answer(served, agent, tmp_path):
+    with TaskWeaverAgent(llm_config=served(*SIX_TIMES_SEVEN), workspace=tmp_path) as worker:
+        chat = agent().a_initiate_chat(worker, message="what is 6*7?", max_turns=1, **QUIET)
 
         assert asyncio.run(chat).summary == "It is 42."
-
-
-def test_two_partners_have_kernels_of_their_own(served, tmp_path):
-    config = served(
-        plans("keep"), codes("kept = 7"), plans("Kept.", to="User"),
-        plans("look"), codes("'kept' in globals()"), plans("Looked.", to="User"),
-    )  # fmt: skip
-    with TaskWeaverAgent("TaskWeaver", llm_config=config, workspace=tmp_path) as agent:
-        ann, bob = user(), user()
-        ann.initiate_chat(agent, message="keep seven", max_turns=1, **QUIET)
-        bob.initiate_chat(agent, message="is it there?", max_turns=1, **QUIET)
-
-        assert "Result:\nFalse" in agent.session(bob).rounds[0].posts[2].message

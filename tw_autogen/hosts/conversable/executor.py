@@ -1,0 +1,161 @@
+"""`KernelCodeExecutor`: our kernel for the code blocks of any agent of the host."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tw_autogen.code_interpreter import Cells, CodeInterpreterSettings, Policy, verify
+from tw_autogen.code_interpreter.report import cut, findings_report
+from tw_autogen.conversation import Round
+from tw_autogen.conversation.post import new_id
+from tw_autogen.events import Event, Handler
+from tw_autogen.hosts.conversable.install import import_autogen
+from tw_autogen.hosts.conversable.messages import artifact_line
+from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, LocalKernel
+from tw_autogen.model import ChatModel, Completion, Message
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.role import Turn
+from tw_autogen.session import SessionSettings, check_plugins, read_settings
+from tw_autogen.session.inputs import checked_inputs, copy_in
+
+_coding: Any = import_autogen().coding
+_PYTHON = ("", "python", "py", "python3", "ipython")
+
+
+class KernelCodeExecutor:
+    """A code executor for `code_execution_config={"executor": …}`: a kernel that remembers, with plugins and limits.
+
+    Args:
+        folder: Where code runs; None: one of its own in `session.workspace`.
+        plugins: Functions that code may call: names of shipped ones, paths, or specs.
+        files: Copied read-only into the folder.
+        seconds: How long one code block may run.
+        policy: What code may do; None: whatever it likes, as with other executors.
+        model: What host-run plugins may ask.
+        settings: Dotted keys.
+        handlers: Called with each event.
+
+    Raises:
+        ConfigError: a plugin, file or setting is wrong.
+
+    Source: the host's protocol `CodeExecutor`. Code in other languages than Python is refused in words.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: Path | str | None = None,
+        plugins: Sequence[str | Path | PluginSpec] = (),
+        files: Sequence[str | Path] = (),
+        seconds: float = 180.0,
+        policy: Policy | None = None,
+        model: ChatModel | None = None,
+        settings: Mapping[str, Any] | None = None,
+        handlers: Sequence[Handler] = (),
+    ) -> None:
+        read = read_settings(settings)
+        specs, sources = check_plugins(plugins), checked_inputs(files, {})
+        workspace = read.read("session", SessionSettings).workspace
+        self.work_dir = Path(folder or Path(workspace, new_id("executor"))).resolve()
+        self.work_dir.mkdir(parents=True, exist_ok=True)
+        for one in sources:
+            copy_in(one, self.work_dir)
+        self._seconds = seconds
+        self._policy = policy
+        self._names = tuple(spec.name for spec in specs)
+        self._emit = functools.partial(_emit, tuple(handlers))
+        self._options = read.read("code_interpreter", CodeInterpreterSettings)
+        self._stack = ExitStack()
+        self._kernel: Kernel = LocalKernel(self.work_dir, settings=read.read("kernel", KernelSettings))
+        self._stack.callback(self._kernel.close)
+        with ExitStack() as undo:
+            undo.callback(self._stack.close)
+            self._cells = Cells(self._kernel, specs, model or _NoModel(), self._options)
+            undo.pop_all()
+        self._stack.callback(self._cells.close)
+        self._end = weakref.finalize(self, self._stack.close)
+
+    @property
+    def code_extractor(self) -> Any:
+        """The host's own: fenced blocks of Markdown."""
+        return _coding.MarkdownCodeExtractor()
+
+    def execute_code_blocks(self, code_blocks: Sequence[Any]) -> Any:
+        """Run blocks one after the other, until one fails.
+
+        Args:
+            code_blocks: The host's `CodeBlock`s: `code` and `language`.
+
+        Returns:
+            The host's result: `exit_code` 0 or 1, `output` with all that was printed, the last value, errors and files,
+            and the files' paths as `output_files`.
+        """
+        said: list[str] = []
+        made: list[Artifact] = []
+        exit_code = 0
+        turn = Turn(Round("code blocks"), self.work_dir, emit=self._emit)
+        for block in code_blocks:
+            if block.language.lower() not in _PYTHON:
+                said.append(f"{block.language} is not run here; write Python")
+                exit_code = 1
+                break
+            findings = verify(block.code, self._policy, plugins=self._names) if self._policy else []
+            if findings:
+                said.append(findings_report(findings))
+                exit_code = 1
+                break
+            ran = self._cells.run(block.code, turn=turn, seconds=self._seconds)
+            said.append(self._output(ran))
+            made += ran.artifacts
+            if not ran.ok:
+                exit_code = 1
+                break
+        lines = "\n".join(artifact_line(one) for one in made)
+        output = "\n".join(part for part in [*said, lines] if part)
+        return _coding.base.IPythonCodeResult(
+            exit_code=exit_code, output=output, output_files=[str(one.path) for one in made]
+        )
+
+    def restart(self) -> None:
+        """Begin with a fresh kernel, plugins loaded; files stay."""
+        self._kernel.restart()
+
+    def interrupt(self) -> None:
+        """Stop the running block, keep variables; from any thread."""
+        self._kernel.interrupt()
+
+    def close(self) -> None:
+        """End the kernel; files stay."""
+        self._end()
+
+    def __enter__(self) -> KernelCodeExecutor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _output(self, ran: Execution) -> str:
+        limit = self._options.report_chars
+        logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in ran.logs)
+        parts = (ran.stdout, ran.result or "", ran.stderr, logs, ran.error)
+        return "\n".join(cut(part.strip(), limit) for part in parts if part.strip())
+
+
+def _emit(handlers: Sequence[Handler], event: Event) -> None:
+    for handler in handlers:
+        handler(event)
+
+
+class _NoModel:
+    """Stands where no model was given."""
+
+    def complete(self, messages: Sequence[Message], **how: Any) -> Completion:
+        raise RuntimeError("this executor was given no model; pass KernelCodeExecutor(model=...)")

@@ -1,0 +1,220 @@
+"""`register_plugins`: plugins as tools of any agent of the host."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pandas as pd
+
+from tw_autogen.conversation.post import new_id
+from tw_autogen.errors import ConfigError
+from tw_autogen.hosts.conversable.files import new_file
+from tw_autogen.hosts.conversable.messages import artifact_line
+from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
+from tw_autogen.plugin import HostPlugin, PluginSpec
+from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
+from tw_autogen.session import SessionSettings, check_plugins, read_settings
+from tw_autogen.session.inputs import checked_inputs, copy_in
+
+_HEAD_ROWS = 5
+_LONG_CHARS = 200
+_READERS: Mapping[str, Callable[[Path], Any]] = {
+    ".csv": pd.read_csv,
+    ".parquet": pd.read_parquet,
+    ".json": pd.read_json,
+}
+
+
+def register_plugins(
+    caller: Any,
+    executor: Any,
+    plugins: Sequence[str | Path | PluginSpec],
+    *,
+    files: Sequence[str | Path] = (),
+    folder: Path | str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seconds: float = 180.0,
+    result_chars: int = 2000,
+) -> PluginTools:
+    """Give an agent plugins as tools.
+
+    Args:
+        caller: The agent whose model is offered the tools; it needs an `llm_config`.
+        executor: The agent that runs them; the same one, or its partner, as AutoGen has it.
+        plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs.
+        files: Copied into the working folder, so that a tool can be given their names.
+        folder: The working folder, where files come from and go to; None: one of its own in `session.workspace`.
+        settings: Dotted keys.
+        seconds: How long one call may take.
+        result_chars: Longer results come back as a summary, with the whole in a file.
+
+    Returns:
+        What owns the kernel and the plugins; close it, or use it in `with`. It is closed at the end of the process.
+
+    Raises:
+        ConfigError: a plugin is wrong, or the caller has no model.
+    """
+    specs = check_plugins(plugins)
+    if not caller.llm_config:
+        raise ConfigError(f"register_plugins: {caller.name} has no llm_config, so nobody would call the tools")
+    tools = PluginTools(
+        specs, HostModel(caller), files=files, folder=folder, settings=settings, seconds=seconds, chars=result_chars
+    )
+    for spec in specs:
+        about = {"name": spec.name, "description": spec.description, "parameters": json_schema(spec)}
+        caller.update_tool_signature({"type": "function", "function": about}, is_remove=False)
+        executor.register_function(function_map={spec.name: tools.function(spec.name)})
+    return tools
+
+
+class PluginTools:
+    """Plugins that are called with JSON arguments and answer in words; those of the kernel share one.
+
+    Args:
+        specs: The plugins.
+        model: What host-run plugins may ask.
+        files: As in `register_plugins`, like the rest.
+        folder: The working folder.
+        settings: Dotted keys.
+        seconds: How long one call may take.
+        chars: Longer results come back as a summary.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[PluginSpec],
+        model: HostModel,
+        *,
+        files: Sequence[str | Path] = (),
+        folder: Path | str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        seconds: float = 180.0,
+        chars: int = 2000,
+    ) -> None:
+        read = read_settings(settings)
+        sources = checked_inputs(files, {})
+        workspace = read.read("session", SessionSettings).workspace
+        self.folder = Path(folder or Path(workspace, new_id("tools"))).resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for one in sources:
+            copy_in(one, self.folder)
+        self._specs = {spec.name: spec for spec in specs}
+        self._seconds = seconds
+        self._chars = chars
+        self._made: list[Artifact] = []
+        self._lock = threading.Lock()
+        self._loaded: set[str] = set()
+        self._stack = ExitStack()
+        self._kernel = self._stack.enter_context(
+            LocalKernel(self.folder, settings=read.read("kernel", KernelSettings))  # starts when it is first needed
+        )
+        ask = functools.partial(_ask, model)
+        self._host = {
+            spec.name: self._stack.enter_context(
+                HostPlugin(spec, folder=self.folder, call_model=ask, on_artifact=self._made.append)
+            )
+            for spec in specs
+            if spec.runs_in == "host"
+        }
+        self._end = weakref.finalize(self, self._stack.close)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Give the function of a tool: asynchronous, so that it holds up no chat; the host runs it in both kinds."""
+        spec = self._specs[name]
+
+        async def tool(**arguments: Any) -> str:
+            return await asyncio.to_thread(self.call, name, arguments)
+
+        tool.__name__ = name
+        tool.__doc__ = spec.description
+        return tool
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Call a plugin, and say in words what came of it; also what went wrong is an answer."""
+        spec = self._specs[name]
+        try:
+            given = check_arguments(spec, arguments)
+            tables = {one.name for one in spec.parameters if is_table(one) and isinstance(given.get(one.name), str)}
+            given = {key: self._table(value) if key in tables else value for key, value in given.items()}
+            with self._lock:
+                value = self._host[name](**given) if name in self._host else self._in_kernel(spec, given)
+                return self._told(name, value)
+        except Exception as error:  # noqa: BLE001 - a plugin is foreign code; a tool's failure is told, not raised
+            return f"{name} failed: {type(error).__name__}: {error}"
+
+    def close(self) -> None:
+        """End the kernel and the plugins; files stay."""
+        self._end()
+
+    def __enter__(self) -> PluginTools:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _table(self, name: str) -> Any:
+        path = (self.folder / name).resolve()
+        there = ", ".join(sorted(one.name for one in self.folder.iterdir() if one.suffix in _READERS)) or "none"
+        if not path.is_relative_to(self.folder) or not path.is_file():
+            raise FileNotFoundError(f"{name!r} is no file of the working folder; tables there: {there}")
+        if path.suffix.lower() not in _READERS:
+            raise ValueError(f"{name!r}: expected one of {', '.join(_READERS)}; tables there: {there}")
+        return _READERS[path.suffix.lower()](path)
+
+    def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
+        if spec.name not in self._loaded:
+            self._kernel.load(spec.loadable())
+            self._loaded.add(spec.name)
+        for key, value in given.items():
+            self._kernel.put(f"_given_{key}", value)
+        arguments = ", ".join(f"{key}=_given_{key}" for key in given)
+        ran = self._kernel.execute(f"_value = {spec.name}({arguments})", seconds=self._seconds)
+        self._made += ran.artifacts
+        if not ran.ok:
+            raise RuntimeError(ran.error)
+        try:
+            return self._kernel.get("_value")
+        except TypeError:  # an object that only lives in the kernel
+            return self._kernel.execute("repr(_value)", seconds=self._seconds).result
+
+    def _told(self, name: str, value: Any) -> str:
+        values = value if isinstance(value, tuple) else (value,)
+        parts = [self._worded(name, one) for one in values if one is not None]
+        made = [artifact_line(one) for one in self._made]
+        self._made.clear()
+        return "\n\n".join([*parts, *made]) or "done"
+
+    def _worded(self, name: str, value: Any) -> str:
+        if isinstance(value, pd.DataFrame | pd.Series):
+            table = value if isinstance(value, pd.DataFrame) else value.to_frame()
+            path = self._saved(f"{name}.csv", table.to_csv(index=False))
+            columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
+            head = table.head(_HEAD_ROWS).to_csv(index=False).strip()
+            return f"A table in {path.name}: {len(table)} rows; columns: {columns}. Its head:\n{head}"
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) <= self._chars:
+            return text
+        path = self._saved(f"{name}.txt", text)
+        return f"{len(text)} characters, all of them in {path.name}. They begin:\n{text[:_LONG_CHARS]}"
+
+    def _saved(self, name: str, text: str) -> Path:
+        path, file = new_file(self.folder, name, "file")
+        with file:
+            file.write(text.encode("utf-8", "replace"))
+        return path
+
+
+def _ask(model: HostModel, messages: list[dict[str, Any]]) -> str:
+    return model.complete(messages).text

@@ -1,0 +1,116 @@
+"""A plugin's parameters as a JSON schema, and arguments checked against it: for callers that are no code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, Union
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+
+_TABLE = re.compile(r"\b(DataFrame|Series)\b")
+_TABLE_NOTE = "the name of a CSV, Parquet or JSON file in the working folder that holds the table"
+_NAMES: Mapping[str, Any] = {
+    "str": str, "string": str, "text": str, "int": int, "integer": int, "float": float, "number": float,
+    "double": float, "bool": bool, "boolean": bool, "list": list, "List": list, "array": list, "Sequence": list,
+    "dict": dict, "Dict": dict, "object": dict, "Mapping": dict, "tuple": list, "Tuple": list, "set": list,
+    "None": None, "DataFrame": str, "Series": str, "date": str, "datetime": str, "Timestamp": str, "Path": str,
+}  # fmt: skip
+
+
+def is_table(parameter: Parameter) -> bool:
+    """Say whether an argument is a table, which a caller that is no code can give by a file's name only."""
+    return bool(_TABLE.search(parameter.type))
+
+
+def json_schema(spec: PluginSpec) -> dict[str, Any]:
+    """Give the JSON schema of an object that holds a plugin's arguments.
+
+    Types are read as Python spells them, and TaskWeaver's words for them; where a type is not known, any value will
+    do and its words stand in the description. A table is given by the name of a file in the working folder.
+
+    Example:
+        >>> spec = PluginSpec("f", "Do.", (Parameter("n", "int", required=True), Parameter("t", "str", default="x")))
+        >>> json_schema(spec)["properties"]
+        {'n': {'type': 'integer'}, 't': {'default': 'x', 'type': 'string'}}
+    """
+    schema = _model(spec).model_json_schema()
+    plain: dict[str, Any] = {key: value for key, value in schema.items() if key != "title"}
+    for one in plain.get("properties", {}).values():
+        one.pop("title", None)
+    plain.setdefault("properties", {})
+    return plain
+
+
+def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the arguments of a call, each of the type that the spec says; what was not given is left out.
+
+    Raises:
+        ValueError: one is missing, unknown or of a wrong type; in words for whoever called.
+    """
+    try:
+        model = _model(spec)(**given)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
+        names = ", ".join(one.name for one in spec.parameters) or "none"
+        raise ValueError(f"{spec.name}: {wrong}. Its arguments: {names}") from error
+    return {name: getattr(model, name) for name in model.model_fields_set}
+
+
+def _model(spec: PluginSpec) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for one in spec.parameters:
+        kind, known = _type(one.type)
+        notes = [one.description, "" if known else f"type: {one.type}", _TABLE_NOTE if is_table(one) else ""]
+        about = "; ".join(note for note in notes if note) or None
+        if one.required:
+            fields[one.name] = (kind, Field(description=about))
+        else:
+            default = None if one.default is NO_DEFAULT else one.default
+            maybe = kind if default is not None else Union[kind, None]  # noqa: UP007 - made from values
+            fields[one.name] = (maybe, Field(default, description=about))
+    return create_model(f"{spec.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _type(words: str) -> tuple[Any, bool]:
+    """Give the type that words spell, and whether all of them were understood."""
+    try:
+        kind = _resolved(ast.parse(" ".join(words.split()), mode="eval").body)
+    except (SyntaxError, LookupError, TypeError):
+        return Any, words.strip().lower() in ("any", "")
+    return kind, True
+
+
+def _resolved(node: ast.expr) -> Any:
+    """Give the type that an expression spells; only names that are known, nothing is evaluated.
+
+    Raises:
+        LookupError: a name or form is not known.
+    """
+    if isinstance(node, ast.Name):
+        return _NAMES[node.id]
+    if isinstance(node, ast.Attribute):
+        return _NAMES[node.attr]
+    if isinstance(node, ast.Constant) and node.value is None:
+        return None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return Union[_resolved(node.left), _resolved(node.right)]  # noqa: UP007 - made from values
+    if isinstance(node, ast.Subscript):
+        base = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if base == "Literal":
+            return Literal[tuple(ast.literal_eval(one) for one in inner)]
+        kinds = [_resolved(one) for one in inner if not (isinstance(one, ast.Constant) and one.value is ...)]
+        if base == "Optional":
+            return Union[kinds[0], None]  # noqa: UP007 - made from values
+        if base == "Union":
+            return Union[tuple(kinds)]  # noqa: UP007 - made from values
+        container = _NAMES[base]
+        if container is dict:
+            return types.GenericAlias(dict, (str, kinds[-1]))
+        return types.GenericAlias(list, (kinds[0],)) if len(set(kinds)) == 1 else list
+    raise LookupError(ast.dump(node))
