@@ -183,10 +183,11 @@ class SharedSession:
     def prepare(self, partner: Any, *, clear: bool) -> None:
         """Begin a chat with a member: a round that is left open ends, and with `clear` the session with it.
 
-        A chat with somebody else, while a round goes on, changes nothing.
+        A chat aside with a single agent, while a round goes on in a group, changes nothing.
         """
         with self._lock:
-            if self.asked is not None and partner is not None and partner is not self._partner:
+            aside = partner is not None and not hasattr(partner, "groupchat") and hasattr(self._partner, "groupchat")
+            if self.asked is not None and aside:
                 return
             if clear:
                 self.close()
