@@ -15,6 +15,7 @@ RoleAgent, SharedSession, route_by_post = (
     conversable.SharedSession,
     conversable.route_by_post,
 )
+CODE_42 = (codes("6 * 7"),)
 PLAN_42 = (plans("compute 6*7"), plans("It is 42.", to="User"))
 
 
@@ -28,7 +29,7 @@ def shared(tmp_path):
 def pair(served, shared):
     """Make a Planner and a CodeInterpreter that share a session."""
 
-    def make(planned=PLAN_42, coded=(codes("6 * 7"),)):
+    def make(planned=PLAN_42, coded=CODE_42):
         planner = PlannerAgent(llm_config=served(*planned), session=shared)
         return planner, CodeInterpreterAgent(llm_config=served(*coded), session=shared)
 

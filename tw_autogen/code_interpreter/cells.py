@@ -65,7 +65,10 @@ class Cells:
         before = snapshot(self.kernel.folder)
         turn.emit(CellStarted(cell, code))
         execution = self.kernel.execute(
-            code, seconds=seconds, on_output=lambda stream, text: turn.emit(CellOutput(cell, stream, text))
+            code,
+            seconds=seconds,
+            on_output=lambda stream, text: turn.emit(CellOutput(cell, stream, text)),
+            cancelled=turn.cancelled,
         )
         known = [*execution.artifacts, *self._made]
         more = new_files(before, snapshot(self.kernel.folder), {one.path for one in known})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,10 +44,18 @@ class Kernel(Protocol):
         """Say in one line where code runs, such as `local kernel, Python 3.11.7, pid 123, no sandbox`."""
         ...
 
-    def execute(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> Execution:
+    def execute(
+        self,
+        code: str,
+        *,
+        seconds: float,
+        on_output: OnOutput | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Execution:
         """Run one cell; called by the CodeInterpreter, and starts the process if there is none yet.
 
         Always ends in a value: beyond `seconds` the cell is interrupted, and the process killed if that doesn't help.
+        Whoever sets `cancelled` calls `interrupt` afterwards; if that comes before the cell has begun, it still counts.
 
         Raises:
             KernelStartError: the process does not start.

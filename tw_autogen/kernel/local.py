@@ -79,7 +79,14 @@ class LocalKernel:
         process = f"Python {live.python}, pid {live.process.pid}" if live else f"{self._settings.python}, not started"
         return f"local kernel, {process}, no sandbox"
 
-    def execute(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> Execution:
+    def execute(
+        self,
+        code: str,
+        *,
+        seconds: float,
+        on_output: OnOutput | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Execution:
         """Run one cell; see `Kernel.execute`."""
         with self._alone():
             live = self._ready(replay_failure=KernelStartError)
@@ -89,6 +96,8 @@ class LocalKernel:
             self._bell.answer()
             running = live.start_cell(code, seconds=seconds, on_output=on_output)
             self._executing = True
+            if cancelled is not None and cancelled.is_set():
+                self._bell.ring()  # an interrupt that came before this line found nothing that runs
             try:
                 outcome = running.wait()
             except BaseException:

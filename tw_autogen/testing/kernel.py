@@ -51,7 +51,14 @@ class FakeKernel:
         """Say that no code runs."""
         return "fake kernel: a script, no process"
 
-    def execute(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> Execution:
+    def execute(
+        self,
+        code: str,
+        *,
+        seconds: float,
+        on_output: OnOutput | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Execution:
         """Give the next answer; what it says was printed is handed to `on_output` first."""
         with self._lock:
             number = len(self.cells)

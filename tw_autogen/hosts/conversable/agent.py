@@ -14,7 +14,7 @@ from tw_autogen.code_interpreter import CodeInterpreter, Policy
 from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.events import Handler
 from tw_autogen.hosts.conversable.conversations import FRESH_KERNEL, Conversations
-from tw_autogen.hosts.conversable.messages import failure_text, images_of, reply_text, request_of, split
+from tw_autogen.hosts.conversable.messages import failure_text, images_of, reply_text, request_of, split, transcript
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.talk import InnerTalk
@@ -161,7 +161,7 @@ class TaskWeaverAgent(Speaking):
         return self._model is not None or self.client is not None
 
     def _answer(self, messages: Messages, sender: Any) -> str | None:
-        past, news = split(messages, (self.name,))
+        past, news = split(transcript(messages, sender, (self.name,)), (self.name,))
         if not news:
             return None
         with calling(self.name, self), self._talks.use(sender, past) as (session, key):

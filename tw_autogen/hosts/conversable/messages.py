@@ -52,6 +52,22 @@ def is_by(message: Message, names: Collection[str]) -> bool:
     return message.get("name") in names
 
 
+def transcript(messages: Sequence[Message], sender: Any, names: Collection[str]) -> Sequence[Message]:
+    """Give the chat in which one of these agents has spoken last: the group's own, where theirs doesn't show it.
+
+    Args:
+        messages: The chat as the agent sees it. Hooks may have shortened it, and the oldest lineage resumes a group
+            without telling an agent what it said itself.
+        sender: The partner; a group's manager has the whole.
+        names: Whose words are looked for.
+    """
+    group = getattr(sender, "groupchat", None)
+    if group is None or any(is_by(one, names) for one in messages):
+        return messages
+    whole: Sequence[Message] = group.messages
+    return whole if any(is_by(one, names) for one in whole) else messages
+
+
 def split(messages: Sequence[Message], names: Collection[str]) -> tuple[list[Message], list[Message]]:
     """Part a chat into what was said until one of these agents spoke last, and what was said since.
 

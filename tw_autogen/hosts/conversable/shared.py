@@ -21,6 +21,7 @@ from tw_autogen.hosts.conversable.messages import (
     reply_text,
     request_of,
     split,
+    transcript,
 )
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
@@ -168,7 +169,7 @@ class SharedSession:
         """
         with self._lock:
             session = self.session
-            past, news = split(messages, self._members)
+            past, news = split(transcript(messages, sender, self._members), self._members)
             if not session.rounds:
                 for one in past_rounds(past, self._members, self.planner or member.name):
                     session.remember(one)
