@@ -1,0 +1,108 @@
+"""Services around agents: remote calls, traces, logs, test doubles; and what must be installed."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from tw_autogen.errors import HostError
+from tw_autogen.testing import codes, plans
+
+autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
+TaskWeaverAgent = pytest.importorskip("tw_autogen.hosts.conversable").TaskWeaverAgent
+install = pytest.importorskip("tw_autogen.hosts.conversable.install")
+
+
+def test_the_hosts_remote_service_gets_one_answer_and_the_kernel_remembers(served, tmp_path):  # C41 C11 C29
+    remote = pytest.importorskip("autogen.agentchat.remote", reason="this host has no remote service")
+    config = served(
+        plans("keep"), codes("kept = 7"), plans("Kept.", to="User"),
+        plans("look"), codes("kept"), plans("It is 7.", to="User"),
+    )  # fmt: skip
+
+    async def ask(service, messages):
+        request = remote.RequestMessage(messages=messages)
+        return [answer async for answer in service(request)]
+
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
+        service = remote.AgentService(worker)
+        first = [{"role": "user", "content": "keep seven"}]
+        answers = asyncio.run(ask(service, first))
+        assert [one.message["content"] for one in answers if one.message] == ["Kept."]
+        assert not [one.streaming_text for one in answers if one.streaming_text]
+
+        more = [*first, answers[-1].message, {"role": "user", "content": "what is it?"}]
+        answers = asyncio.run(ask(service, more))
+
+        assert answers[-1].message["content"] == "It is 7."
+        assert "Result:\n7" in served.requests[-1]["messages"][-1]["content"]
+        assert worker.open_sessions == 1
+
+
+def test_the_hosts_test_agent_answers_in_the_models_place(served, agent, tmp_path):  # C41 C23
+    testing = pytest.importorskip("autogen.testing", reason="this host has no TestAgent")
+    with TaskWeaverAgent(llm_config=served(), workspace=tmp_path) as worker:
+        with testing.TestAgent(worker, [plans("compute"), codes("6 * 7"), plans("It is 42.", to="User")]):
+            result = agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, silent=True)
+
+        assert result.summary == "It is 42."
+        assert served.requests == []
+
+
+def test_a_round_is_one_trace_with_its_calls(served, agent, tmp_path):  # C41 C33
+    telemetry = pytest.importorskip("autogen.opentelemetry", reason="this host, or the SDK, has no telemetry")
+    sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    exporter, provider = memory.InMemorySpanExporter(), sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    config = served(plans("compute"), codes("6 * 7"), plans("It is 42.", to="User"))
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
+        telemetry.instrument_llm_wrapper(tracer_provider=provider)
+        telemetry.instrument_agent(worker, tracer_provider=provider)
+        agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, silent=True)
+
+    spans = exporter.get_finished_spans()
+    assert len([one for one in spans if one.name.startswith("chat")]) == 3
+    assert len({one.context.trace_id for one in spans}) == 1
+
+
+def test_safeguards_of_the_host_see_inner_calls_and_may_block_them(served, agent, tmp_path):  # C26
+    with TaskWeaverAgent(llm_config=served(plans("Hello.", to="User")), workspace=tmp_path) as worker:
+        if "safeguard_llm_inputs" not in worker.hook_lists:
+            pytest.skip("this host has no safeguards")
+        seen = []
+        worker.register_hook("safeguard_llm_inputs", lambda messages: seen.append(messages) or messages)
+        agent().initiate_chat(worker, message="hello", max_turns=1, silent=True)
+        worker.register_hook("safeguard_llm_inputs", lambda messages: None)
+        said = agent().initiate_chat(worker, message="hello", max_turns=1, silent=True).summary
+
+        assert "You are the Planner" in seen[0][0]["content"]
+        assert "a safeguard of TaskWeaver blocked a call of its model" in said
+
+
+def test_importing_the_package_brings_in_no_host():  # C43
+    code = "import sys, tw_autogen; print([name for name in sys.modules if name.partition('.')[0] == 'autogen'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout == "[]\n"
+
+
+def test_two_distributions_in_one_folder_are_one_clear_error():  # C42
+    error = install.mixed(["ag2", "autogen"])
+
+    assert isinstance(error, HostError)
+    assert "ag2, autogen have overwritten one another's files" in str(error)
+    assert error.command == 'pip uninstall -y ag2 autogen && pip install "tw-autogen[autogen]"'
+
+
+@pytest.mark.parametrize(
+    ("pyautogen", "message"),
+    [("", "no package `autogen` is installed"), ("0.10.0", "pyautogen 0.10.0 brings no package `autogen`")],
+)
+def test_a_missing_host_is_one_clear_error(pyautogen, message):
+    error = install.missing(pyautogen)
+
+    assert message in str(error)
+    assert error.command == 'pip install "tw-autogen[autogen]"'
