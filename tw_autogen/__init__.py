@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
     from tw_autogen.hosts.conversable import (
         CodeInterpreterAgent,
+        KernelCodeExecutor,
         PlannerAgent,
         RoleAgent,
         SharedSession,
         TaskWeaverAgent,
         agent_plugin,
         agent_role,
+        register_plugins,
         route_by_post,
     )
     from tw_autogen.kernel import Execution, Kernel, LocalKernel
@@ -32,12 +34,14 @@ _ROOMS = {
     "conversation": ("Attachment", "AttachmentType", "Memory", "Post", "Round"),
     "hosts.conversable": (
         "CodeInterpreterAgent",
+        "KernelCodeExecutor",
         "PlannerAgent",
         "RoleAgent",
         "SharedSession",
         "TaskWeaverAgent",
         "agent_plugin",
         "agent_role",
+        "register_plugins",
         "route_by_post",
     ),
     "kernel": ("Execution", "Kernel", "LocalKernel"),
@@ -58,6 +62,7 @@ __all__ = [
     "CodeInterpreterAgent",
     "Execution",
     "Kernel",
+    "KernelCodeExecutor",
     "LocalKernel",
     "Memory",
     "OpenAIModel",
@@ -80,6 +85,7 @@ __all__ = [
     "callable_plugin",
     "open_session",
     "register_plugin",
+    "register_plugins",
     "route_by_post",
     "test_plugin",
 ]

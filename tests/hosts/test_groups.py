@@ -134,6 +134,8 @@ def test_members_hand_over_by_context_variables(served, agent, tmp_path):  # C36
     with SharedSession(workspace=tmp_path) as shared:
         planner = PlannerAgent(llm_config=served(plans("compute"), plans("It is 42.", to="User")), session=shared)
         coder = CodeInterpreterAgent(llm_config=served(codes("6 * 7")), session=shared)
+        if not hasattr(planner.handoffs, "add_after_work"):
+            pytest.skip("this host has no conditions behind an agent's work")
         to_coder = ExpressionContextCondition(ContextExpression("${tw_next} == 'CodeInterpreter'"))
         planner.handoffs.add_after_work(OnContextCondition(target=AgentTarget(coder), condition=to_coder))
         planner.handoffs.add_after_work(OnContextCondition(target=TerminateTarget(), condition=None))

@@ -3,18 +3,23 @@
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
 from tw_autogen.hosts.conversable.as_plugin import agent_plugin
 from tw_autogen.hosts.conversable.as_role import agent_role
+from tw_autogen.hosts.conversable.executor import KernelCodeExecutor
 from tw_autogen.hosts.conversable.members import CodeInterpreterAgent, PlannerAgent, RoleAgent, route_by_post
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.shared import SharedSession
+from tw_autogen.hosts.conversable.tools import PluginTools, register_plugins
 
 __all__ = [
     "CodeInterpreterAgent",
     "HostModel",
+    "KernelCodeExecutor",
     "PlannerAgent",
+    "PluginTools",
     "RoleAgent",
     "SharedSession",
     "TaskWeaverAgent",
     "agent_plugin",
     "agent_role",
+    "register_plugins",
     "route_by_post",
 ]

@@ -35,6 +35,7 @@ class KernelCodeExecutor:
         folder: Where code runs; None: one of its own in `session.workspace`.
         plugins: Functions that code may call: names of shipped ones, paths, or specs.
         files: Copied read-only into the folder.
+        variables: Variables for the code, and session variables for plugins: JSON values and DataFrames by name.
         seconds: How long one code block may run.
         policy: What code may do; None: whatever it likes, as with other executors.
         model: What host-run plugins may ask.
@@ -53,6 +54,7 @@ class KernelCodeExecutor:
         folder: Path | str | None = None,
         plugins: Sequence[str | Path | PluginSpec] = (),
         files: Sequence[str | Path] = (),
+        variables: Mapping[str, Any] | None = None,
         seconds: float = 180.0,
         policy: Policy | None = None,
         model: ChatModel | None = None,
@@ -60,12 +62,13 @@ class KernelCodeExecutor:
         handlers: Sequence[Handler] = (),
     ) -> None:
         read = read_settings(settings)
-        specs, sources = check_plugins(plugins), checked_inputs(files, {})
+        specs, sources = check_plugins(plugins), checked_inputs(files, variables or {})
         workspace = read.read("session", SessionSettings).workspace
         self.work_dir = Path(folder or Path(workspace, new_id("executor"))).resolve()
         self.work_dir.mkdir(parents=True, exist_ok=True)
         for one in sources:
             copy_in(one, self.work_dir)
+        self._variables = dict(variables or {})
         self._seconds = seconds
         self._policy = policy
         self._names = tuple(spec.name for spec in specs)
@@ -99,7 +102,7 @@ class KernelCodeExecutor:
         said: list[str] = []
         made: list[Artifact] = []
         exit_code = 0
-        turn = Turn(Round("code blocks"), self.work_dir, emit=self._emit)
+        turn = Turn(Round("code blocks"), self.work_dir, emit=self._emit, variables=self._variables)
         for block in code_blocks:
             if block.language.lower() not in _PYTHON:
                 said.append(f"{block.language} is not run here; write Python")

@@ -41,6 +41,7 @@ def register_plugins(
     plugins: Sequence[str | Path | PluginSpec],
     *,
     files: Sequence[str | Path] = (),
+    variables: Mapping[str, Any] | None = None,
     folder: Path | str | None = None,
     settings: Mapping[str, Any] | None = None,
     seconds: float = 180.0,
@@ -53,6 +54,7 @@ def register_plugins(
         executor: The agent that runs them; the same one, or its partner, as AutoGen has it.
         plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs.
         files: Copied into the working folder, so that a tool can be given their names.
+        variables: Session variables by name, which plugins may read; JSON values.
         folder: The working folder, where files come from and go to; None: one of its own in `session.workspace`.
         settings: Dotted keys.
         seconds: How long one call may take.
@@ -68,7 +70,14 @@ def register_plugins(
     if not caller.llm_config:
         raise ConfigError(f"register_plugins: {caller.name} has no llm_config, so nobody would call the tools")
     tools = PluginTools(
-        specs, HostModel(caller), files=files, folder=folder, settings=settings, seconds=seconds, chars=result_chars
+        specs,
+        HostModel(caller),
+        files=files,
+        variables=variables,
+        folder=folder,
+        settings=settings,
+        seconds=seconds,
+        chars=result_chars,
     )
     for spec in specs:
         about = {"name": spec.name, "description": spec.description, "parameters": json_schema(spec)}
@@ -84,6 +93,7 @@ class PluginTools:
         specs: The plugins.
         model: What host-run plugins may ask.
         files: As in `register_plugins`, like the rest.
+        variables: Session variables.
         folder: The working folder.
         settings: Dotted keys.
         seconds: How long one call may take.
@@ -96,19 +106,21 @@ class PluginTools:
         model: HostModel,
         *,
         files: Sequence[str | Path] = (),
+        variables: Mapping[str, Any] | None = None,
         folder: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         seconds: float = 180.0,
         chars: int = 2000,
     ) -> None:
         read = read_settings(settings)
-        sources = checked_inputs(files, {})
+        sources = checked_inputs(files, variables or {})
         workspace = read.read("session", SessionSettings).workspace
         self.folder = Path(folder or Path(workspace, new_id("tools"))).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         for one in sources:
             copy_in(one, self.folder)
         self._specs = {spec.name: spec for spec in specs}
+        self._variables = dict(variables or {})
         self._seconds = seconds
         self._chars = chars
         self._made: list[Artifact] = []
@@ -121,7 +133,13 @@ class PluginTools:
         ask = functools.partial(_ask, model)
         self._host = {
             spec.name: self._stack.enter_context(
-                HostPlugin(spec, folder=self.folder, call_model=ask, on_artifact=self._made.append)
+                HostPlugin(
+                    spec,
+                    folder=self.folder,
+                    session_variables=self._variables,
+                    call_model=ask,
+                    on_artifact=self._made.append,
+                )
             )
             for spec in specs
             if spec.runs_in == "host"
@@ -175,6 +193,8 @@ class PluginTools:
 
     def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
         if spec.name not in self._loaded:
+            for key, value in self._variables.items():
+                self._kernel.put(key, value)
             self._kernel.load(spec.loadable())
             self._loaded.add(spec.name)
         for key, value in given.items():

@@ -1,0 +1,234 @@
+"""Plugins as tools of any agent, and the kernel as code executor of any agent."""
+
+import asyncio
+import json
+import sqlite3
+
+import pytest
+
+from tw_autogen.code_interpreter import Policy
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin import callable_plugin
+
+autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
+conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+KernelCodeExecutor, register_plugins = conversable.KernelCodeExecutor, conversable.register_plugins
+CodeBlock = autogen.coding.CodeBlock
+
+
+@pytest.fixture
+def tools(agent, served, tmp_path):
+    """Register plugins with a caller and an executor; give the three."""
+    made = []
+
+    def make(plugins, **more):
+        caller, executor = agent("caller", llm_config=served()), agent("executor")
+        made.append(register_plugins(caller, executor, plugins, folder=tmp_path / "tools", **more))
+        return made[-1], caller, executor
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def called(executor, name, **arguments):
+    """Have an agent run a tool call as the host does; give the tool's words."""
+    call = {"id": "1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    final, reply = executor.generate_tool_calls_reply(
+        messages=[{"role": "assistant", "content": None, "tool_calls": [call]}]
+    )
+    assert final
+    return reply["tool_responses"][0]["content"]
+
+
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+def test_the_callers_model_is_offered_the_plugin_with_its_schema(tools):
+    _, caller, _ = tools([callable_plugin(double)])
+    (offered,) = caller.llm_config["tools"]
+
+    assert offered["function"]["name"] == "double"
+    assert offered["function"]["description"] == "Double a number."
+    assert offered["function"]["parameters"]["properties"] == {"number": {"type": "integer"}}
+
+
+def test_a_plugin_of_the_host_runs_here(tools):
+    _, _, executor = tools([callable_plugin(double)])
+
+    assert called(executor, "double", number=21) == "42"
+    assert called(executor, "double", number="21") == "42"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "double failed: ValueError: double: number: Field required. Its arguments: number"),
+        ({"number": "many"}, "number: Input should be a valid integer"),
+        ({"number": 1, "more": 2}, "more: Extra inputs are not permitted"),
+    ],
+)
+def test_wrong_arguments_are_an_answer_for_the_model(tools, arguments, said):
+    _, _, executor = tools([callable_plugin(double)])
+
+    assert said in called(executor, "double", **arguments)
+
+
+def test_a_plugin_of_the_kernel_takes_a_table_by_file_name_and_gives_one_back(tools, tmp_path):
+    rows = ["t,v", *(f"2026-01-{day:02d},{1 if day != 20 else 99}" for day in range(1, 31))]
+    (tmp_path / "series.csv").write_text("\n".join(rows))
+    made, _, executor = tools(["anomaly_detection"], files=[tmp_path / "series.csv"])
+    said = called(executor, "anomaly_detection", df="series.csv", time_col_name="t", value_col_name="v")
+    saved = made.folder / "anomaly_detection.csv"
+
+    assert "A table in anomaly_detection.csv: 30 rows; columns: t" in said
+    assert "Is_Anomaly (bool)" in said
+    assert saved.read_text().count("True") == 1
+    assert "3 standard deviations" in said
+
+
+@pytest.mark.parametrize("name", ["nosuch.csv", "../series.csv", "/etc/hosts"])
+def test_only_tables_of_the_working_folder_are_read(tools, tmp_path, name):
+    (tmp_path / "series.csv").write_text("t,v\n1,2\n")
+    _, _, executor = tools(["anomaly_detection"])
+    said = called(executor, "anomaly_detection", df=name, time_col_name="t", value_col_name="v")
+
+    assert f"{name!r} is no file of the working folder" in said
+
+
+def test_a_plugin_that_fails_is_told_in_words(tools):
+    def fail(number: int) -> int:
+        """Fail."""
+        raise LookupError("no such number")
+
+    _, _, executor = tools([callable_plugin(fail)])
+
+    assert called(executor, "fail", number=1) == "fail failed: LookupError: no such number"
+
+
+def test_long_results_come_as_a_summary_with_the_whole_in_a_file(tools):
+    made, _, executor = tools([callable_plugin(lambda: "word " * 1000, name="talk", description="Talk.")])
+    said = called(executor, "talk")
+
+    assert said.startswith("5000 characters, all of them in talk.txt")
+    assert (made.folder / "talk.txt").read_text() == "word " * 1000
+
+
+def test_a_database_plugin_answers_with_rows(tools, tmp_path):
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("CREATE TABLE sales (day TEXT, revenue REAL)")
+        database.execute("INSERT INTO sales VALUES ('2026-01-01', 20.5)")
+    database.close()
+    _, _, executor = tools(["sql_pull_data"], variables={"database": str(tmp_path / "shop.db")})
+
+    assert "20.5" in called(executor, "sql_pull_data", query="SELECT * FROM sales")
+
+
+def test_a_whole_chat_uses_the_tool(agent, served, tmp_path):
+    call = {"id": "1", "type": "function", "function": {"name": "double", "arguments": '{"number": 21}'}}
+    seen = []
+
+    def think(recipient, messages=None, sender=None, config=None):
+        seen.append(messages[-1])
+        return True, "TERMINATE" if messages[-1].get("role") == "tool" else {"content": None, "tool_calls": [call]}
+
+    caller, executor = agent("caller", llm_config=served()), agent("executor")
+    caller.register_reply([autogen.Agent, None], think)
+    with register_plugins(caller, executor, [callable_plugin(double)], folder=tmp_path):
+        executor.initiate_chat(caller, message="double 21", max_turns=2, silent=True)
+        asyncio.run(executor.a_initiate_chat(caller, message="double 21", max_turns=2, silent=True))
+
+    assert [one["tool_responses"][0]["content"] for one in seen if one.get("role") == "tool"] == ["42", "42"]
+
+
+def test_a_caller_without_a_model_is_refused(agent, tmp_path):
+    with pytest.raises(ConfigError, match="caller has no llm_config"):
+        register_plugins(agent("caller"), agent("executor"), [callable_plugin(double)], folder=tmp_path)
+
+
+# The kernel as executor.
+
+
+@pytest.fixture
+def executor(tmp_path):
+    made = []
+
+    def make(**more):
+        made.append(KernelCodeExecutor(folder=tmp_path / "work", **more))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def run(executor, *blocks, language="python"):
+    return executor.execute_code_blocks([CodeBlock(code=code, language=language) for code in blocks])
+
+
+def test_blocks_share_a_kernel_that_remembers(executor):
+    kernel = executor()
+    run(kernel, "x = 20")
+    done = run(kernel, "print('adding')", "x + 22")
+
+    assert (done.exit_code, done.output) == (0, "adding\n42")
+
+
+def test_the_first_block_that_fails_ends_the_run(executor):
+    done = run(executor(), "print('one')", "1 / 0", "print('three')")
+
+    assert done.exit_code == 1
+    assert done.output.startswith("one\n")
+    assert "ZeroDivisionError" in done.output
+    assert "three" not in done.output
+
+
+def test_time_limits_hold_and_variables_stay(executor):
+    kernel = executor(seconds=1.0)
+    run(kernel, "kept = 7")
+    stopped = run(kernel, "while True: pass")
+
+    assert stopped.exit_code == 1
+    assert "Stopped after 1 s" in stopped.output
+    assert run(kernel, "kept").output == "7"
+
+
+def test_files_are_named_with_their_paths(executor):
+    kernel = executor()
+    done = run(kernel, "open('seven.txt', 'w').write('7');")
+    path = kernel.work_dir / "seven.txt"
+
+    assert done.output_files == [str(path)]
+    assert f"- [seven.txt]({path.as_uri()})" in done.output
+
+
+def test_other_languages_are_refused_in_words(executor):
+    done = run(executor(), "ls", language="sh")
+
+    assert (done.exit_code, done.output) == (1, "sh is not run here; write Python")
+
+
+def test_a_policy_is_kept(executor):
+    done = run(executor(policy=Policy()), "import subprocess")
+
+    assert done.exit_code == 1
+    assert "subprocess" in done.output
+
+
+def test_plugins_can_be_called_and_a_restart_keeps_them(executor):
+    kernel = executor(plugins=[callable_plugin(double)])
+    run(kernel, "x = double(21)")
+    kernel.restart()
+    done = run(kernel, "print('x' in globals(), double(4))")
+
+    assert done.output == "False 8"
+
+
+def test_it_serves_an_agent_of_the_hosts(agent, executor):
+    coder = agent("coder", says="```python\nprint(6 * 7)\n```")
+    runner = agent("runner", code_execution_config={"executor": executor()})
+    runner.initiate_chat(coder, message="compute", max_turns=2, silent=True)
+
+    assert "exitcode: 0 (execution succeeded)\nCode output: 42" in runner.chat_messages[coder][2]["content"]
