@@ -1,6 +1,6 @@
 """The CodeInterpreter: turns one task into Python, checks it, runs it, mends it, and reports."""
 
-from tw_autogen.code_interpreter.cells import Cells, artifact_from_dict, artifact_to_dict
+from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.interpreter import CodeInterpreter
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
@@ -12,7 +12,5 @@ __all__ = [
     "CodeInterpreterSettings",
     "Finding",
     "Policy",
-    "artifact_from_dict",
-    "artifact_to_dict",
     "verify",
 ]

@@ -6,7 +6,6 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tw_autogen.code_interpreter.budget import CallBudget
@@ -136,16 +135,6 @@ def _no_turn() -> Turn:
     raise RuntimeError("a host-run plugin asked the model although no cell is running")
 
 
-def artifact_to_dict(one: Artifact) -> dict[str, Any]:
-    """Give plain values, the path as text."""
-    return {"name": one.name, "kind": one.kind, "path": str(one.path), "preview": one.preview}
-
-
-def artifact_from_dict(plain: Mapping[str, Any]) -> Artifact:
-    """Read what `artifact_to_dict` gave."""
-    return Artifact(plain["name"], plain["kind"], Path(plain["path"]), plain.get("preview", ""))
-
-
 def _ran(cell: int, execution: Execution) -> CellRan:
     return CellRan(
         cell,
@@ -154,7 +143,7 @@ def _ran(cell: int, execution: Execution) -> CellRan:
         execution.stdout,
         execution.stderr,
         execution.error,
-        [artifact_to_dict(one) for one in execution.artifacts],
+        [one.to_dict() for one in execution.artifacts],
         [str(one) for one in execution.variables],
         execution.state_lost,
         execution.seconds,

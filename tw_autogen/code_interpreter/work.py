@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tw_autogen.code_interpreter import report
-from tw_autogen.code_interpreter.cells import artifact_to_dict
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import Attachment, AttachmentType
 from tw_autogen.kernel import Artifact, Execution
@@ -74,7 +73,7 @@ class Work:
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
         if self.artifacts:
             paths = "\n".join(str(one.path) for one in self.artifacts)
-            said.append(Attachment(kind.artifact_paths, paths, [artifact_to_dict(one) for one in self.artifacts]))
+            said.append(Attachment(kind.artifact_paths, paths, [one.to_dict() for one in self.artifacts]))
         return said
 
     def _note(self) -> str:

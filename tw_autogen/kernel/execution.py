@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,20 @@ class Artifact:
     kind: str
     path: Path
     preview: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """Give plain values, the path as text."""
+        return {"name": self.name, "kind": self.kind, "path": str(self.path), "preview": self.preview}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, str]) -> Artifact:
+        """Read what `to_dict` gave."""
+        return cls(plain["name"], plain["kind"], Path(plain["path"]), plain.get("preview", ""))
+
+    def markdown(self) -> str:
+        """Give one line of a Markdown list: name, place, and the first line of the preview."""
+        preview = next(iter(self.preview.strip().splitlines()), "")
+        return f"- [{self.path.name}]({self.path.as_uri()})" + (f": {preview}" if preview else "")
 
 
 @dataclass(frozen=True)

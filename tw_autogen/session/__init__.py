@@ -1,6 +1,7 @@
 """Sessions: rounds, routing, limits, journal; and the one place where the parts of one are put together."""
 
 from tw_autogen.session.answer import USER, Answer
+from tw_autogen.session.asked import asked_role
 from tw_autogen.session.assembly import (
     ROOMS,
     KernelWanted,
@@ -17,8 +18,10 @@ from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.words import FRESH_KERNEL, answer_text, failure_text, files_of
 
 __all__ = [
+    "FRESH_KERNEL",
     "ROOMS",
     "USER",
     "Answer",
@@ -30,7 +33,11 @@ __all__ = [
     "Session",
     "SessionPool",
     "SessionSettings",
+    "answer_text",
+    "asked_role",
     "check_plugins",
+    "failure_text",
+    "files_of",
     "open_session",
     "open_team",
     "profile_file",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tw_autogen.code_interpreter import artifact_from_dict
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
@@ -45,5 +44,5 @@ def _artifacts(here: Round) -> tuple[Artifact, ...]:
     for post in here.posts:
         attachment = post.attachment(AttachmentType.artifact_paths)
         for plain in (attachment.extra if attachment else None) or ():
-            found[plain["path"]] = artifact_from_dict(plain)
+            found[plain["path"]] = Artifact.from_dict(plain)
     return tuple(found.values())

@@ -13,8 +13,8 @@ from typing import Any
 from tw_autogen.code_interpreter import CodeInterpreter, Policy
 from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.events import Handler
-from tw_autogen.hosts.conversable.conversations import FRESH_KERNEL, Conversations
-from tw_autogen.hosts.conversable.messages import failure_text, images_of, reply_text, request_of, split, transcript
+from tw_autogen.hosts.conversable.conversations import Conversations
+from tw_autogen.hosts.conversable.messages import images_of, reply_text, request_of, split, transcript
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.talk import InnerTalk
@@ -22,12 +22,14 @@ from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.chain import calling
 from tw_autogen.session import (
+    FRESH_KERNEL,
     KernelWanted,
     ModelWanted,
     RoleWanted,
     Session,
     SessionSettings,
     check_plugins,
+    failure_text,
     open_session,
     read_settings,
 )

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
-from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.asking import Asker
-from tw_autogen.hosts.conversable.files import bring, linked_files, new_file
-from tw_autogen.model import Unreadable, read_object
-from tw_autogen.plugin import Parameter, PluginContext, PluginSpec, callable_plugin
-from tw_autogen.plugin.callables import Parameters, Returns, as_model
-
-_REQUEST = (Parameter("request", "str", required=True, description="what is wanted, in whole sentences"),)
-_LONG_CHARS = 4000
-_HEAD_CHARS = 1000
-_HEAD_ROWS = 5
-_TRIES = 3
-_ASKED = ".asked"
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin.asked import asked_plugin
+from tw_autogen.plugin.callables import Parameters, Returns
 
 
 def agent_plugin(
@@ -62,120 +46,13 @@ def agent_plugin(
     Raises:
         ConfigError: there is no usable name or description.
     """
-    name = name or re.sub(r"\W", "_", agent.name)
-    description = description or (agent.description or "").strip()
-    if not description:
-        raise ConfigError(f"agent_plugin {name!r}: say with description=, or in the agent's, what it can do")
-    model = returns if inspect.isclass(returns) and issubclass(returns, BaseModel) else None
-    spec = callable_plugin(
-        _placeholder,
-        name=name,
-        description=description,
-        parameters=_REQUEST if parameters is None else parameters,
-        returns=returns if returns is not None else {"answer": "str"},
+    return asked_plugin(
+        lambda: Asker(agent, "CodeInterpreter", max_turns=max_turns),
+        name=name or re.sub(r"\W", "_", agent.name),
+        description=description or agent.description or "",
+        parameters=parameters,
+        returns=returns,
+        remember=remember,
         calls=calls,
         seconds=seconds,
     )
-    return replace(
-        spec,
-        examples=f"several at once: tickets = [{name}.submit(one) for one in many]; [t.result() for t in tickets]",
-        connect=lambda context: _AgentFunction(agent, spec, context, model, max_turns, remember),
-    )
-
-
-def _placeholder() -> None:
-    """Stand where the agent is put in when a session begins."""
-
-
-class _AgentFunction:
-    """What code calls, in one session."""
-
-    def __init__(
-        self,
-        agent: Any,
-        spec: PluginSpec,
-        context: PluginContext,
-        model: type[BaseModel] | None,
-        max_turns: int,
-        remember: bool,
-    ) -> None:
-        self.__name__, self.__doc__ = spec.name, spec.description
-        self._agent = agent
-        self._spec = spec
-        self._context = context
-        self._model = model
-        self._max_turns = max_turns
-        self._kept = Asker(agent, "CodeInterpreter", max_turns=max_turns) if remember else None
-        names = [inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in spec.parameters]
-        self._signature = inspect.Signature(names)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = self._signature.bind_partial(*args, **kwargs).arguments
-        missing = [one.name for one in self._spec.parameters if one.required and one.name not in given]
-        if missing:
-            raise TypeError(f"{self._spec.name}: missing {', '.join(missing)}")
-        words, files = self._message(given)
-        asker = self._kept or Asker(self._agent, "CodeInterpreter", max_turns=self._max_turns)
-        try:
-            answer = self._ask(asker, words, files)
-            return self._brought(answer, asker.folders()) if isinstance(answer, str) else answer
-        finally:
-            if asker is not self._kept:
-                asker.close()
-
-    def close(self) -> None:
-        """Let the agent forget the conversation."""
-        if self._kept:
-            self._kept.close()
-
-    def _message(self, given: Mapping[str, Any]) -> tuple[str, list[Path]]:
-        files: list[Path] = []
-        only = len(given) == 1
-        parts = []
-        for name, value in given.items():
-            text = self._worded(name, value, files)
-            parts.append(text if only and isinstance(value, str) else f"{name}: {text}")
-        return "\n\n".join(parts), files
-
-    def _worded(self, name: str, value: Any, files: list[Path]) -> str:
-        if type(value).__name__ in ("DataFrame", "Series"):
-            table = value if type(value).__name__ == "DataFrame" else value.to_frame()
-            path = self._saved(f"{name}.csv", table.to_csv(index=False))
-            files.append(path)
-            columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
-            head = table.head(_HEAD_ROWS).to_csv(index=False).strip()
-            return f"a table in {path}, {len(table)} rows; columns: {columns}; its head:\n{head}"
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        if len(text) <= _LONG_CHARS:
-            return text
-        path = self._saved(f"{name}.txt", text)
-        files.append(path)
-        return f"a text in {path}, {len(text)} characters; it begins:\n{text[:_HEAD_CHARS]}"
-
-    def _saved(self, name: str, text: str) -> Path:
-        """Save what is too much for a message; a hidden folder, because it is nothing for the user."""
-        path, file = new_file(self._context.folder, f"{_ASKED}/{self._spec.name}_{name}", "file")
-        with file:
-            file.write(text.encode("utf-8", "replace"))
-        return path
-
-    def _ask(self, asker: Asker, words: str, files: list[Path]) -> Any:
-        if self._model is None:
-            return asker.ask(words, files)
-        schema = json.dumps(self._model.model_json_schema(), ensure_ascii=False)
-        wanted = f"{words}\n\nAnswer with one JSON object and nothing else; it must fit this JSON schema:\n{schema}"
-        problem: Exception = ValueError("no answer")
-        for _ in range(_TRIES):
-            try:
-                return json.loads(as_model(read_object(asker.ask(wanted, files)), self._model).model_dump_json())
-            except (Unreadable, ValueError) as error:
-                problem = error
-                wanted, files = f"That can't be used: {error}. Send the whole JSON object again, and nothing else.", []
-        raise ValueError(f"{self._agent.name} gave no usable answer in {_TRIES} tries: {problem}")
-
-    def _brought(self, answer: str, folders: Sequence[Path]) -> str:
-        """Take the files that an answer links to into the session's folder."""
-        for link, path in linked_files(answer, folders):
-            copy = bring(path, self._context.folder)
-            answer = answer.replace(link, copy.as_uri())
-        return answer

@@ -12,8 +12,6 @@ from typing import Any, cast
 from tw_autogen.hosts.conversable.messages import Message, is_by, past_rounds, text_of
 from tw_autogen.session import Session, SessionPool
 
-FRESH_KERNEL = "(This chat is resumed: what was said is known, but variables of earlier requests are gone.)"
-
 
 class Conversations:
     """An agent's sessions, one for each partner.

@@ -16,7 +16,6 @@ from tw_autogen.conversation import Round
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.hosts.conversable.messages import artifact_line
 from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import ChatModel, Completion, Message
 from tw_autogen.plugin import PluginSpec
@@ -119,7 +118,7 @@ class KernelCodeExecutor:
             if not ran.ok:
                 exit_code = 1
                 break
-        lines = "\n".join(artifact_line(one) for one in made)
+        lines = "\n".join(one.markdown() for one in made)
         output = "\n".join(part for part in [*said, lines] if part)
         return _coding.base.IPythonCodeResult(
             exit_code=exit_code, output=output, output_files=[str(one.path) for one in made]

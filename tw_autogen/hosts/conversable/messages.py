@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tw_autogen.conversation import Post, Round, RoundState
-from tw_autogen.errors import RoundError
-from tw_autogen.session import USER, Answer
+from tw_autogen.session import USER, Answer, answer_text, files_of
 
 Message = Mapping[str, Any]
 
@@ -132,26 +131,12 @@ def reply_text(answer: Answer, request: str = "", system_message: str = "") -> s
         `TERMINATE` stands at the end only if that was asked for and the request was answered to its end; words that
         merely come from data or printed output don't end a chat.
     """
-    text = answer.text.rstrip()
+    text, lines = answer.text.rstrip(), files_of(answer)
     bare = text.removesuffix(_TERMINATE).rstrip() if text.endswith(_TERMINATE) else text
     ends = text != bare
     wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
-    lines = "\n".join(artifact_line(one) for one in answer.artifacts)
     if wanted and answer.stop == "Completed":
         return "\n\n".join(part for part in (bare, lines, _TERMINATE) if part)
-    shown = f"{bare} `{_TERMINATE}`".strip() if ends else text
-    return "\n\n".join(part for part in (shown, lines) if part)
-
-
-def artifact_line(one: Any) -> str:
-    """Give one line of Markdown for a file: name, place, and the first line of its preview."""
-    preview = one.preview.strip()
-    return f"- [{one.path.name}]({one.path.as_uri()})" + (f": {preview.splitlines()[0]}" if preview else "")
-
-
-def failure_text(error: RoundError) -> str:
-    """Say that a request could not be answered, and why, with what was found out until then."""
-    posts = error.round.posts
-    found = [post.message for post in posts if post.send_to != posts[0].send_from]
-    last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
-    return f"I could not answer this request: {error}{last}"
+    if not ends:
+        return answer_text(answer)
+    return "\n\n".join(part for part in (f"{bare} `{_TERMINATE}`".strip(), lines) if part)

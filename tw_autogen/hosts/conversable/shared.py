@@ -12,10 +12,8 @@ from typing import Any, Protocol
 from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.events import Handler
-from tw_autogen.hosts.conversable.conversations import FRESH_KERNEL
 from tw_autogen.hosts.conversable.messages import (
     Message,
-    failure_text,
     images_of,
     past_rounds,
     reply_text,
@@ -25,7 +23,7 @@ from tw_autogen.hosts.conversable.messages import (
 )
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
-from tw_autogen.session import USER, Answer, Seat, Session, open_team, read_settings
+from tw_autogen.session import FRESH_KERNEL, USER, Answer, Seat, Session, failure_text, open_team, read_settings
 
 _ENDED = "the chat ended before an answer"
 

@@ -17,11 +17,10 @@ import pandas as pd
 
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import ConfigError
-from tw_autogen.hosts.conversable.files import new_file
-from tw_autogen.hosts.conversable.messages import artifact_line
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.plugin import HostPlugin, PluginSpec
+from tw_autogen.plugin.files import new_file
 from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
 from tw_autogen.session import SessionSettings, check_plugins, read_settings
 from tw_autogen.session.inputs import checked_inputs, copy_in
@@ -212,7 +211,7 @@ class PluginTools:
     def _told(self, name: str, value: Any) -> str:
         values = value if isinstance(value, tuple) else (value,)
         parts = [self._worded(name, one) for one in values if one is not None]
-        made = [artifact_line(one) for one in self._made]
+        made = [one.markdown() for one in self._made]
         self._made.clear()
         return "\n\n".join([*parts, *made]) or "done"
 

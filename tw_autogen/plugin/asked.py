@@ -1,0 +1,197 @@
+"""Whoever can be asked in words, as a plugin: another agent, a team of them, whatever a host has."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.model import Unreadable, read_object
+from tw_autogen.plugin.callables import Parameters, Returns, as_model, callable_plugin
+from tw_autogen.plugin.files import bring, linked_files, new_file
+from tw_autogen.plugin.spec import Parameter, PluginSpec
+
+_REQUEST = (Parameter("request", "str", required=True, description="what is wanted, in whole sentences"),)
+_LONG_CHARS = 4000
+_HEAD_CHARS = 1000
+_HEAD_ROWS = 5
+_TRIES = 3
+_ASKED = ".asked"
+
+
+class Askable(Protocol):
+    """One conversation with somebody outside the session."""
+
+    def ask(self, words: str, files: Sequence[Path] = ()) -> str:
+        """Give the answer; what was asked before in this conversation is known.
+
+        Args:
+            words: The question.
+            files: Handed over where that can be done; the words name their places anyway.
+        """
+        ...
+
+    def folders(self) -> Sequence[Path]:
+        """Give the folders in which files for this conversation are made."""
+        ...
+
+    def interrupt(self) -> None:
+        """Stop what is being done, where it can be stopped; from any thread."""
+        ...
+
+    def close(self) -> None:
+        """End the conversation; nothing of it is kept."""
+        ...
+
+
+def asked_plugin(
+    make: Callable[[], Askable],
+    *,
+    name: str,
+    description: str,
+    parameters: Parameters | None = None,
+    returns: Returns = None,
+    remember: bool = False,
+    calls: int | None = 100,
+    seconds: float | None = 300.0,
+) -> PluginSpec:
+    """Give somebody who can be asked as a plugin: code calls `answer = name("…")`.
+
+    Args:
+        make: Begins a conversation.
+        name: What code calls it.
+        description: For the model.
+        parameters: What a call gives; None: one text, `request`. Text and numbers stand in the message; a DataFrame or
+            a long text is saved in the session's folder, and the message holds its place, columns and head.
+        returns: None: the answer's text. A pydantic model: JSON that fits it is asked for, again if it doesn't, and
+            code gets a dictionary that was checked.
+        remember: All calls of a session are one conversation; otherwise each call begins a new one.
+        calls: How often code may call it for one request.
+        seconds: How long one call may take.
+
+    Files that the answer links to in Markdown come back as artifacts of the session, if they lie in the conversation's
+    folders. `name.submit(…)` asks several questions side by side.
+
+    Raises:
+        ConfigError: there is no usable name or description.
+    """
+    if not description.strip():
+        raise ConfigError(f"agent_plugin {name!r}: say with description=, or in the agent's, what it can do")
+    model = returns if inspect.isclass(returns) and issubclass(returns, BaseModel) else None
+    spec = callable_plugin(
+        _placeholder,
+        name=name,
+        description=description.strip(),
+        parameters=_REQUEST if parameters is None else parameters,
+        returns=returns if returns is not None else {"answer": "str"},
+        calls=calls,
+        seconds=seconds,
+    )
+    return replace(
+        spec,
+        examples=f"several at once: tickets = [{name}.submit(one) for one in many]; [t.result() for t in tickets]",
+        connect=lambda context: _AskedFunction(make, spec, context, model, remember),
+    )
+
+
+def _placeholder() -> None:
+    """Stand where the agent is put in when a session begins."""
+
+
+class _AskedFunction:
+    """What code calls, in one session."""
+
+    def __init__(
+        self,
+        make: Callable[[], Askable],
+        spec: PluginSpec,
+        context: PluginContext,
+        model: type[BaseModel] | None,
+        remember: bool,
+    ) -> None:
+        self.__name__, self.__doc__ = spec.name, spec.description
+        self._make = make
+        self._spec = spec
+        self._context = context
+        self._model = model
+        self._kept = make() if remember else None
+        names = [inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in spec.parameters]
+        self._signature = inspect.Signature(names)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = self._signature.bind_partial(*args, **kwargs).arguments
+        missing = [one.name for one in self._spec.parameters if one.required and one.name not in given]
+        if missing:
+            raise TypeError(f"{self._spec.name}: missing {', '.join(missing)}")
+        words, files = self._message(given)
+        asker = self._kept or self._make()
+        try:
+            answer = self._ask(asker, words, files)
+            return self._brought(answer, asker.folders()) if isinstance(answer, str) else answer
+        finally:
+            if asker is not self._kept:
+                asker.close()
+
+    def close(self) -> None:
+        """Let the agent forget the conversation."""
+        if self._kept:
+            self._kept.close()
+
+    def _message(self, given: Mapping[str, Any]) -> tuple[str, list[Path]]:
+        files: list[Path] = []
+        only = len(given) == 1
+        parts = []
+        for name, value in given.items():
+            text = self._worded(name, value, files)
+            parts.append(text if only and isinstance(value, str) else f"{name}: {text}")
+        return "\n\n".join(parts), files
+
+    def _worded(self, name: str, value: Any, files: list[Path]) -> str:
+        if type(value).__name__ in ("DataFrame", "Series"):
+            table = value if type(value).__name__ == "DataFrame" else value.to_frame()
+            path = self._saved(f"{name}.csv", table.to_csv(index=False))
+            files.append(path)
+            columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
+            head = table.head(_HEAD_ROWS).to_csv(index=False).strip()
+            return f"a table in {path}, {len(table)} rows; columns: {columns}; its head:\n{head}"
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) <= _LONG_CHARS:
+            return text
+        path = self._saved(f"{name}.txt", text)
+        files.append(path)
+        return f"a text in {path}, {len(text)} characters; it begins:\n{text[:_HEAD_CHARS]}"
+
+    def _saved(self, name: str, text: str) -> Path:
+        """Save what is too much for a message; a hidden folder, because it is nothing for the user."""
+        path, file = new_file(self._context.folder, f"{_ASKED}/{self._spec.name}_{name}", "file")
+        with file:
+            file.write(text.encode("utf-8", "replace"))
+        return path
+
+    def _ask(self, asker: Askable, words: str, files: list[Path]) -> Any:
+        if self._model is None:
+            return asker.ask(words, files)
+        schema = json.dumps(self._model.model_json_schema(), ensure_ascii=False)
+        wanted = f"{words}\n\nAnswer with one JSON object and nothing else; it must fit this JSON schema:\n{schema}"
+        problem: Exception = ValueError("no answer")
+        for _ in range(_TRIES):
+            try:
+                return json.loads(as_model(read_object(asker.ask(wanted, files)), self._model).model_dump_json())
+            except (Unreadable, ValueError) as error:
+                problem = error
+                wanted, files = f"That can't be used: {error}. Send the whole JSON object again, and nothing else.", []
+        raise ValueError(f"{self._spec.name} gave no usable answer in {_TRIES} tries: {problem}")
+
+    def _brought(self, answer: str, folders: Sequence[Path]) -> str:
+        """Take the files that an answer links to into the session's folder."""
+        for link, path in linked_files(answer, folders):
+            copy = bring(path, self._context.folder)
+            answer = answer.replace(link, copy.as_uri())
+        return answer

@@ -1,0 +1,85 @@
+"""Whoever can be asked in words, as a role: another agent, a team of them, whatever a host has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post
+from tw_autogen.errors import ConfigError
+from tw_autogen.events import ArtifactSaved
+from tw_autogen.kernel import Artifact
+from tw_autogen.model import Completion, run_abandonable
+from tw_autogen.plugin.asked import Askable
+from tw_autogen.plugin.files import bring, linked_files, named_files
+from tw_autogen.role import Role, Turn
+
+
+def asked_role(make: Callable[[], Askable], *, name: str, intro: str) -> Callable[[], Role]:
+    """Give somebody who can be asked as a role.
+
+    Args:
+        make: Begins a conversation; one for each session.
+        name: How the Planner addresses it.
+        intro: What it can do, for the Planner.
+
+    Returns:
+        A function that makes the role for one session. It passes on the task with what is pinned up, and brings files
+        that the answer links to into the session.
+
+    Raises:
+        ConfigError: there is nothing that would tell the Planner what it can do.
+    """
+    if not intro.strip():
+        raise ConfigError(f"agent_role {name!r}: say with intro=, or in the agent's description, what it can do")
+    return lambda: _AskedRole(make, name, intro.strip())
+
+
+class _AskedRole(Role):
+    """The role of one session."""
+
+    def __init__(self, make: Callable[[], Askable], name: str, intro: str) -> None:
+        self.name = name
+        self.intro = intro
+        self._make = make
+        self._conversation: Askable | None = None
+
+    def reply(self, memory: Memory, **kwargs: Any) -> Post:
+        """Put the task to whoever it is, and pass on what is said."""
+        asked = memory.last_post
+        turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
+        conversation = self._conversation = self._conversation or self._make()
+        words, files = self._worded(asked, turn)
+        answer = run_abandonable(
+            lambda give, abandoned: Completion(conversation.ask(words, files)),
+            where=f"the agent {self.name}",
+            seconds=turn.seconds_left(float("inf")),
+            cancelled=turn.cancelled,
+        ).text
+        artifacts: list[Artifact] = []
+        for link, path in linked_files(answer, conversation.folders()):
+            copy = bring(path, turn.folder)
+            answer = answer.replace(link, copy.as_uri())
+            artifacts.append(Artifact(copy.name, "file", copy, f"made by {self.name}"))
+            turn.emit(ArtifactSaved(copy.name, "file", str(copy), f"made by {self.name}"))
+        made = "\n".join(str(one.path) for one in artifacts)
+        kept = [Attachment(AttachmentType.artifact_paths, made, [one.to_dict() for one in artifacts])]
+        return Post(self.name, asked.send_from, answer or "(no answer)", tuple(kept if artifacts else ()))
+
+    def interrupt(self) -> None:
+        """Stop it, where it can be stopped."""
+        if self._conversation:
+            self._conversation.interrupt()
+
+    def close(self) -> None:
+        """End the conversation."""
+        if self._conversation:
+            self._conversation.close()
+
+    def _worded(self, asked: Post, turn: Turn) -> tuple[str, list[Path]]:
+        """Give the task with what is pinned up, and the session's files that are named in it."""
+        board = "\n".join(text for role, text in turn.round.read_board().items() if role != self.name)
+        words = f"{asked.message}\n\n# What is known\n{board}" if board else asked.message
+        files = named_files(turn.folder, words)
+        return (f"{words}\n\nThe files lie in {turn.folder}." if files else words), files
