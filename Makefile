@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test check lint wheel clean
+HOSTS := autogen pyautogen pyautogen02 agentchat02 agentchat
+HOST_BIN := .venv-hosts
+
+.PHONY: help demo test test-hosts check lint wheel clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -18,6 +21,17 @@ demo: .venv/ready  ## the whole way, from recorded model replies; leaves chart, 
 test: .venv/ready lint  ## linter, types and tests; no key, no network
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
+$(HOST_BIN)/%/ready: pyproject.toml
+	$(PYTHON) -m venv $(HOST_BIN)/$*
+	$(HOST_BIN)/$*/bin/pip install --quiet --disable-pip-version-check --editable ".[$*,test]"
+	@touch $@
+
+test-hosts: $(HOSTS:%=$(HOST_BIN)/%/ready)  ## the hosts' tests, each lineage in an environment of its own; `HOSTS=pyautogen` for one
+	@for host in $(HOSTS); do \
+		echo "== $$host"; \
+		$(HOST_BIN)/$$host/bin/python -m pytest -q -n auto -p no:cacheprovider tests/hosts || exit 1; \
+	done
+
 lint: .venv/ready  ## linter and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -30,4 +44,4 @@ wheel: .venv/ready  ## build dist/
 	$(BIN)/python -m build --outdir dist .
 
 clean:  ## remove what was made here
-	rm -rf .venv dist build tw-demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv $(HOST_BIN) dist build tw-demo .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,133 @@
+"""Agents and teams of agentchat as plugins and as roles."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from autogen_agentchat.base import ChatAgent
+from autogen_core import CancellationToken
+
+from tw_autogen.errors import HostCallError
+from tw_autogen.hosts.agentchat.agent import TaskWeaverAgent
+from tw_autogen.hosts.agentchat.loops import wait_for
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin.asked import asked_plugin
+from tw_autogen.plugin.callables import Parameters, Returns
+from tw_autogen.plugin.chain import calling
+from tw_autogen.role import Role
+from tw_autogen.session import asked_role
+
+_LOCKS: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictionary()
+_MAKING = threading.Lock()
+
+
+def agent_plugin(
+    target: Any,
+    *,
+    name: str = "",
+    description: str = "",
+    parameters: Parameters | None = None,
+    returns: Returns = None,
+    remember: bool = False,
+    calls: int | None = 100,
+    seconds: float | None = 300.0,
+) -> PluginSpec:
+    """Give an agent, or a team, as a plugin: code calls `answer = name("…")`, and it is run with that as its task.
+
+    Args:
+        target: An agent or team of the host's; it stays the caller's. Calls wait for each other, because it can't run
+            twice at once.
+        name: What code calls it; empty: its name.
+        description: For the model; empty: its description.
+        parameters: As in `tw_autogen.plugin.asked.asked_plugin`, like all the rest.
+        returns: What a call gives.
+        remember: Leave it as it is between calls; otherwise it is reset before each one.
+        calls: How often code may call it for one request.
+        seconds: How long one call may take.
+
+    Raises:
+        ConfigError: there is no usable name or description.
+    """
+    return asked_plugin(
+        lambda: _Asker(target, fresh=not remember),
+        name=name or re.sub(r"\W", "_", str(target.name)),
+        description=description or str(target.description or ""),
+        parameters=parameters,
+        returns=returns,
+        remember=remember,
+        calls=calls,
+        seconds=seconds,
+    )
+
+
+def agent_role(target: Any, *, name: str = "", intro: str = "") -> Callable[[], Role]:
+    """Give an agent, or a team, as a role, for `roles=`; it remembers through a session.
+
+    Args:
+        target: An agent or team of the host's; it stays the caller's.
+        name: How the Planner addresses it; empty: its name.
+        intro: What it can do, for the Planner; empty: its description.
+
+    Raises:
+        ConfigError: there is nothing that would tell the Planner what it can do.
+    """
+    return asked_role(
+        lambda: _Asker(target, fresh=False),
+        name=name or str(target.name),
+        intro=intro or str(target.description or ""),
+    )
+
+
+class _Asker:
+    """One conversation with an agent or team."""
+
+    def __init__(self, target: Any, *, fresh: bool) -> None:
+        self._target = target
+        self._fresh = fresh
+        self._token = CancellationToken()
+        with _MAKING:
+            self._lock = _LOCKS.setdefault(target, threading.Lock())
+
+    def ask(self, words: str, files: Sequence[Path] = ()) -> str:
+        """Run it with these words as its task, and give the last message's words.
+
+        Raises:
+            CallCycleError: it is at work already, for whom this asks.
+            HostCallError: it was stopped.
+        """
+        # an agent of ours enters the chain by itself; others know nothing of it
+        is_ours = isinstance(self._target, TaskWeaverAgent)
+        chained = contextlib.nullcontext() if is_ours else calling(self._target.name, self._target)
+        with chained, self._lock:
+            self._token = CancellationToken()
+            if self._fresh:
+                wait_for(self._reset())
+            try:
+                result = wait_for(self._target.run(task=words, cancellation_token=self._token))
+            except asyncio.CancelledError:
+                raise HostCallError(f"{self._target.name} was stopped", name=self._target.name) from None
+        return str(result.messages[-1].to_model_text()) if result.messages else ""
+
+    def folders(self) -> list[Path]:
+        """Give where its files lie: nothing is known of it, so nowhere."""
+        return []
+
+    def interrupt(self) -> None:
+        """Cancel the run."""
+        self._token.cancel()
+
+    def close(self) -> None:
+        """Nothing is kept here: the next fresh call resets it."""
+
+    async def _reset(self) -> None:
+        if isinstance(self._target, ChatAgent):
+            await self._target.on_reset(CancellationToken())
+        else:
+            await self._target.reset()

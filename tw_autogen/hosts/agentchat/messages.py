@@ -1,0 +1,74 @@
+"""The host's messages as a request, and our events as the host's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autogen_agentchat.messages import (
+    BaseAgentEvent,
+    BaseChatMessage,
+    CodeExecutionEvent,
+    CodeGenerationEvent,
+    HandoffMessage,
+    MultiModalMessage,
+    ThoughtEvent,
+)
+from autogen_core import Image
+from autogen_core.code_executor import CodeBlock, CodeResult
+
+from tw_autogen.conversation import AttachmentType
+from tw_autogen.events import CellRan, CodeChecked, Event, PostClosed
+from tw_autogen.session import USER
+
+
+def request_of(messages: Sequence[BaseChatMessage]) -> str:
+    """Give the words of messages; with more than one speaker, each with the name in front."""
+    speakers = {one.source for one in messages}
+    return "\n\n".join(_words(one) if len(speakers) < 2 else f"{one.source}: {_words(one)}" for one in messages)
+
+
+def images_of(messages: Sequence[BaseChatMessage]) -> list[str]:
+    """Give the images that messages bring, as `data:` URLs."""
+    parts = [part for one in messages if isinstance(one, MultiModalMessage) for part in one.content]
+    return [part.data_uri for part in parts if isinstance(part, Image)]
+
+
+class Translator:
+    """Makes the host's built-in events of ours; others the host's teams would refuse.
+
+    Args:
+        source: The agent's name, under which they are shown.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._tries = 0
+
+    def __call__(self, event: Event) -> BaseAgentEvent | None:
+        """Give the event of the host's; None for what it has no word for."""
+        if isinstance(event, CodeChecked):
+            self._tries += 1
+            block = CodeBlock(code=event.code, language="python")
+            fenced = f"```python\n{event.code}\n```"
+            return CodeGenerationEvent(
+                source=self._source, retry_attempt=self._tries - 1, content=fenced, code_blocks=[block]
+            )
+        if isinstance(event, CellRan):
+            output = "\n".join(part for part in (event.stdout, event.result or "", event.stderr, event.error) if part)
+            result = CodeResult(exit_code=0 if event.ok else 1, output=output)
+            return CodeExecutionEvent(source=self._source, retry_attempt=max(0, self._tries - 1), result=result)
+        if isinstance(event, PostClosed) and USER not in (event.post.send_from, event.post.send_to):
+            self._tries = 0
+            post = event.post
+            plan = post.content(AttachmentType.plan)
+            words = f"{plan}\n\n{post.message}" if plan else post.message
+            return ThoughtEvent(source=self._source, content=f"{post.send_from} to {post.send_to}: {words}")
+        return None
+
+
+def _words(message: BaseChatMessage) -> str:
+    text = str(message.to_model_text())
+    if isinstance(message, HandoffMessage) and message.context:
+        context = "\n".join(str(one.content) for one in message.context)
+        return f"{text}\n\n{context}"
+    return text
