@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -432,3 +435,23 @@ def test_the_response_is_the_last_of_the_stream(worker):
         return seen
 
     assert isinstance(run(main())[-1], Response)
+
+
+def test_the_example_runs_as_it_stands_and_is_short():
+    example = Path(__file__).parents[3] / "examples" / "agentchat_team.py"
+    replies = [
+        plans("sum by region", then="User"),
+        codes("import pandas as pd\nprint('Most:', pd.read_csv('sales.csv').groupby('region').units.sum().idxmax())"),
+        "The west did best!",
+    ]
+    with replay_server(replies) as server, tempfile.TemporaryDirectory() as folder:
+        where = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "OPENAI_MODEL": "recording"}
+        done = subprocess.run(
+            [sys.executable, str(example)],
+            cwd=folder, env={**os.environ, **where}, capture_output=True, text=True, timeout=90, check=False,
+        )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert "CodeGenerationEvent (analyst)" in done.stdout
+    assert "The west did best!" in done.stdout
+    assert example.read_text().count("\n") <= 60
