@@ -1,14 +1,18 @@
-"""Doubles for tests: a scripted model, a kernel without a process, a server of recorded replies, plugin contexts."""
+"""Doubles for tests (model, kernel, server of recorded replies, plugin context), and suites that adapters must pass."""
 
+from tw_autogen.testing.host_checks import HOST_CHECKS, HostDriver, check_host
 from tw_autogen.testing.kernel import FakeKernel
 from tw_autogen.testing.plugins import load_plugin, plugin_context
 from tw_autogen.testing.replay_server import ReplayServer, replay_server
 from tw_autogen.testing.scripted import ScriptedModel, codes, plans
 
 __all__ = [
+    "HOST_CHECKS",
     "FakeKernel",
+    "HostDriver",
     "ReplayServer",
     "ScriptedModel",
+    "check_host",
     "codes",
     "load_plugin",
     "plans",
