@@ -5,7 +5,7 @@ BIN := .venv/bin
 HOSTS := autogen pyautogen pyautogen02 agentchat02 agentchat
 HOST_BIN := .venv-hosts
 
-.PHONY: help demo test test-hosts check lint wheel clean
+.PHONY: help demo test test-hosts bench check lint wheel clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -31,6 +31,10 @@ test-hosts: $(HOSTS:%=$(HOST_BIN)/%/ready)  ## the hosts' tests, each lineage in
 		echo "== $$host"; \
 		$(HOST_BIN)/$$host/bin/python -m pytest -q -n auto -p no:cacheprovider tests/hosts || exit 1; \
 	done
+
+bench: .venv/ready  ## benchmarks: medians and spread on this machine; no test depends on them
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	$(BIN)/python -m pytest -q -s -p no:cacheprovider --timeout 0 --benchmark-columns=median,iqr,min,max,ops tests/benchmarks
 
 lint: .venv/ready  ## linter and types only
 	$(BIN)/ruff check .

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import json
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -53,6 +55,7 @@ class HostCalls:
         self._turns = threading.Semaphore(threads)
         self._context = contextvars.copy_context()
         self._jobs: dict[int, _Job] = {}
+        self._line: queue.SimpleQueue[Callable[[], None] | None] | None = None
         self._waiting: _Waiting | None = None
         self._over = threading.Event()
         self.spent_seconds = 0.0
@@ -82,7 +85,7 @@ class HostCalls:
             asked = json.loads(request)
             number, op = asked["id"], asked.get("op", "call")
             if op in ("call", "submit"):
-                job = self._start(str(asked["name"]), request)
+                job = self._start(str(asked["name"]), request, aside=op == "submit")
                 if op == "submit":
                     self._jobs[number] = job
                     return json.dumps({"id": number, "value": number})
@@ -109,6 +112,7 @@ class HostCalls:
         self._waiting = None
         self.spent_seconds += time.monotonic() - waiting.began
         if answer is None:
+            self._line = None  # its thread is held up; the next call gets another one
             late = TimeoutError(f"no answer within {job.seconds:g} s; ask for less, or split the work")
             return failure(waiting.number, late)
         return json.dumps({**json.loads(answer), "id": waiting.number})
@@ -117,8 +121,12 @@ class HostCalls:
         """Wait for nothing any more; calls that have not begun don't begin."""
         self._over.set()
         self._waiting = None
+        if self._line is not None:
+            self._line.put(None)
+            self._line = None
 
-    def _start(self, name: str, request: str) -> _Job:
+    def _start(self, name: str, request: str, *, aside: bool) -> _Job:
+        """Begin a call: on a thread of its own if it runs beside the cell, else on the one that all others share."""
         seconds = self._served.seconds(name)
         job = _Job(name, seconds, time.monotonic() + seconds)
 
@@ -128,6 +136,20 @@ class HostCalls:
                     job.answer = self._served.answer(request, self._codec)
             self._wake()
 
+        if aside:
+            self._thread(name, work)
+        else:
+            if self._line is None:
+                line = self._line = queue.SimpleQueue()
+                self._thread("one by one", functools.partial(_one_by_one, line))
+            self._line.put(work)
+        return job
+
+    def _thread(self, name: str, work: Callable[[], None]) -> None:
         run = self._context.copy().run
         threading.Thread(target=run, args=(work,), name=f"host call {name}", daemon=True).start()
-        return job
+
+
+def _one_by_one(line: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (work := line.get()) is not None:
+        work()

@@ -73,10 +73,13 @@ class LimitedStream:
 
     def __init__(self, stream: Any, limit: int) -> None:
         self._write: Callable[[str], int | None] = stream.write
+        self._flush: Callable[[], None] = stream.flush
+        self._dirty = False
         self._limit = limit
         self._kept = Clipped(limit)
         self._lock = threading.RLock()  # a signal handler that prints may come in between
         stream.write = self.write
+        stream.flush = self.flush
 
     def write(self, text: str) -> int:
         """Take text as a stream does; give its length."""
@@ -87,8 +90,15 @@ class LimitedStream:
         with self._lock:
             head = self._kept.add(text)
         if head:
+            self._dirty = True
             self._write(head)
         return len(text)
+
+    def flush(self) -> None:
+        """Send what was written, if anything was: the stream's own flush waits for another thread each time."""
+        if self._dirty:
+            self._dirty = False
+            self._flush()
 
     def end(self) -> None:
         """Write the tail and begin anew."""
@@ -96,4 +106,5 @@ class LimitedStream:
             tail = self._kept.tail()
             self._kept = Clipped(self._limit)
         if tail:
+            self._dirty = True
             self._write(tail)
