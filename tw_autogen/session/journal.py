@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tw_autogen.events import Event, Handler, PostGrew, RoundClosed, event_from_dict
+from tw_autogen.session.redact import redactor
 
 _log = logging.getLogger(__name__)
 
@@ -23,13 +24,14 @@ class Journal:
         path: The file; made, or appended to.
         handlers: Called with each event, in order, in the thread in which it happened.
 
-    `PostGrew` goes to handlers only: the whole post follows in `PostClosed`.
+    `PostGrew` goes to handlers only: the whole post follows in `PostClosed`. Secrets are masked in the file.
     """
 
     def __init__(self, path: Path, handlers: Sequence[Handler] = ()) -> None:
         self.path = path
         self._handlers = list(handlers)
         self._lock = threading.Lock()
+        self._redact = redactor(os.environ)
         self._seq = sum(1 for _ in path.open("rb")) if path.exists() else 0
         self._file = path.open("a", encoding="utf-8")
 
@@ -71,7 +73,7 @@ class Journal:
                 return
             line = {"seq": self._seq, "at": datetime.now(timezone.utc).isoformat(), **event.to_dict()}
             self._seq += 1
-            self._file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+            self._file.write(self._redact(json.dumps(line, ensure_ascii=False, default=str)) + "\n")
             self._file.flush()
             if isinstance(event, RoundClosed):
                 os.fsync(self._file.fileno())
