@@ -243,6 +243,25 @@ def test_inner_talk_goes_by_the_hosts_own_messages(served, agent, tmp_path, show
     assert '{"' not in shown.text  # C29: never the model's JSON
 
 
+@pytest.mark.skipif(not hasattr(autogen, "events"), reason="this host prints, and has no events")
+def test_inner_talk_needs_nothing_but_a_stream_that_takes_events(served, agent, tmp_path):  # C30
+    class OnlySends:
+        def __init__(self):
+            self.kinds = []
+
+        def send(self, event):
+            self.kinds.append(event.type)
+
+    stream = OnlySends()
+    with (
+        autogen.io.IOStream.set_default(stream),
+        TaskWeaverAgent(llm_config=served(*SIX_TIMES_SEVEN), workspace=tmp_path) as worker,
+    ):
+        agent().initiate_chat(worker, message="what is 6*7?", max_turns=1)
+
+    assert stream.kinds.count("text") == 4
+
+
 @pytest.mark.parametrize("how", ["chat", "agent"])
 def test_in_a_silent_chat_nothing_is_shown(served, agent, tmp_path, shown, how):  # C28
     quiet = {"silent": True} if how == "agent" else {}

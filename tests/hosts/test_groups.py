@@ -3,6 +3,7 @@
 import pytest
 
 from tw_autogen.errors import HostError
+from tw_autogen.model import Completion, Usage
 from tw_autogen.testing import codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
@@ -112,6 +113,23 @@ def test_it_takes_part_in_a_pattern(served, agent, tmp_path, name):  # C36 C24
         result, _, _ = initiate_group_chat(pattern=pattern, messages="what is 6*7?", max_rounds=3)
 
         assert "It is 42." in [one["content"] for one in result.chat_history]
+
+
+@needs_patterns
+def test_what_members_spend_is_in_a_patterns_cost_once(served, agent, tmp_path):  # C24
+    if not hasattr(autogen.ConversableAgent, "run_iter"):
+        pytest.skip("this host sums up the manager's calls only")
+    with SharedSession(workspace=tmp_path) as shared:
+        usage = Usage(1000, 0, 100, 1)
+        planned = [Completion(text, usage=usage, model="m") for text in (plans("go"), plans("1", to="User"))]
+        planner = PlannerAgent(llm_config=served(*planned), session=shared)
+        coder = CodeInterpreterAgent(llm_config=served(Completion(codes("1"), usage=usage, model="m")), session=shared)
+        coder.handoffs.set_after_work(AgentTarget(planner))
+        planner.handoffs.set_after_work(AgentTarget(coder))
+        pattern = DefaultPattern(initial_agent=planner, agents=[planner, coder], user_agent=agent())
+        result, _, _ = initiate_group_chat(pattern=pattern, messages="count", max_rounds=4)
+
+    assert result.cost["usage_excluding_cached_inference"]["m"]["prompt_tokens"] == 3000
 
 
 @needs_patterns

@@ -61,7 +61,7 @@ async def closing(agent, work):
         await agent.close()
 
 
-def test_a_run_gives_the_answer_and_what_it_cost(worker):
+def test_a_run_gives_the_answer_and_what_it_cost(worker):  # C50
     agent = worker(*SIX_TIMES_SEVEN)
     result = run(closing(agent, agent.run(task="what is 6*7?")))
     answer = result.messages[-1]
@@ -73,7 +73,7 @@ def test_a_run_gives_the_answer_and_what_it_cost(worker):
     assert len(answer.metadata["posts"].split()) == 4
 
 
-def test_plan_code_and_outcome_are_streamed_as_the_hosts_own_events_while_work_goes_on(tmp_path):
+def test_plan_code_and_outcome_are_streamed_as_the_hosts_own_events_while_work_goes_on(tmp_path):  # C50
     gate = threading.Event()
 
     def last(messages):
@@ -101,7 +101,7 @@ def test_plan_code_and_outcome_are_streamed_as_the_hosts_own_events_while_work_g
     assert seen[1].content.startswith("Planner to CodeInterpreter: ")
 
 
-def test_the_loop_stays_free_and_the_incoming_list_may_be_emptied(tmp_path):
+def test_the_loop_stays_free_and_the_incoming_list_may_be_emptied(tmp_path):  # C50
     asked, gate = threading.Event(), threading.Event()
 
     def reply(messages):
@@ -144,7 +144,7 @@ def test_the_kernel_remembers_between_runs_until_the_reset(worker):
     assert run(main()) == ["True", "False"]
 
 
-def test_a_state_is_json_and_brings_back_what_was_said(worker, tmp_path):
+def test_a_state_is_json_and_brings_back_what_was_said(worker, tmp_path):  # C50
     first, model = worker(plans("Kept.", to="User")), ScriptedModel([plans("Seven.", to="User")])
     second = TaskWeaverAgent(model=model, workspace=tmp_path)
 
@@ -169,7 +169,7 @@ def test_what_is_no_state_is_refused(worker):
         run(worker().load_state({"type": "Other"}))
 
 
-def test_cancelling_stops_the_cell_and_the_next_run_finds_the_variables(tmp_path):
+def test_cancelling_stops_the_cell_and_the_next_run_finds_the_variables(tmp_path):  # C50
     model = ScriptedModel(
         [plans("loop"), codes("kept = 7\nwhile True: pass"), plans("look"), codes("kept"), plans("7", to="User")]
     )
@@ -299,7 +299,7 @@ def test_it_is_a_tool_of_another_agent(worker):
     assert "It is 42." in result.messages[-1].to_text()
 
 
-def test_it_goes_into_a_component_and_back(tmp_path):
+def test_it_goes_into_a_component_and_back(tmp_path):  # C50
     client = OpenAIChatCompletionClient(model="m", api_key="none", base_url="http://127.0.0.1:9/v1", model_info=INFO)
     agent = TaskWeaverAgent(
         "analyst", client, plugins=["anomaly_detection"], workspace=tmp_path, settings={"session.max_posts": 9}
