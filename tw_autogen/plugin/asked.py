@@ -15,13 +15,12 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.inside import PluginContext
 from tw_autogen.model import Unreadable, read_object
 from tw_autogen.plugin.callables import Parameters, Returns, as_model, callable_plugin
-from tw_autogen.plugin.files import bring, linked_files, new_file
+from tw_autogen.plugin.files import bring, linked_files, new_file, table_words
 from tw_autogen.plugin.spec import Parameter, PluginSpec
 
 _REQUEST = (Parameter("request", "str", required=True, description="what is wanted, in whole sentences"),)
 _LONG_CHARS = 4000
 _HEAD_CHARS = 1000
-_HEAD_ROWS = 5
 _TRIES = 3
 _ASKED = ".asked"
 
@@ -158,9 +157,7 @@ class _AskedFunction:
             table = value if type(value).__name__ == "DataFrame" else value.to_frame()
             path = self._saved(f"{name}.csv", table.to_csv(index=False))
             files.append(path)
-            columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
-            head = table.head(_HEAD_ROWS).to_csv(index=False).strip()
-            return f"a table in {path}, {len(table)} rows; columns: {columns}; its head:\n{head}"
+            return f"a table in {path}, {table_words(table)}"
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if len(text) <= _LONG_CHARS:
             return text

@@ -7,13 +7,14 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from tw_autogen.kernel.folder import open_inside
 from tw_autogen.kernel.inside.artifacts import FileNames
 
+_HEAD_ROWS = 5
 _LINK = re.compile(r"\[[^\]\n]*\]\((file://[^)\s]+|/[^)\s]+)\)")
 
 
@@ -38,6 +39,13 @@ def named_files(folder: Path, text: str) -> list[Path]:
         return []
     plain = (one for one in sorted(folder.iterdir()) if one.is_file() and not one.is_symlink())
     return [one for one in plain if re.search(rf"(?<![\w.-]){re.escape(one.name)}(?![\w-])", text)]
+
+
+def table_words(table: Any) -> str:
+    """Describe a DataFrame in a few lines: rows, columns with types, head."""
+    columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
+    head = table.head(_HEAD_ROWS).to_csv(index=False).strip()
+    return f"{len(table)} rows; columns: {columns}; its head:\n{head}"
 
 
 def new_file(folder: Path, name: str, kind: str) -> tuple[Path, BinaryIO]:

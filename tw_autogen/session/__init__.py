@@ -18,9 +18,10 @@ from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.words import FRESH_KERNEL, answer_text, failure_text, files_of
+from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
 
 __all__ = [
+    "DOES_DATA_WORK",
     "FRESH_KERNEL",
     "ROOMS",
     "USER",

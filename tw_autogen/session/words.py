@@ -5,6 +5,12 @@ from __future__ import annotations
 from tw_autogen.errors import RoundError
 from tw_autogen.session.answer import Answer
 
+DOES_DATA_WORK = (
+    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
+    "numbers, tables, charts and files."
+)
+"""What an agent with a session inside can do; for hosts that choose the next speaker by it."""
+
 FRESH_KERNEL = "(This chat is resumed: what was said is known, but variables of earlier requests are gone.)"
 """Said to the model with the first request of a session that has rounds which it has not lived through."""
 

@@ -29,6 +29,7 @@ from tw_autogen.model import ChatModel
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.chain import calling
 from tw_autogen.session import (
+    DOES_DATA_WORK,
     FRESH_KERNEL,
     KernelWanted,
     RoleWanted,
@@ -40,10 +41,6 @@ from tw_autogen.session import (
     read_settings,
 )
 
-DESCRIPTION = (
-    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
-    "numbers, tables, charts and files."
-)
 _STATE = "TaskWeaverAgentState"
 _CONTINUE = "Go on."
 
@@ -95,7 +92,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         name: str = "TaskWeaver",
         model_client: ChatCompletionClient | None = None,
         *,
-        description: str = DESCRIPTION,
+        description: str = DOES_DATA_WORK,
         plugins: Sequence[str | Path | PluginSpec] = (),
         roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
         files: Sequence[str | Path] = (),

@@ -22,6 +22,7 @@ from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.chain import calling
 from tw_autogen.session import (
+    DOES_DATA_WORK,
     FRESH_KERNEL,
     KernelWanted,
     ModelWanted,
@@ -32,11 +33,6 @@ from tw_autogen.session import (
     failure_text,
     open_session,
     read_settings,
-)
-
-DESCRIPTION = (
-    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
-    "numbers, tables, charts and files."
 )
 
 
@@ -87,7 +83,7 @@ class TaskWeaverAgent(Speaking):
         handlers: Sequence[Handler] = (),
         **host: Any,
     ) -> None:
-        host.setdefault("description", DESCRIPTION)
+        host.setdefault("description", DOES_DATA_WORK)
         super().__init__(name, *args, **host)
         self._model = model
         self._role_llm_config = dict(role_llm_config or {})

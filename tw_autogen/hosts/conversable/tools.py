@@ -20,12 +20,11 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.plugin import HostPlugin, PluginSpec
-from tw_autogen.plugin.files import new_file
+from tw_autogen.plugin.files import new_file, table_words
 from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
 from tw_autogen.session import SessionSettings, check_plugins, read_settings
 from tw_autogen.session.inputs import checked_inputs, copy_in
 
-_HEAD_ROWS = 5
 _LONG_CHARS = 200
 _READERS: Mapping[str, Callable[[Path], Any]] = {
     ".csv": pd.read_csv,
@@ -219,9 +218,7 @@ class PluginTools:
         if isinstance(value, pd.DataFrame | pd.Series):
             table = value if isinstance(value, pd.DataFrame) else value.to_frame()
             path = self._saved(f"{name}.csv", table.to_csv(index=False))
-            columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
-            head = table.head(_HEAD_ROWS).to_csv(index=False).strip()
-            return f"A table in {path.name}: {len(table)} rows; columns: {columns}. Its head:\n{head}"
+            return f"A table in {path.name}: {table_words(table)}"
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if len(text) <= self._chars:
             return text
