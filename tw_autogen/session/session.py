@@ -95,7 +95,7 @@ class Session:
         self.variables: dict[str, Any] = {}
         self._settings = settings or SessionSettings()
         self._roles = {role.name: role for role in roles}
-        self._entry = entry or (PLANNER if PLANNER in names else names[0])
+        self.entry = entry or (PLANNER if PLANNER in names else names[0])
         self._owned = list(owned)
         self._lock = threading.RLock()
         self._counting = threading.Lock()  # plugins on threads of their own may ask the model too
@@ -218,7 +218,7 @@ class Session:
             images: URLs of images that go along.
         """
         seen = tuple(Attachment(AttachmentType.image_url, url) for url in images)
-        return self._add(Post(send_from, send_to or self._entry, text, seen), "")
+        return self._add(Post(send_from, send_to or self.entry, text, seen), "")
 
     def remember(self, past: Round) -> None:
         """Take in a round that was lived elsewhere: in a chat that is resumed, or in an earlier session.

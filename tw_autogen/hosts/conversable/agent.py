@@ -103,7 +103,7 @@ class TaskWeaverAgent(Speaking):
         )
         most_open = read_settings(self._settings).read("session", SessionSettings).most_open
         make = functools.partial(_make, weakref.ref(self))
-        self._talks = Conversations(make, names=(name,), entry=Planner.name, most_open=most_open)
+        self._talks = Conversations(make, names=(name,), most_open=most_open)
         self._rules: weakref.WeakKeyDictionary[Session, str] = weakref.WeakKeyDictionary()
         self._guard = threading.Lock()
         self._end = weakref.finalize(self, self._talks.close)
@@ -199,7 +199,7 @@ class TaskWeaverAgent(Speaking):
                 )
                 for name in names
             }
-            model[""] = HostModel(me)
+            model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
         return self._open(model, handlers=(talk, *self._handlers), settings=settings)
 

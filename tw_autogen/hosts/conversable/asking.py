@@ -17,6 +17,12 @@ from tw_autogen.hosts.conversable.messages import text_of
 from tw_autogen.hosts.conversable.speaking import SILENT, Speaking
 from tw_autogen.plugin.chain import calling
 
+_KEPT_BY_PARTNER = (
+    "_oai_messages",
+    "_consecutive_auto_reply_counter",
+    "_max_consecutive_auto_reply_dict",
+    "_silent_with",
+)
 ConversableAgent: Any = import_autogen().ConversableAgent
 
 
@@ -110,7 +116,7 @@ class Asker:
         if not self._asked:
             return
         self._agent.clear_history(self._partner)
-        for kept in ("_oai_messages", "_consecutive_auto_reply_counter", "_max_consecutive_auto_reply_dict"):
+        for kept in _KEPT_BY_PARTNER:
             getattr(self._agent, kept, {}).pop(self._partner, None)
         self._agent.reply_at_receive.pop(self._partner, None)
 

@@ -19,19 +19,15 @@ class Conversations:
     Args:
         make: Opens a session for a partner.
         names: Under which names the agent itself speaks.
-        entry: The role that remembers what was said before a session began.
         most_open: See `SessionPool`.
 
     A service that has no partner object hands over the whole transcript each time: there a session is found by what
     was said until its last answer.
     """
 
-    def __init__(
-        self, make: Callable[[Any], Session], *, names: Collection[str], entry: str, most_open: int = 16
-    ) -> None:
+    def __init__(self, make: Callable[[Any], Session], *, names: Collection[str], most_open: int = 16) -> None:
         self._make = make
         self._names = names
-        self._entry = entry
         self._pool = SessionPool(most_open)
         self._guard = threading.Lock()
         self._number = 0
@@ -50,7 +46,7 @@ class Conversations:
         key = self._key(partner, past)
         with self._pool.use(key, lambda: self._make(partner)) as session:
             if not session.rounds and past:
-                for one in past_rounds(past, self._names, self._entry):
+                for one in past_rounds(past, self._names, session.entry):
                     session.remember(one)
             yield session, key
 

@@ -45,7 +45,9 @@ class Member(Speaking):
 
     def __init__(self, name: str, *args: Any, seat: Seat, session: SharedSession | None, **host: Any) -> None:
         super().__init__(name, *args, **host)
-        own = HostModel(weakref.proxy(self)) if seat.model is None and self.client is not None else seat.model
+        own = seat.model
+        if own is None and self.client is not None:
+            own = HostModel(weakref.proxy(self), speaker=weakref.ref(self))
         self.seat = Seat(seat.role, name, own, seat.plugins, seat.kernel, seat.policy)
         self.shared = session or SharedSession()
         self.shared.join(self)

@@ -169,7 +169,7 @@ class SharedSession:
             session = self.session
             past, news = split(transcript(messages, sender, self._members), self._members)
             if not session.rounds:
-                for one in past_rounds(past, self._members, self.planner or member.name):
+                for one in past_rounds(past, self._members, session.entry):
                     session.remember(one)
             if not self._hear(session, member, news, sender):
                 return None
