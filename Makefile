@@ -42,7 +42,7 @@ lint: .venv/ready  ## linter and types only
 	$(BIN)/mypy
 
 check: test  ## everything, also what takes longer
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n auto -m slow
 
 wheel: .venv/ready  ## build dist/
 	$(BIN)/python -m build --outdir dist .
