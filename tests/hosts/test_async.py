@@ -93,11 +93,17 @@ def test_cancelling_the_task_stops_the_round_and_the_session_is_good_for_more(ag
 def test_a_cell_is_stopped_when_the_task_is_cancelled(agent, tmp_path):  # C35
     began = threading.Event()
     model = ScriptedModel(
-        [plans("loop"), codes("kept = 7\nwhile True: pass"), plans("look"), codes("kept"), plans("7", to="User")]
+        [
+            plans("loop"),
+            codes("kept = 7\nprint('begun', flush=True)\nwhile True: pass"),
+            plans("look"),
+            codes("kept"),
+            plans("7", to="User"),
+        ]
     )
 
     def watch(event):
-        if type(event).__name__ == "CellStarted":
+        if type(event).__name__ == "CellOutput":
             began.set()
 
     async def main():

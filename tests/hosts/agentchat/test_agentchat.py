@@ -171,11 +171,17 @@ def test_what_is_no_state_is_refused(worker):
 
 def test_cancelling_stops_the_cell_and_the_next_run_finds_the_variables(tmp_path):  # C50
     model = ScriptedModel(
-        [plans("loop"), codes("kept = 7\nwhile True: pass"), plans("look"), codes("kept"), plans("7", to="User")]
+        [
+            plans("loop"),
+            codes("kept = 7\nprint('begun', flush=True)\nwhile True: pass"),
+            plans("look"),
+            codes("kept"),
+            plans("7", to="User"),
+        ]
     )
     began = threading.Event()
     agent = TaskWeaverAgent(
-        model=model, workspace=tmp_path, handlers=[lambda e: began.set() if type(e).__name__ == "CellStarted" else None]
+        model=model, workspace=tmp_path, handlers=[lambda e: began.set() if type(e).__name__ == "CellOutput" else None]
     )
 
     async def main():
