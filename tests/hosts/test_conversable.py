@@ -37,6 +37,7 @@ def test_it_is_the_installed_hosts_agent_with_its_arguments_in_their_order(tmp_p
     assert own == ["system_message", "is_termination_msg"]
     assert isinstance(worker, autogen.ConversableAgent)
     assert worker.system_message == "Answer in verse."
+    assert TaskWeaverAgent("worker", None, None, 3, "ALWAYS", workspace=tmp_path).human_input_mode == "ALWAYS"
     assert {worker: 1}[worker] == 1
     assert worker != TaskWeaverAgent("worker", workspace=tmp_path, llm_config=False)
 
@@ -51,6 +52,14 @@ def test_its_description_is_short_and_its_default_name_an_identifier(tmp_path): 
 
     assert worker.name.isidentifier()
     assert 20 < len(worker.description) < 300
+
+
+def test_a_system_message_is_its_description_as_with_any_agent_unless_it_is_given_one(tmp_path):  # C3
+    how = {"llm_config": False, "workspace": tmp_path}
+
+    assert TaskWeaverAgent(system_message="Knows sales.", **how).description == "Knows sales."
+    assert TaskWeaverAgent("a", "Knows sales.", **how).description == "Knows sales."
+    assert TaskWeaverAgent(system_message="Be kind.", description="Counts.", **how).description == "Counts."
 
 
 # The reply chain.

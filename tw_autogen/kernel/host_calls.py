@@ -112,7 +112,7 @@ class HostCalls:
         self._waiting = None
         self.spent_seconds += time.monotonic() - waiting.began
         if answer is None:
-            self._line = None  # its thread is held up; the next call gets another one
+            self._end_line()  # its thread is held up; the next call gets another one
             late = TimeoutError(f"no answer within {job.seconds:g} s; ask for less, or split the work")
             return failure(waiting.number, late)
         return json.dumps({**json.loads(answer), "id": waiting.number})
@@ -121,6 +121,10 @@ class HostCalls:
         """Wait for nothing any more; calls that have not begun don't begin."""
         self._over.set()
         self._waiting = None
+        self._end_line()
+
+    def _end_line(self) -> None:
+        """Let the thread of ordinary calls end behind what it is doing."""
         if self._line is not None:
             self._line.put(None)
             self._line = None

@@ -83,8 +83,7 @@ class TaskWeaverAgent(Speaking):
         handlers: Sequence[Handler] = (),
         **host: Any,
     ) -> None:
-        host.setdefault("description", DOES_DATA_WORK)
-        super().__init__(name, *args, **host)
+        super().__init__(name, *args, does=DOES_DATA_WORK, **host)
         self._model = model
         self._role_llm_config = dict(role_llm_config or {})
         if self._role_llm_config and self.client is None:

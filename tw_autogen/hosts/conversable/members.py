@@ -40,11 +40,14 @@ class Member(Speaking):
         name: Its name in the group and in the session.
         seat: What the role is made of; its model is the host's client unless it brings one.
         session: Shared with other members; None: one of its own.
+        does: What it can do, as its description unless the user gives another.
         **host: As for any ConversableAgent.
     """
 
-    def __init__(self, name: str, *args: Any, seat: Seat, session: SharedSession | None, **host: Any) -> None:
-        super().__init__(name, *args, **host)
+    def __init__(
+        self, name: str, *args: Any, seat: Seat, session: SharedSession | None, does: str = "", **host: Any
+    ) -> None:
+        super().__init__(name, *args, does=does, **host)
         own = seat.model
         if own is None and self.client is not None:
             own = HostModel(weakref.proxy(self), speaker=weakref.ref(self))
@@ -128,8 +131,7 @@ class PlannerAgent(Member):
         model: ChatModel | None = None,
         **host: Any,
     ) -> None:
-        host.setdefault("description", _PLANS)
-        super().__init__(name, *args, seat=Seat("planner", model=model), session=session, **host)
+        super().__init__(name, *args, seat=Seat("planner", model=model), session=session, does=_PLANS, **host)
 
 
 class CodeInterpreterAgent(Member):
@@ -162,9 +164,8 @@ class CodeInterpreterAgent(Member):
     ) -> None:
         specs = check_plugins(plugins)
         named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
-        host.setdefault("description", _CODES + named)
         seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=policy)
-        super().__init__(name, *args, seat=seat, session=session, **host)
+        super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)
 
 
 class RoleAgent(Member):
@@ -191,13 +192,14 @@ class RoleAgent(Member):
         model: ChatModel | None = None,
         **host: Any,
     ) -> None:
+        does = ""
         if isinstance(role, str | Path):
             spec = find_role(role, shipped=shipped_folder("roles"))
             name = name or spec.alias
-            host.setdefault("description", spec.intro)
+            does = spec.intro
         elif not name:
             raise ConfigError("RoleAgent: a role that a function makes needs a name: RoleAgent(make, name=...)")
-        super().__init__(name, *args, seat=Seat(role, model=model), session=session, **host)
+        super().__init__(name, *args, seat=Seat(role, model=model), session=session, does=does, **host)
 
     def _can_answer(self) -> bool:
         return True  # not every role asks a model

@@ -29,6 +29,8 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
     Args:
         name: The agent's name.
         *args: As ConversableAgent takes them.
+        does: What the agent can do; its description, unless that or a `system_message` is given, which is the
+            description of any agent that has no other.
         **host: Any argument of the installed ConversableAgent; `human_input_mode` is `NEVER` unless given.
 
     Termination, human input, function and tool replies come first, as with any agent, because only the host's own
@@ -38,7 +40,7 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         HostError: the installed host doesn't know an argument.
     """
 
-    def __init__(self, name: str, *args: Any, **host: Any) -> None:
+    def __init__(self, name: str, *args: Any, does: str = "", **host: Any) -> None:
         known = inspect.signature(ConversableAgent.__init__).parameters
         for word in host:
             if word not in known:
@@ -46,7 +48,10 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
                     f"{type(self).__name__}: {installed()} knows no argument {word!r}; leave it out or upgrade",
                     command='pip install --upgrade "tw-autogen[autogen]"',
                 )
-        host.setdefault("human_input_mode", "NEVER")
+        if not args and host.get("system_message") is None and does:
+            host.setdefault("description", does)
+        if len(args) < 4:  # or it is among them
+            host.setdefault("human_input_mode", "NEVER")
         super().__init__(name, *args, **host)
         self._silent_with: dict[Any, bool] = {}
         base = ConversableAgent  # the reply list holds the base class's functions: overriding alone changes nothing
