@@ -4,113 +4,56 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.model import Completion, ToolCall
+from tw_autogen.errors import ModelError
+from tw_autogen.model import Recording
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 ROOT = Path(__file__).parent.parent
-TOOL_ARGUMENTS = '{"df": "sales.csv", "time_col_name": "month", "value_col_name": "units"}'
-REPLIES = {
-    "drop_in.py": [
-        plans("which region sold most"),
-        codes("import pandas as pd\nsales = pd.read_csv('sales.csv')\nsales.groupby('region').units.sum()"),
-        plans("It is read.", to="User"),
-        plans("save the shares"),
-        codes("sales.pivot(index='month', columns='region', values='units').to_csv('share.csv')"),
-        plans("The shares are saved.", to="User"),
-    ],
-    "ask.py": [
-        plans("find the odd hour", then="User"),
-        codes("odd, words = anomaly_detection(loads, 'hour', 'load')\nprint('Hour', *odd[odd.Is_Anomaly].hour)"),
-    ],
-    "group_chat.py": [
-        plans("sum the units by month"),
-        codes("import pandas as pd\npd.read_csv('sales.csv').groupby('month').units.sum()"),
-        plans("are these monthly sums plausible?", to="critic"),
-        "They are plausible.",
-        plans("Plausible sums.", to="User"),
-    ],
-    "agent_as_plugin.py": [
-        plans("judge each review", then="User"),
-        codes(
-            "import pandas as pd\n"
-            "reviews = pd.DataFrame({'product': ['kettle', 'kettle', 'toaster'], 'review': ['a', 'b', 'c']})\n"
-            "opinions = [judge_review(text)['positive'] for text in reviews.review]\n"
-            "print('Positive:', reviews.assign(positive=opinions).groupby('product').positive.mean().to_dict())"
-        ),
-        '{"positive": true, "reason": "fast"}',
-        '{"positive": false, "reason": "leaked"}',
-        '{"positive": true, "reason": "even"}',
-    ],
-    "agent_as_role.py": [
-        plans("sum the units by region"),
-        codes("import pandas as pd\npd.read_csv('sales.csv').groupby('region').units.sum()"),
-        plans("write on the best region", to="writer"),
-        "A good year in the best region.",
-        plans("A good year in the best region.", to="User"),
-    ],
-    "mesh.py": [
-        plans("sum by month and have a trend fitted", then="User"),
-        codes(
-            "import pandas as pd\nsums = pd.read_csv('sales.csv').groupby('month', as_index=False).units.sum()\n"
-            "print('Trend:', fit_trend(sums, 'is there a trend?'))"
-        ),
-        plans("fit a line to the table"),
-        codes("import glob, pandas as pd\nlen(pd.read_csv(glob.glob('*.csv')[0]))"),
-        plans("It rises.", to="User"),
-    ],
-    "plugins_as_tools.py": [
-        Completion(
-            "",
-            (
-                ToolCall(
-                    "1", "anomaly_detection", '{"df": "sales.csv", "time_col_name": "month", "value_col_name": "units"}'
-                ),
-            ),
-            finish_reason="tool_calls",
-        ),
-        "```python\nopen('chart.txt', 'w').write('a chart')\n```",
-        "No month is odd. TERMINATE",
-    ],
-    "README.md": [
-        plans("compute the mean", then="User"),
-        codes("import pandas as pd\nprint('The mean is', pd.read_csv('sales.csv').units.mean())"),
-    ],
-}
-ALIKE = {
-    "async_chat.py": lambda messages: (
-        plans("It is read.", to="User")
-        if "From: CodeInterpreter" in str(messages[-1])
-        else codes("1 + 1")
-        if "You are the CodeInterpreter" in messages[0]["content"]
-        else plans("look")
-    ),
-}
-"""Where chats run side by side the order of calls is open, so that a reply is made for what is asked."""
-
+REPLIES = Path(__file__).parent / "replies"
+README = [
+    plans("compute the mean", then="User"),
+    codes("import pandas as pd\nprint('The mean is', pd.read_csv('sales.csv').units.mean())"),
+]
 SAID = {
-    "group_chat.py": ["[board, pinned up by Planner]", "critic (to chat_manager)", "The answer: Plausible sums."],
-    "agent_as_plugin.py": ["The answer: Positive: {'kettle': 0.5, 'toaster': 1.0}"],
-    "agent_as_role.py": ["writer (to Planner)", "The answer: A good year in the best region."],
-    "mesh.py": ["Planner (to CodeInterpreter)", "The answer: Trend: It rises."],
-    "plugins_as_tools.py": [
-        "A table in anomaly_detection.csv",
-        "- [chart.txt](file://",
-        "The answer: No month is odd.",
-    ],
-    "async_chat.py": ["ann: It is read.", "bob: It is read."],
-    "drop_in.py": ["It is read.", "The shares are saved.", "[share.csv](file://"],
-    "ask.py": ["--- cell 1", "Hour", "2 model calls, Completed"],
-    "README.md": ["The mean is"],
+    "agent_as_plugin.py": ["kettle: 50 % of 2 review(s) positive.", "toaster: 100 % of 1 review(s) positive."],
+    "agent_as_role.py": ["writer (to Planner)", "The answer: Hats off to our colleagues in the west!"],
+    "ask.py": ["--- cell 1", "The load is odd in hour 21 (load 90.0).", "2 model calls, Completed"],
+    "async_chat.py": ["ann: The region west sold most: 303 units in all.", "bob: Most units were sold in 2026-04: 183"],
+    "drop_in.py": ["The region west sold most: 303 units.", "52.50 % in 2026-01", "[share.csv](file://"],
+    "group_chat.py": ["[board, pinned up by Planner]", "critic (to chat_manager)", "The answer: Units sold a month"],
+    "mesh.py": ["The answer: Units sold by month: 2026-01 120", "The trend is +0.43 units a month"],
+    "plugins_as_tools.py": ["0 of 6 values of 'units' are anomalies", "- [months.png](file://", "No month is odd"],
 }
 
 
-def run(code: str, name: str, folder: Path) -> str:
-    replies = REPLIES.get(name) or ScriptedModel([ALIKE[name]] * 6)
+class Recorded:
+    """Gives recorded replies: the next one that was given to such a message, else the next one of all.
+
+    Agents that talk side by side ask in any order, and what they are asked holds paths of the day.
+    """
+
+    def __init__(self, path):
+        self._left = list(Recording.read(path).replies)
+        self._lock = threading.Lock()
+
+    def complete(self, messages, **how):
+        said = f"{messages[-1]['role']}: {' '.join(str(messages[-1].get('content')).split())}"
+        with self._lock:
+            if not self._left:
+                raise ModelError(f"no reply was recorded for {said[:200]}")
+            fits = [one for one in self._left if said.startswith(one.last.rstrip("…"))]
+            taken = (fits or self._left)[0]
+            self._left.remove(taken)
+        return taken.completion
+
+
+def run(code: str, replies, folder: Path) -> str:
     with replay_server(replies) as server:
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -142,7 +85,8 @@ EXAMPLES = [  # that of agentchat runs beside its own tests, where its host is i
 def test_an_example_runs_as_it_stands_and_is_short(path, tmp_path):
     assert path.read_text(encoding="utf-8").count("\n") <= 60
 
-    out = run(f"import runpy; runpy.run_path({str(path)!r}, run_name='__main__')", path.name, tmp_path)
+    replies = Recorded(REPLIES / f"{path.stem}.yaml")
+    out = run(f"import runpy; runpy.run_path({str(path)!r}, run_name='__main__')", replies, tmp_path)
 
     for words in SAID[path.name]:
         assert words in out
@@ -152,7 +96,7 @@ def test_the_readmes_example_runs_as_it_stands(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "sales.csv").write_bytes((ROOT / "examples" / "sales.csv").read_bytes())
 
-    out = run(blocks[0], "README.md", tmp_path)
+    out = run(blocks[0], README, tmp_path)
 
     assert "The mean is" in out
 

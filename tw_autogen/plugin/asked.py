@@ -28,12 +28,17 @@ _ASKED = ".asked"
 class Askable(Protocol):
     """One conversation with somebody outside the session."""
 
+    @property
+    def takes_files(self) -> bool:
+        """Whether files are handed over with the words, which then name them without their places."""
+        ...
+
     def ask(self, words: str, files: Sequence[Path] = ()) -> str:
         """Give the answer; what was asked before in this conversation is known.
 
         Args:
             words: The question.
-            files: Handed over where that can be done; the words name their places anyway.
+            files: Handed over where that can be done.
         """
         ...
 
@@ -129,8 +134,8 @@ class _AskedFunction:
         missing = [one.name for one in self._spec.parameters if one.required and one.name not in given]
         if missing:
             raise TypeError(f"{self._spec.name}: missing {', '.join(missing)}")
-        words, files = self._message(given)
         asker = self._kept or self._make()
+        words, files = self._message(given, asker.takes_files)
         try:
             answer = self._ask(asker, words, files)
             return self._brought(answer, asker.folders()) if isinstance(answer, str) else answer
@@ -143,27 +148,28 @@ class _AskedFunction:
         if self._kept:
             self._kept.close()
 
-    def _message(self, given: Mapping[str, Any]) -> tuple[str, list[Path]]:
+    def _message(self, given: Mapping[str, Any], handed: bool) -> tuple[str, list[Path]]:
         files: list[Path] = []
         only = len(given) == 1
         parts = []
         for name, value in given.items():
-            text = self._worded(name, value, files)
+            text = self._worded(name, value, files, handed)
             parts.append(text if only and isinstance(value, str) else f"{name}: {text}")
         return "\n\n".join(parts), files
 
-    def _worded(self, name: str, value: Any, files: list[Path]) -> str:
+    def _worded(self, name: str, value: Any, files: list[Path], handed: bool) -> str:
         if type(value).__name__ in ("DataFrame", "Series"):
             table = value if type(value).__name__ == "DataFrame" else value.to_frame()
             path = self._saved(f"{name}.csv", table.to_csv(index=False))
             files.append(path)
-            return f"a table in {path}, {table_words(table)}"
+            return f"the table in {path.name}" if handed else f"a table in {path}, {table_words(table)}"
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if len(text) <= _LONG_CHARS:
             return text
         path = self._saved(f"{name}.txt", text)
         files.append(path)
-        return f"a text in {path}, {len(text)} characters; it begins:\n{text[:_HEAD_CHARS]}"
+        place = path.name if handed else path
+        return f"a text in {place}, {len(text)} characters; it begins:\n{text[:_HEAD_CHARS]}"
 
     def _saved(self, name: str, text: str) -> Path:
         """Save what is too much for a message; a hidden folder, because it is nothing for the user."""

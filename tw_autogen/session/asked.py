@@ -50,7 +50,7 @@ class _AskedRole(Role):
         asked = memory.last_post
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
         conversation = self._conversation = self._conversation or self._make()
-        words, files = self._worded(asked, turn)
+        words, files = self._worded(asked, turn, conversation.takes_files)
         answer = run_abandonable(
             lambda give, abandoned: Completion(conversation.ask(words, files)),
             where=f"the agent {self.name}",
@@ -77,9 +77,9 @@ class _AskedRole(Role):
         if self._conversation:
             self._conversation.close()
 
-    def _worded(self, asked: Post, turn: Turn) -> tuple[str, list[Path]]:
+    def _worded(self, asked: Post, turn: Turn, handed: bool) -> tuple[str, list[Path]]:
         """Give the task with what is pinned up, and the session's files that are named in it."""
         board = "\n".join(text for role, text in turn.round.read_board().items() if role != self.name)
         words = f"{asked.message}\n\n# What is known\n{board}" if board else asked.message
         files = named_files(turn.folder, words)
-        return (f"{words}\n\nThe files lie in {turn.folder}." if files else words), files
+        return (f"{words}\n\nThe files lie in {turn.folder}." if files and not handed else words), files

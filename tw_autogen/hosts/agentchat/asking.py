@@ -95,6 +95,11 @@ class _Asker:
         with _MAKING:
             self._lock = _LOCKS.setdefault(target, threading.Lock())
 
+    @property
+    def takes_files(self) -> bool:
+        """Nothing can be handed over: words name the files' places."""
+        return False
+
     def ask(self, words: str, files: Sequence[Path] = ()) -> str:
         """Run it with these words as its task, and give the last message's words.
 

@@ -50,6 +50,11 @@ class Asker:
             if tool.name not in own:
                 tool.register_for_execution(self._partner)
 
+    @property
+    def takes_files(self) -> bool:
+        """Whether files can be handed over: to an agent with a session of its own."""
+        return isinstance(self._agent, TaskWeaverAgent)
+
     def ask(self, words: str, files: Sequence[Path] = ()) -> str:
         """Give the agent's answer; it remembers what this asker has asked before.
 

@@ -148,7 +148,7 @@ class KernelCodeExecutor:
         limit = self._options.report_chars
         logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in ran.logs)
         parts = (ran.stdout, ran.result or "", ran.stderr, logs, ran.error)
-        return "\n".join(cut(part.strip(), limit) for part in parts if part.strip())
+        return "\n".join(cut(part.strip("\n"), limit) for part in parts if part.strip())
 
 
 def _emit(handlers: Sequence[Handler], event: Event) -> None:
