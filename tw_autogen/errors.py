@@ -15,6 +15,7 @@
     │   └── ReplayParted            a recording and the run have parted                 .index
     ├── KernelError                 the kernel itself (never the code in it) failed     .folder
     │   ├── KernelStartError        it did not start
+    │   │   └── SandboxError        no sandbox can stand here, so no code is run
     │   └── KernelBusyError         it is already running a cell
     ├── HostCallError               a function called from the kernel failed            .name
     │   ├── CallBudgetError         code has made too many calls for one request        .name
@@ -139,6 +140,10 @@ class KernelError(TwAutogenError):
 
 class KernelStartError(KernelError):
     """The kernel did not start."""
+
+
+class SandboxError(KernelStartError):
+    """No sandbox, or not the one that was asked for, can stand on this system; no code is run."""
 
 
 class KernelBusyError(KernelError):

@@ -1,5 +1,7 @@
 """Cells in a real kernel: what is kept, what is told, what can't break it."""
 
+import sys
+
 import pytest
 
 from tw_autogen.kernel import KernelSettings, LocalKernel
@@ -126,8 +128,11 @@ def test_code_runs_in_the_folder(kernel, run):
 
 
 def test_where_it_runs_is_one_line(kernel):
-    assert kernel.where.startswith("local kernel, Python 3.")
-    assert "no sandbox" in kernel.where
+    kernel.execute("1", seconds=30)
+
+    assert kernel.where.startswith(f"local kernel, Python 3.{sys.version_info.minor}")
+    assert f"pid {kernel.pid}, " in kernel.where
+    assert "sandbox" in kernel.where
 
 
 def test_the_hosts_secrets_are_not_passed_on(monkeypatch, tmp_path):

@@ -92,7 +92,8 @@ OWNER = """
 import sys
 from tw_autogen.kernel import LocalKernel
 kernel = LocalKernel()
-print(kernel.execute("import os\\nprint(os.getpid())", seconds=30).stdout, flush=True)
+kernel.execute("1", seconds=30)
+print(kernel.pid, flush=True)
 {then}
 """
 

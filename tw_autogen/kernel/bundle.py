@@ -13,7 +13,7 @@ _ALONE = ("boot.py", "install.py")
 
 @functools.cache
 def boot_text() -> str:
-    """Give the text that a local kernel's process runs first."""
+    """Give the text that a kernel's process runs first where nothing else starts it."""
     return _read("boot.py")
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,9 @@ _LONGEST_PATH = 100
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
+_PROBE_MS = 20
+_SAID_CHARS = 2000
+
 
 class Connection:
     """One kernel's connection file and sockets; made before its process, closed behind it.
@@ -27,7 +33,8 @@ class Connection:
     """
 
     def __init__(self) -> None:
-        self.runtime = Path(tempfile.mkdtemp(prefix="tw-"))
+        self.runtime = Path(tempfile.mkdtemp(prefix="tw-")).resolve()
+        self.log = self.runtime / "log"
         key = secrets.token_hex(16).encode()
         where = str(self.runtime / "k")
         by_file = os.name == "posix" and zmq.has("ipc") and len(os.fsencode(where)) <= _LONGEST_PATH
@@ -55,6 +62,25 @@ class Connection:
     def ask_for_life(self) -> None:
         """Send what any kernel answers at once, on shell and iopub."""
         self.session.send(self.shell, "kernel_info_request", {})
+
+    def await_life(self, alive: Callable[[], bool], deadline: float) -> bool:
+        """Wait until messages come on iopub, whose subscription may arrive later than the first request.
+
+        Args:
+            alive: Tells whether there is still somebody to wait for.
+            deadline: As of `time.monotonic`.
+        """
+        while time.monotonic() < deadline and alive():
+            self.ask_for_life()
+            if self.iopub.poll(_PROBE_MS, zmq.POLLIN):
+                return True
+        return False
+
+    def said(self) -> str:
+        """Give the end of what the process wrote before its streams were led to the host."""
+        with contextlib.suppress(OSError):
+            return self.log.read_text(encoding="utf-8", errors="replace").strip()[-_SAID_CHARS:]
+        return ""
 
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""

@@ -23,17 +23,14 @@ _PASSED = (
 )  # fmt: skip
 
 
-def clean_environment(
-    host: Mapping[str, str], *, allowed: Iterable[str] = (), runtime: Path | None = None
-) -> dict[str, str]:
-    """Give the variables for a kernel's process.
+def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -> dict[str, str]:
+    """Give the variables for a process in which kernels are made.
 
     PYTHONDONTWRITEBYTECODE is not among those that pass: without compiled files each start takes four times as long.
 
     Args:
         host: This process's environment.
         allowed: Further names, `*` for any ending.
-        runtime: The kernel's own folder; IPython keeps its profile there, so that no start-up file of the user runs.
     """
     patterns = (*_PASSED, *allowed)
     passed = {
@@ -43,9 +40,27 @@ def clean_environment(
     passed["MPLCONFIGDIR"] = host.get("MPLCONFIGDIR") or str(cache_folder(host) / "matplotlib")
     passed["NO_COLOR"] = "1"
     passed["TERM"] = "dumb"
-    passed["JPY_PARENT_PID"] = str(os.getpid())  # ipykernel's own watch over its parent, besides the lifeline
-    if runtime is not None:
-        passed["IPYTHONDIR"] = str(runtime / "ipython")
+    return passed
+
+
+def kernel_environment(
+    host: Mapping[str, str], *, allowed: Iterable[str] = (), runtime: Path, home: str | None = None
+) -> dict[str, str]:
+    """Give the variables for a kernel.
+
+    Args:
+        host: This process's environment.
+        allowed: Further names, `*` for any ending.
+        runtime: The kernel's own folder; IPython keeps its profile there, so that no start-up file of the user runs.
+        home: The home folder of code behind a wall; None: the user's.
+    """
+    passed = clean_environment(host, allowed=allowed)
+    passed["IPYTHONDIR"] = str(runtime / "ipython")
+    if home is not None:
+        passed["HOME"] = home
+        passed["MPLCONFIGDIR"] = str(runtime / "matplotlib")
+        for name in ("TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"):
+            passed.pop(name, None)
     return passed
 
 

@@ -64,18 +64,20 @@ class HostExchange:
 
     Args:
         folder: The kernel's.
+        uid: The user that the kernel is, where the host is root; 0: the same as the host.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, uid: int = 0) -> None:
         self._folder = folder
+        self._uid = uid
         self._numbers = itertools.count(1)
-        (folder / FOLDER).mkdir(exist_ok=True)
+        self._make_folder()
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; give its name and the open file."""
         name = f"host-{os.getpid()}-{next(self._numbers)}{suffix}"
         self.remove(name)
-        (self._folder / FOLDER).mkdir(exist_ok=True)  # the code may have removed it
+        self._make_folder()  # the code may have removed it
         found = open_inside(self._folder, f"{FOLDER}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY)
         return name, os.fdopen(found, "wb")
 
@@ -90,6 +92,12 @@ class HostExchange:
         with contextlib.suppress(OSError):
             os.close(open_inside(self._folder, f"{FOLDER}/{name}"))
             (self._folder / FOLDER / name).unlink()
+
+    def _make_folder(self) -> None:
+        with contextlib.suppress(FileExistsError):
+            (self._folder / FOLDER).mkdir()
+            if self._uid:
+                os.chown(self._folder / FOLDER, self._uid, self._uid, follow_symlinks=False)
 
     def close(self) -> None:
         """Remove the hidden folder, unless it has become a link."""

@@ -7,34 +7,28 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import zmq
-
 from tw_autogen.errors import KernelError, KernelStartError
+from tw_autogen.kernel.birth import Newborn, Place
 from tw_autogen.kernel.bundle import call_expression, install_expression
-from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.kernel import OnOutput
-from tw_autogen.kernel.process import Launch, StartProcess
 from tw_autogen.kernel.running import Doorbell, Outcome, Running
+from tw_autogen.kernel.sandbox import words
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
-
-_PROBE_MS = 20
 
 
 class Live:
     """A process that is ready, with our bridge in it.
 
     Args:
-        folder: Where its code runs.
+        newborn: The process with its sockets; it belongs to this object from now on.
+        place: Where its code runs.
         settings: Limits.
-        start: Where the process comes from.
         served: The functions that code may call.
         bell: Rings when another thread wants the running request stopped.
 
@@ -43,36 +37,26 @@ class Live:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        settings: KernelSettings,
-        start: StartProcess,
-        served: Served,
-        bell: Doorbell,
+        self, newborn: Newborn, place: Place, *, settings: KernelSettings, served: Served, bell: Doorbell
     ) -> None:
-        self._folder = folder
+        self._newborn = newborn
+        self._folder = place.folder
         self._settings = settings
         self._served = served
         self._bell = bell
         self._owner = os.getpid()
-        self._exchange = HostExchange(folder)
+        self._exchange = HostExchange(place.folder, newborn.uid)
         self.codec = Codec(self._exchange)
         self.python = ""
-        self._connection = Connection()
-        log = self._connection.runtime / "log"
-        environment = clean_environment(os.environ, allowed=settings.environment, runtime=self._connection.runtime)
-        try:
-            self.process = start(Launch(settings.python, folder, environment, self._connection.file, log))
-        except OSError as error:
-            self._connection.close()
-            raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=folder) from error
+        self.process = newborn.process
+        self.wall = words(newborn.level, settings)
+        self._connection = newborn.connection
         try:
             self._make_ready()
         except KernelError as error:
-            said = log.read_text(encoding="utf-8", errors="replace").strip()[-2000:]
+            said = self._connection.said()
             self.end()
-            raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=folder) from error
+            raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=self._folder) from error
         except BaseException:
             self.end()
             raise
@@ -104,14 +88,16 @@ class Live:
 
     def _make_ready(self) -> None:
         began = time.monotonic()
-        options = {
+        options: dict[str, Any] = {
             "session_id": self._folder.name,
             "output_chars": self._settings.output_chars,
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,
             "arrow": importlib.util.find_spec("pyarrow") is not None,
         }
-        bundle = install_expression()
+        if self._newborn.way != "started":
+            options |= {"folder": str(self._folder), "environment": self._newborn.environment}
+        bundle = install_expression() if self._newborn.way == "started" else "None"
         start = call_expression("start", json.dumps(options))
         hello = call_expression("answer", json.dumps({"op": "hello"}))
         request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
@@ -121,15 +107,10 @@ class Live:
             raise KernelError(_first_error(outcome.reply or {}), folder=self._folder)
         self.python = outcome.report["ok"]["python"]
         self.codec = Codec(self._exchange, arrow=outcome.report["ok"]["arrow"])
-        self._await_output(began + self._settings.start_seconds)
-
-    def _await_output(self, deadline: float) -> None:
-        """Wait until messages come on iopub, whose subscription may arrive later than the first request."""
-        while time.monotonic() < deadline:
-            self._connection.ask_for_life()
-            if self._connection.iopub.poll(_PROBE_MS, zmq.POLLIN):
-                return
-        raise KernelError("no output comes from the kernel", folder=self._folder)
+        if self._newborn.way != "warm" and not self._connection.await_life(
+            self.process.alive, began + self._settings.start_seconds
+        ):
+            raise KernelError("no output comes from the kernel", folder=self._folder)
 
     def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:
         expression = call_expression(function, argument)

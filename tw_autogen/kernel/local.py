@@ -13,12 +13,14 @@ from types import TracebackType
 from typing import Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
+from tw_autogen.kernel.birth import Place, bear_plain
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.folder import plain_file
 from tw_autogen.kernel.inside.output import clip
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.live import Live
-from tw_autogen.kernel.process import LocalProcess, StartProcess
+from tw_autogen.kernel.pool import KernelPool, default_pool
+from tw_autogen.kernel.process import StartProcess
 from tw_autogen.kernel.running import Doorbell, Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
@@ -29,13 +31,15 @@ _LOST = "All variables are lost; the next cell gets a fresh kernel with plugins 
 class LocalKernel:
     """An IPython kernel in a process of its own, started when it is first needed.
 
-    It runs this process's interpreter, in the folder, with an environment that holds no secrets. What the code may
-    do otherwise is what this user may do: it is no sandbox.
+    It runs this process's interpreter, in the folder, with an environment that holds no secrets, behind the strongest
+    sandbox that stands on this system (`KernelSettings.sandbox`). On Linux it is forked from a process that has
+    imported pandas already.
 
     Args:
         folder: Where code runs; None: a temporary one, removed by `close`.
-        settings: Limits, interpreter, environment.
-        start: Where the process comes from.
+        settings: Limits, interpreter, environment, sandbox.
+        pool: Where kernels come from; None: the one of this process.
+        start: Makes the process in another way, outside any sandbox of ours.
 
     Example:
         >>> with LocalKernel() as kernel:
@@ -48,7 +52,8 @@ class LocalKernel:
         folder: Path | str | None = None,
         *,
         settings: KernelSettings | None = None,
-        start: StartProcess = LocalProcess,
+        pool: KernelPool | None = None,
+        start: StartProcess | None = None,
     ) -> None:
         if folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="tw-kernel-")).resolve()
@@ -59,6 +64,11 @@ class LocalKernel:
         self._owns_folder = folder is None
         self._settings = settings or KernelSettings()
         self._start = start
+        self._pool = pool or default_pool()
+        self._read: tuple[str, ...] = ()
+        self._fresh = True
+        if start is None:
+            self._pool.prepare(self._settings)
         self._lock = threading.Lock()
         self._bell = Doorbell()
         weakref.finalize(self, self._bell.close)
@@ -76,8 +86,16 @@ class LocalKernel:
     def where(self) -> str:
         """Say in one line where code runs."""
         live = self._live
-        process = f"Python {live.python}, pid {live.process.pid}" if live else f"{self._settings.python}, not started"
-        return f"local kernel, {process}, no sandbox"
+        if live is None:
+            return f"local kernel, {self._settings.python}, not started"
+        return f"local kernel, Python {live.python}, pid {live.process.pid}, {live.wall}"
+
+    @property
+    def pid(self) -> int | None:
+        """Give the number of the kernel's process, as this process sees it; None while there is none."""
+        if self._live is None or not self._live.process.alive():
+            return None
+        return self._live.process.pid
 
     def execute(
         self,
@@ -95,7 +113,7 @@ class LocalKernel:
                 return Execution(False, error=f"{loss} This cell was not run. {_LOST}", state_lost=True)
             self._bell.answer()
             running = live.start_cell(code, seconds=seconds, on_output=on_output)
-            self._executing = True
+            self._executing, self._fresh = True, False
             if cancelled is not None and cancelled.is_set():
                 self._bell.ring()  # an interrupt that came before this line found nothing that runs
             try:
@@ -115,6 +133,7 @@ class LocalKernel:
     def load(self, plugin: Loadable) -> None:
         """Put a plugin in; see `Kernel.load`."""
         with self._alone():
+            self._admit(plugin)
             self._load(self._ready(), plugin)
             self._plugins[plugin.name] = plugin
 
@@ -218,8 +237,14 @@ class LocalKernel:
             self._end()
         if self._live is not None:
             return self._live
-        live = Live(self.folder, settings=self._settings, start=self._start, served=self._served, bell=self._bell)
-        self._live = live
+        place = Place(self.folder, self._read)
+        newborn = (
+            self._pool.take(self._settings, place)
+            if self._start is None
+            else bear_plain(self._settings, place, self._start)
+        )
+        live = Live(newborn, place, settings=self._settings, served=self._served, bell=self._bell)
+        self._live, self._fresh = live, True
         self._end_live = weakref.finalize(self, live.end)
         try:
             for name, doc in self._served.docs().items():
@@ -253,6 +278,14 @@ class LocalKernel:
             raise
         self._take_variables(answer)
         return answer
+
+    def _admit(self, plugin: Loadable) -> None:
+        """Let the kernel read a plugin's folder: a kernel that has run no cell yet is replaced by one that may."""
+        folder = str(plugin.path.resolve().parent) if plugin.path else None
+        if folder is not None and folder not in self._read:
+            self._read = (*self._read, folder)
+            if self._live is not None and self._fresh and self._start is None:
+                self._end()
 
     def _load(self, live: Live, plugin: Loadable) -> None:
         path = plugin.path or f"<plugin {plugin.name}>"

@@ -1,4 +1,4 @@
-"""The first text that a local kernel's process runs: ties its life to its owner's, then starts ipykernel, tuned.
+"""Starts ipykernel, tuned; the first text of a kernel's process where no fork server is.
 
 Run as `python -c <this text> <connection file> <lifeline>`; the lifeline is a pipe whose other end the owner holds, or
 -1. Only the standard library and ipykernel are there.
@@ -14,6 +14,15 @@ import os
 import select
 import signal
 import threading
+from typing import Any
+
+_ARGUMENTS = (
+    "--HistoryManager.enabled=False",
+    "--InteractiveShell.colors=nocolor",
+    "--InteractiveShell.cache_size=0",
+    "--InteractiveShellApp.ignore_cwd=True",
+    "--Kernel._execute_sleep=0",
+)
 
 
 def hold_on(lifeline: int) -> None:
@@ -40,34 +49,70 @@ def _wait_for_end(lifeline: int) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def run(connection_file: str) -> None:
-    """Start ipykernel without what costs a start 0.3 s and is of no use here: debugger, history database, sleeps."""
+def load() -> None:
+    """Import ipykernel, without what costs a start 0.2 s and is of no use here: the debugger."""
     sys.modules["debugpy"] = None  # type: ignore[assignment] # the import system's way to say: not there
-    import zmq  # deferred, like ipykernel: behind the line above
+    try:
+        import ipykernel.kernelapp  # noqa: F401 # deferred: behind the line above
+    finally:
+        del sys.modules["debugpy"]
+
+
+def make(connection_file: str, *, heartbeat: bool = False) -> Any:
+    """Make a kernel that listens where a connection file says; its `start()` runs it for ever.
+
+    It has no history database, no sleep behind a cell, and opens no TCP port of its own.
+
+    Args:
+        connection_file: As jupyter_client writes it.
+        heartbeat: Answer on the heartbeat's socket too, as other clients than ours want.
+    """
+    load()
+    import zmq
+    from ipykernel import iostream
     from ipykernel.kernelapp import IPKernelApp
 
     class App(IPKernelApp):  # type: ignore[misc] # ipykernel has no types
-        def init_iopub(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
+        def init_iopub(self, context: Any) -> None:
             context.setsockopt(zmq.SNDHWM, 0)  # or a flood of output drops messages, `idle` among them
             super().init_iopub(context)
 
+        def init_heartbeat(self) -> None:
+            if heartbeat:
+                super().init_heartbeat()
+
+    if zmq.has("ipc"):
+        _pipe_by_file(iostream.IOPubThread, f"ipc://{os.path.dirname(connection_file)}/children")
     app = App.instance()
-    app.initialize(
-        [
-            f"-f={connection_file}",
-            "--HistoryManager.enabled=False",
-            "--InteractiveShell.colors=nocolor",
-            "--InteractiveShell.cache_size=0",
-            "--InteractiveShellApp.ignore_cwd=True",
-            "--Kernel._execute_sleep=0",
-        ]
-    )
-    del sys.modules["debugpy"]
+    app.initialize([f"-f={connection_file}", *_ARGUMENTS])
     sys.path.append("")  # modules beside the user's data can be imported; at the end, so that they shadow nothing
-    app.start()
+    return app
+
+
+def _pipe_by_file(kind: Any, place: str) -> None:
+    """Take what forked children print over a Unix socket, where the original opens a TCP port."""
+    import zmq
+    from zmq.eventloop.zmqstream import ZMQStream
+
+    def setup_pipe_in(self: Any) -> None:
+        self._pipe_uuid = os.urandom(16)
+        pipe = self.socket.context.socket(zmq.PULL)
+        pipe.linger = 0
+        pipe.bind(place)
+        self._pipe_in = ZMQStream(pipe, self.io_loop)
+        self._pipe_in.on_recv(self._handle_pipe_msg)
+
+    def setup_pipe_out(self: Any) -> tuple[Any, Any]:
+        context: Any = zmq.Context()
+        pipe = context.socket(zmq.PUSH)
+        pipe.linger = 3000
+        pipe.connect(place)
+        return context, pipe
+
+    kind._setup_pipe_in, kind._setup_pipe_out = setup_pipe_in, setup_pipe_out
 
 
 if __name__ == "__main__":
     if int(sys.argv[2]) >= 0:
         hold_on(int(sys.argv[2]))
-    run(sys.argv[1])
+    make(sys.argv[1]).start()

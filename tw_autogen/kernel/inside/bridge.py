@@ -37,11 +37,16 @@ class Bridge:
 
     Args:
         shell: IPython's shell.
-        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`.
+        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; where this process was made
+            before its session was known, also `folder` and `environment`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
         self._shell = shell
+        if "folder" in options:
+            os.chdir(options["folder"])
+            os.environ.clear()
+            os.environ.update(options["environment"])
         self._folder = Path.cwd()
         arrow = importlib.util.find_spec("pyarrow") is not None
         self._codec = Codec(InsideExchange(self._folder), arrow=arrow and bool(options["arrow"]))

@@ -1,0 +1,213 @@
+"""Makes kernels: forked from a server or each for itself, behind the strongest wall that stands."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import KernelError, KernelStartError
+from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.environment import cache_folder, clean_environment, kernel_environment
+from tw_autogen.kernel.forkserver import ForkServer, launch_one
+from tw_autogen.kernel.launcher.namespaces import HOME
+from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
+from tw_autogen.kernel.process import Launch, Process, StartProcess
+from tw_autogen.kernel.sandbox import failed, hand_over, levels, plan, user_for
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.steward import StewardedProcess, WallDown
+
+STEWARDED = sys.platform.startswith("linux")
+"""Where kernels have a steward, which a fork server may make; elsewhere they are plain processes."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a kernel may see of its session.
+
+    Args:
+        folder: Where its code runs.
+        read: Files and folders that it may read besides.
+    """
+
+    folder: Path
+    read: tuple[str, ...] = ()
+
+
+@dataclass
+class Newborn:
+    """A kernel's process with its sockets, which may still be starting.
+
+    Args:
+        connection: Its sockets.
+        process: Itself.
+        level: Its wall.
+        environment: Its variables.
+        uid: The user that it becomes; 0: the host's.
+        way: How it came to be: `warm`, `forked`, `cold`, or `started` by a function of the user's.
+    """
+
+    connection: Connection
+    process: Process
+    level: str
+    environment: dict[str, str]
+    uid: int = 0
+    way: str = "cold"
+
+    def settle(self, place: Place, settings: KernelSettings) -> None:
+        """Give a kernel that was kept ready its session's folders.
+
+        Raises:
+            KernelError: it has ended meanwhile.
+            WallDown: the wall can't stand with these folders.
+        """
+        assert isinstance(self.process, StewardedProcess)  # noqa: S101 - no other one is kept ready
+        hand_over(place.folder, self.uid)
+        fresh = _environment(settings, self.connection.runtime, self.level)
+        self.environment = fresh
+        self.process.assign(_assignment(place, settings), settings.start_seconds)
+
+    def discard(self) -> None:
+        """End it and remove what belongs to it."""
+        self.process.end()
+        self.connection.close()
+
+
+def bear_forked(server: ForkServer, settings: KernelSettings, place: Place | None) -> Newborn:
+    """Fork a kernel.
+
+    Args:
+        server: From which.
+        settings: Its limits and environment.
+        place: Its session's folders; None: they come later.
+
+    Raises:
+        OSError: the server is gone.
+        KernelError: the kernel has ended, or its wall can't stand.
+    """
+    newborn = _bear(server.level, settings, place, "forked", lambda request, _: server.fork(request))
+    if place is not None:
+        assert isinstance(newborn.process, StewardedProcess)  # noqa: S101 - for the types
+        try:
+            newborn.process.await_assignment(settings.start_seconds)
+        except BaseException:
+            newborn.discard()
+            raise
+    return newborn
+
+
+def bear_cold(settings: KernelSettings, place: Place) -> Newborn:
+    """Start a kernel without a server.
+
+    Raises:
+        KernelStartError: it does not start.
+        SandboxError: no wall can stand.
+    """
+
+    def start(request: dict[str, Any], log: Path) -> StewardedProcess:
+        environment = clean_environment(os.environ, allowed=settings.environment)
+        return launch_one(settings.python, environment, level=request["wall"]["level"], request=request, log=log)
+
+    for level in levels(settings):
+        try:
+            newborn = _bear(level, settings, place, "cold", start)
+        except OSError as error:
+            raise KernelStartError(
+                f"{settings.python} does not start: {error.strerror}", folder=place.folder
+            ) from error
+        assert isinstance(newborn.process, StewardedProcess)  # noqa: S101 - for the types
+        try:
+            newborn.process.await_assignment(settings.start_seconds)
+        except WallDown as error:
+            newborn.discard()
+            failed(level, str(error))
+        except KernelError as error:
+            said = newborn.connection.said()
+            newborn.discard()
+            raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=place.folder) from error
+        else:
+            return newborn
+    raise AssertionError("`levels` ends with an error")
+
+
+def bear_plain(settings: KernelSettings, place: Place, start: StartProcess) -> Newborn:
+    """Start a kernel as a plain process, or by a function of the user's.
+
+    Raises:
+        KernelStartError: it does not start.
+    """
+    connection = Connection()
+    try:
+        environment = kernel_environment(os.environ, allowed=settings.environment, runtime=connection.runtime)
+        process = start(Launch(settings.python, place.folder, environment, connection.file, connection.log))
+    except OSError as error:
+        connection.close()
+        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error
+    except BaseException:
+        connection.close()
+        raise
+    return Newborn(connection, process, OFF, environment, way="started")
+
+
+def _bear(
+    level: str,
+    settings: KernelSettings,
+    place: Place | None,
+    way: str,
+    start: Callable[[dict[str, Any], Path], StewardedProcess],
+) -> Newborn:
+    connection = Connection()
+    try:
+        uid = user_for(level)
+        environment = _environment(settings, connection.runtime, level)
+        request = {
+            "wall": plan(level, settings, connection.runtime, uid),
+            "environment": environment,
+            "connection_file": str(connection.file),
+            "log": str(connection.log),
+            "heartbeat": False,
+        }
+        if level != OFF:
+            _furnish(connection.runtime)
+        hand_over(connection.runtime, uid)
+        if place is not None:
+            hand_over(place.folder, uid)
+            request["assignment"] = _assignment(place, settings)
+        process = start(request, connection.log)
+    except BaseException:
+        connection.close()
+        raise
+    return Newborn(connection, process, level, environment, uid, way)
+
+
+def _environment(settings: KernelSettings, runtime: Path, level: str) -> dict[str, str]:
+    home = None if level == OFF else str(runtime / "home") if level == LANDLOCK else HOME
+    found = kernel_environment(os.environ, allowed=settings.environment, runtime=runtime, home=home)
+    if level == LANDLOCK:
+        found["TMPDIR"] = str(runtime / "tmp")
+    return found
+
+
+def _assignment(place: Place, settings: KernelSettings) -> dict[str, Any]:
+    def real(paths: tuple[str, ...]) -> list[str]:
+        return [os.path.realpath(os.path.expanduser(one)) for one in paths if os.path.exists(os.path.expanduser(one))]
+
+    return {
+        "folder": str(place.folder),
+        "read": real((*settings.read, *place.read)),
+        "write": [str(place.folder), *real(settings.write)],
+    }
+
+
+def _furnish(runtime: Path) -> None:
+    """Make the folders that code behind a wall has instead of the user's, with matplotlib's list of fonts."""
+    for name in ("home", "tmp", "matplotlib"):
+        (runtime / name).mkdir(exist_ok=True)
+    for fonts in (cache_folder(os.environ) / "matplotlib").glob("fontlist-*.json"):
+        with contextlib.suppress(OSError):
+            shutil.copy(fonts, runtime / "matplotlib")

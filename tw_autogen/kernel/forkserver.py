@@ -1,0 +1,165 @@
+"""The host's side of the launcher: a server that forks kernels, and a launcher for one kernel."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import KernelError
+from tw_autogen.kernel.launcher.boot import STUB
+from tw_autogen.kernel.steward import StewardedProcess, WallDown, channel_pair
+
+_HERE = Path(__file__).parent
+_SEND_SECONDS = 10.0
+
+
+class ForkServer:
+    """A process that has imported what kernels need, and forks them.
+
+    Args:
+        python: The interpreter.
+        environment: Its environment variables.
+        level: The wall that its kernels will have.
+        modules: What it imports.
+        log: Takes what it writes.
+
+    Raises:
+        OSError: it can't be started.
+    """
+
+    def __init__(
+        self, python: str, environment: Mapping[str, str], *, level: str, modules: Sequence[str], log: Path
+    ) -> None:
+        self.level = level
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                self._process = _launch(python, environment, ["many", theirs, level, *modules], log)
+        except BaseException:
+            self._control.close()
+            raise
+        self._control.settimeout(_SEND_SECONDS)
+        self._hello: dict[str, Any] = {}
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Tell whether it has imported everything.
+
+        Args:
+            seconds: How long to wait for that.
+
+        Raises:
+            KernelError: it has ended.
+            WallDown: the wall can't stand.
+        """
+        if not self._hello and select.select([self._control], [], [], seconds)[0]:
+            packet = self._control.recv(1 << 16)
+            if not packet:
+                raise KernelError("the fork server ended before it was ready")
+            message = json.loads(packet)
+            if message["kind"] == "failed":
+                raise WallDown(message["why"])
+            self._hello = message
+        return bool(self._hello)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Name what it could not import."""
+        return tuple(self._hello.get("missing", ()))
+
+    def stale(self) -> bool:
+        """Tell whether it has ended, or packages have changed since it imported them."""
+        if self._process.poll() is not None:
+            return True
+        for folder, date in self._hello.get("path", {}).items():
+            try:
+                if os.stat(folder).st_mtime_ns != date:
+                    return True
+            except OSError:
+                return True
+        return False
+
+    def fork(self, request: Mapping[str, Any]) -> StewardedProcess:
+        """Start a kernel.
+
+        Args:
+            request: As `launcher.steward.attend` takes it.
+
+        Raises:
+            OSError: the server is gone.
+        """
+        ours, theirs = channel_pair()
+        try:
+            with theirs:
+                socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno()])
+        except BaseException:
+            ours.close()
+            raise
+        return StewardedProcess(ours)
+
+    def close(self) -> None:
+        """End it; kernels that it has forked go on."""
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+        self._process.kill()
+        self._process.wait()
+
+
+def launch_one(
+    python: str, environment: Mapping[str, str], *, level: str, request: Mapping[str, Any], log: Path
+) -> StewardedProcess:
+    """Start one kernel without a server.
+
+    Raises:
+        OSError: it can't be started.
+    """
+    ours, theirs = channel_pair()
+    try:
+        with theirs:
+            process = _launch(python, environment, ["one", theirs, level], log)
+        ours.send(json.dumps(request).encode())
+    except BaseException:
+        ours.close()
+        raise
+    return StewardedProcess(ours, bury=lambda: _bury(process))
+
+
+def _launch(
+    python: str, environment: Mapping[str, str], arguments: Sequence[str | socket.socket], log: Path
+) -> subprocess.Popen[bytes]:
+    how, channel, *rest = arguments
+    assert isinstance(channel, socket.socket)  # noqa: S101 - for the types
+    with log.open("ab") as written:
+        return subprocess.Popen(
+            [
+                python,
+                "-c",
+                STUB,
+                str(_HERE / "inside"),
+                str(_HERE / "launcher"),
+                str(how),
+                str(channel.fileno()),
+                *map(str, rest),
+            ],
+            env=dict(environment),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=written,
+            pass_fds=(channel.fileno(),),
+            start_new_session=True,
+        )
+
+
+def _bury(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(2.0)
+    process.kill()
+    process.wait()

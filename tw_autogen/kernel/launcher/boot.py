@@ -1,0 +1,32 @@
+"""How this package, and the one that runs in kernels, come into a process that has neither installed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+STUB = """\
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+from importlib.util import module_from_spec, spec_from_file_location
+for name, folder in zip(("tw_inside", "tw_launcher"), sys.argv[1:3]):
+    spec = spec_from_file_location(name, folder + "/__init__.py", submodule_search_locations=[folder])
+    sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+from tw_launcher.server import main
+main(sys.argv[3:])
+"""
+"""Run with `python -c`, the folders of the two packages, and what `server.main` takes."""
+
+_INSIDE = "tw_inside"
+
+
+def load() -> None:
+    """Import ipykernel, and our end of the bridge, so that kernels forked from here have them."""
+    importlib.import_module(f"{_INSIDE}.boot").load()
+    importlib.import_module(f"{_INSIDE}.bridge")
+
+
+def kernel_app(connection_file: str, *, heartbeat: bool) -> Any:
+    """Make a kernel that listens; see `inside.boot.make`."""
+    return importlib.import_module(f"{_INSIDE}.boot").make(connection_file, heartbeat=heartbeat)

@@ -1,0 +1,93 @@
+"""What all processes of one kernel may take up together, looked at once a second: memory, disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_ROUNDS = 100
+
+
+class Bounds:
+    """Watches one kernel; limits for single processes are the system's own (`limits`).
+
+    Args:
+        folder: Where its code writes.
+        limits: `memory_bytes` and `disk_bytes`, 0 for none.
+    """
+
+    def __init__(self, folder: str, limits: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self._memory = limits["memory_bytes"]
+        self._disk = limits["disk_bytes"]
+        self._free = _free(folder)
+        self._size = 0
+
+    def passed(self) -> str:
+        """Say which bound was passed; empty if none."""
+        if self._memory and (used := memory(below(os.getpid()))) > self._memory:
+            return f"its processes took {used >> 20} MB of memory together, of {self._memory >> 20} (kernel.memory_mb)"
+        if self._disk:
+            free = _free(self._folder)
+            if self._free - free > self._disk // 8:  # somebody wrote much: perhaps it was us
+                self._free, self._size = free, size(self._folder)
+            if self._size > self._disk:
+                return f"its folder grew to {self._size >> 20} MB, of {self._disk >> 20} (kernel.disk_mb)"
+        return ""
+
+
+def below(pid: int) -> Iterator[int]:
+    """Give a process's children, their children, and so on."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                for child in map(int, file.read().split()):
+                    yield child
+                    yield from below(child)
+
+
+def memory(pids: Iterator[int]) -> int:
+    """Add up the bytes that processes hold for themselves."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/statm", "rb") as file:
+            fields = file.read().split()
+            total += (int(fields[1]) - int(fields[2])) * _PAGE
+    return total
+
+
+def size(folder: str) -> int:
+    """Add up the bytes on disk below a folder; links are not followed."""
+    total = 0
+    for where, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(where, name)).st_blocks * 512
+    return total
+
+
+def kill_below(pid: int) -> None:
+    """Kill all that a process started and adopted, until nothing is left."""
+    for _ in range(_ROUNDS):
+        left = list(below(pid))
+        if not left:
+            return
+        for one in left:
+            with contextlib.suppress(OSError):
+                os.kill(one, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+
+
+def _free(folder: str) -> int:
+    with contextlib.suppress(OSError):
+        found = os.statvfs(folder)
+        return found.f_bavail * found.f_frsize
+    return 0

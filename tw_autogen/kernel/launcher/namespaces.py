@@ -1,0 +1,151 @@
+"""A root of its own for one kernel: only what it may see is there at all.
+
+Holds off: every file that is not mounted, other processes and their environment, the network and abstract sockets, the
+host's System V memory. It relies on the system's kernel being sound, and a Unix socket that lies in a granted folder
+can be reached. Tried by tests from inside kernels, as root and as an ordinary user.
+
+Two steps, because a kernel is started before anybody knows for which session: `build` makes a root with what all
+kernels see; `admit` adds the session's folders and takes the old root away, before any code of the session runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from .system import (
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWUSER,
+    CLONE_NEWUTS,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    bind,
+    mount,
+    pivot_root,
+    unmount,
+    unshare,
+)
+
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
+_OLD = ".old"
+HOME = "/tmp/home"
+"""The home folder of code behind this wall: empty, gone with the kernel."""
+
+
+def own_user() -> None:
+    """Enter a user namespace in which this process may do what the other steps need, as the same user.
+
+    Raises:
+        OSError: the system forbids it to ordinary users.
+    """
+    uid, gid = os.geteuid(), os.getegid()
+    unshare(CLONE_NEWUSER)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+
+
+def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: bool, memory_bytes: int) -> None:
+    """Enter a root that holds what every kernel sees; called in the first process of a pid namespace.
+
+    Args:
+        stage: An empty folder.
+        read: What of this system may be read, at the same path.
+        write: The kernel's own folders.
+        network: The host's network stays there.
+        memory_bytes: How much may be written to /tmp and shared memory, each.
+
+    Raises:
+        OSError: the system doesn't allow it.
+    """
+    unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | (0 if network else CLONE_NEWNET))
+    mount("", "/", "", MS_REC | MS_PRIVATE)
+    quiet = MS_NOSUID | MS_NODEV
+    mount("tw", stage, "tmpfs", quiet, "size=4m,mode=755")
+    size = f"size={memory_bytes},mode=1777" if memory_bytes else "mode=1777"
+    for name, data in (("tmp", size), ("dev", "size=64k,mode=755"), ("dev/shm", size)):
+        os.mkdir(f"{stage}/{name}")
+        mount("tw", f"{stage}/{name}", "tmpfs", quiet | (0 if name == "dev" else MS_NODEV), data)
+    for name in _DEVICES:
+        _show("", f"/dev/{name}", stage, writable=True, device=True)
+    for name, target in _LINKS.items():
+        os.symlink(target, f"{stage}/dev/{name}")
+    mount("tw", f"{stage}/dev", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC)
+    os.mkdir(f"{stage}/proc")
+    mount("proc", f"{stage}/proc", "proc", quiet | MS_NOEXEC)
+    _write_etc(f"{stage}/etc")
+    for path in _outermost(read):
+        _show("", path, stage, writable=False)
+    for path in write:
+        _show("", path, stage, writable=True)
+    os.mkdir(f"{stage}{HOME}", 0o777)
+    os.chmod(f"{stage}{HOME}", 0o777)
+    os.mkdir(f"{stage}/{_OLD}", 0o700)
+    pivot_root(stage, f"{stage}/{_OLD}")
+    os.chdir("/")
+
+
+def admit(*, read: Iterable[str], write: Iterable[str]) -> None:
+    """Show the session's folders to every process behind this wall, and take the old root away.
+
+    Raises:
+        OSError: a folder can't be shown.
+    """
+    folders: Mapping[str, bool] = {**dict.fromkeys(read, False), **dict.fromkeys(write, True)}
+    for path, writable in sorted(folders.items()):  # what lies above comes first
+        _show(f"/{_OLD}", path, "", writable=writable)
+    unmount(f"/{_OLD}")
+    os.rmdir(f"/{_OLD}")
+    mount("tw", "/", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Leave out what doesn't exist and what lies below another one; links come as they are."""
+    kept: list[str] = []
+    for path in sorted({os.path.normpath(one) for one in paths}):
+        inside = any(path == one or path.startswith(one.rstrip("/") + "/") for one in kept if not os.path.islink(one))
+        if os.path.lexists(path) and not inside:
+            kept.append(path)
+    return kept
+
+
+def _show(source: str, path: str, target: str, *, writable: bool, device: bool = False) -> None:
+    """Show a path of one root at the same path of another."""
+    origin, place = f"{source}{path}", f"{target}{path}"
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    if os.path.islink(origin) and not device:
+        if not os.path.lexists(place):
+            os.symlink(os.readlink(origin), place)
+        return
+    if os.path.isdir(origin):
+        os.makedirs(place, exist_ok=True)
+    elif not os.path.exists(place):
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
+    if device:
+        mount(origin, place, "", MS_BIND)
+    else:
+        bind(origin, place, writable=writable)
+
+
+def _write_etc(folder: str) -> None:
+    """Write what libraries look up about users and names, without what stands in the host's files."""
+    uid, gid = os.geteuid(), os.getegid()
+    texts = {
+        "passwd": f"root:x:0:0:root:/:/bin/sh\nuser:x:{uid or 65534}:{gid or 65534}:user:{HOME}:/bin/sh\n",
+        "group": f"root:x:0:\nuser:x:{gid or 65534}:\n",
+        "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    }
+    os.mkdir(folder)
+    for name, text in texts.items():
+        with open(f"{folder}/{name}", "w", encoding="ascii") as file:
+            file.write(text)

@@ -1,0 +1,193 @@
+"""The steward of one kernel: starts it, tells the host of its end, and ends all that it started.
+
+Behind a wall of namespaces it is the first process of the kernel's own process namespace, so that nothing outlives it.
+Elsewhere it adopts what the kernel's children leave behind.
+
+It speaks with the host over a socket, in packets of JSON: `assign`, `signal`, `end` come in; `kernel`, `assigned`,
+`failed`, `ended` go out. When the host's end closes, however the host ended, all is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from . import bounds
+from .boot import kernel_app
+from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
+from .wall import NAMESPACES, Wall, WallDown
+
+_LOOK_SECONDS = 1.0
+_PACKET = 1 << 20
+_MOST_FILES = 4096
+
+
+def attend(channel: socket.socket, request: Mapping[str, Any]) -> NoReturn:
+    """Start a kernel and stay with it to its end; this process ends here.
+
+    Args:
+        channel: To the host.
+        request: `wall`, `environment`, `connection_file`, `log`, `heartbeat`, and `assignment`, unless it comes later.
+    """
+    try:
+        _Steward(channel, request).run()
+    except BaseException as error:  # noqa: BLE001 - the host is told of whatever it is, and this process ends
+        _tell_failure(channel, error)
+    finally:
+        os._exit(1)
+
+
+class _Steward:
+    def __init__(self, channel: socket.socket, request: Mapping[str, Any]) -> None:
+        self._channel = channel
+        self._request = request
+        self._wall = Wall(request["wall"])
+        self._bounds: bounds.Bounds | None = None
+        self._child = 0
+
+    def run(self) -> None:
+        os.setsid()
+        os.chdir("/")  # a folder of the old root would lead out of the new one
+        os.closerange(3, self._channel.fileno())
+        os.closerange(self._channel.fileno() + 1, _MOST_FILES)
+        _tell(self._channel, kind="steward")
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self._wall.level != NAMESPACES:
+            prctl(PR_SET_CHILD_SUBREAPER, 1)
+        self._wall.around_steward()
+        assignment = self._request.get("assignment")
+        if assignment is None and not self._wall.late:
+            assignment = self._receive()
+            if assignment is None or assignment["op"] != "assign":
+                return
+        self._child = os.fork()
+        if self._child == 0:
+            _become_kernel(self._channel, self._request, self._wall, assignment)
+        if assignment is not None:
+            self._assign(assignment)
+        self._end(self._watch())
+
+    def _watch(self) -> str:
+        """Wait for the kernel's end, and do what the host says; give how the kernel ended."""
+        death = os.pidfd_open(self._child)
+        poller = select.poll()
+        poller.register(self._channel.fileno(), select.POLLIN)
+        poller.register(death, select.POLLIN)
+        while True:
+            ready = [found for found, _ in poller.poll(_LOOK_SECONDS * 1000)]
+            if death in ready:
+                return _words(os.waitpid(self._child, 0)[1])
+            if self._channel.fileno() in ready:
+                message = self._receive()
+                if message is None or message["op"] == "end":
+                    return "killed"
+                self._obey(message)
+            if self._wall.level == NAMESPACES or not ready:
+                self._reap()
+            if not ready and self._bounds is not None and (why := self._bounds.passed()):
+                return why
+
+    def _obey(self, message: Mapping[str, Any]) -> None:
+        if message["op"] == "assign":
+            self._assign(message)
+        elif message["op"] == "signal":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._child, message["number"])
+
+    def _assign(self, assignment: Mapping[str, Any]) -> None:
+        self._wall.admit(assignment)
+        self._bounds = bounds.Bounds(assignment["folder"], self._request["wall"]["limits"])
+        _tell(self._channel, kind="assigned")
+
+    def _receive(self) -> dict[str, Any] | None:
+        packet = self._channel.recv(_PACKET)
+        return json.loads(packet) if packet else None
+
+    def _reap(self) -> None:
+        """Bury what the kernel's children left behind; the kernel itself is waited for elsewhere."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                if found.si_pid == self._child:
+                    return
+                os.waitpid(found.si_pid, 0)
+
+    def _end(self, how: str) -> None:
+        _tell(self._channel, kind="ended", how=how)
+        if self._wall.level == NAMESPACES:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)  # all of this namespace but ourselves
+        else:
+            bounds.kill_below(os.getpid())
+        os._exit(0)
+
+
+def _become_kernel(
+    channel: socket.socket, request: Mapping[str, Any], wall: Wall, assignment: Mapping[str, Any] | None
+) -> NoReturn:
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.setsid()
+        _lead_streams(request["log"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        time.tzset()
+        wall.around_kernel(assignment)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # behind the change of user, which clears it
+        _tell(channel, kind="kernel")
+        channel.close()
+        _reseed()
+        kernel_app(request["connection_file"], heartbeat=request["heartbeat"]).start()
+        os._exit(0)
+    except BaseException as error:  # noqa: BLE001 - told to the host, through the log and the channel if it is open
+        with contextlib.suppress(OSError):
+            _tell_failure(channel, error)
+        sys.excepthook(type(error), error, error.__traceback__)
+    finally:
+        os._exit(1)
+
+
+def _lead_streams(log: str) -> None:
+    for path, flags, places in ((os.devnull, os.O_RDONLY, (0,)), (log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, (1, 2))):
+        found = os.open(path, flags, 0o600)
+        for place in places:
+            os.dup2(found, place)
+        os.close(found)
+
+
+def _reseed() -> None:
+    """Draw new random numbers: forked kernels have the same state otherwise."""
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+def _tell_failure(channel: socket.socket, error: BaseException) -> None:
+    why = str(error) if isinstance(error, WallDown) else f"{type(error).__name__}: {error}"
+    _tell(channel, kind="failed", why=why, wall=isinstance(error, WallDown))
+
+
+def _tell(channel: socket.socket, **message: Any) -> None:
+    with contextlib.suppress(OSError):  # the host is gone: then nobody wants to know
+        channel.send(json.dumps(message).encode())
+
+
+def _words(status: int) -> str:
+    if os.WIFEXITED(status):
+        return f"exit code {os.WEXITSTATUS(status)}"
+    number = os.WTERMSIG(status)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return f"killed by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")

@@ -1,0 +1,92 @@
+"""System calls that Python's library has no function for; each raises OSError with its own name."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+MNT_DETACH = 2
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+PR_SET_CHILD_SUBREAPER, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, PR_SET_KEEPCAPS, PR_SET_SECCOMP = 36, 47, 2, 8, 22
+CAP_DAC_READ_SEARCH = 2
+_CAPS_VERSION = 0x20080522
+_AT_RECURSIVE = 0x8000
+_AT_FDCWD = -100
+_ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
+
+# Numbers that libc has no name for; those above 424 are the same on every machine.
+_NUMBERS = {"pivot_root": {"x86_64": 155, "aarch64": 41}}
+_MOUNT_SETATTR = 442
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
+_libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
+
+
+def _checked(name: str, result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces of the parent; for pids, the next child does."""
+    _checked("unshare", _libc.unshare(ctypes.c_int(flags)))
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """Mount; `kind` is the file system's name, empty for a bind."""
+    result = _libc.mount(os.fsencode(source), os.fsencode(target), kind.encode(), flags, data.encode() or None)
+    _checked(f"mount {target}", result)
+
+
+def bind(source: str, target: str, *, writable: bool) -> None:
+    """Show a file or folder with all that is mounted below it at a second place, without devices and set-uid."""
+    mount(source, target, "", MS_BIND | MS_REC)
+    flags = _ATTR_NOSUID | _ATTR_NODEV | (0 if writable else _ATTR_RDONLY)
+    attributes = struct.pack("QQQQ", flags, 0, 0, 0)
+    path, size = os.fsencode(target), ctypes.c_size_t(len(attributes))
+    number = ctypes.c_long(_MOUNT_SETATTR)
+    result = _libc.syscall(number, ctypes.c_int(_AT_FDCWD), path, ctypes.c_uint(_AT_RECURSIVE), attributes, size)
+    _checked(f"mount_setattr {target}", result)
+
+
+def pivot_root(new: str, old: str) -> None:
+    """Make a mount the root of this mount namespace, for all in it."""
+    number = _NUMBERS["pivot_root"][platform.machine()]
+    _checked("pivot_root", _libc.syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)))
+
+
+def unmount(path: str) -> None:
+    """Take a mount away as soon as nobody uses it."""
+    _checked("umount", _libc.umount2(os.fsencode(path), ctypes.c_int(MNT_DETACH)))
+
+
+def prctl(option: int, argument: int = 0, second: int = 0) -> int:
+    """Set something about this process."""
+    return _checked(f"prctl {option}", _libc.prctl(option, argument, second, 0, 0))
+
+
+def prctl_pointer(option: int, argument: int, pointer: int) -> None:
+    """Set something about this process that lies in memory."""
+    _checked(f"prctl {option}", _libc.prctl(option, argument, pointer, 0, 0))
+
+
+def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
+    """Make a call by its number, with whole numbers and bytes."""
+    plain = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    return _checked(name, _libc.syscall(ctypes.c_long(number), *plain))
+
+
+def set_capabilities(kept: int = 0) -> None:
+    """Give up what root may do, but for the bits in `kept`; for ever, in this thread."""
+    header = struct.pack("Ii", _CAPS_VERSION, 0)
+    low, high = kept & 0xFFFFFFFF, kept >> 32
+    _checked("capset", _libc.capset(header, struct.pack("IIIIII", low, low, low, high, high, high)))

@@ -1,0 +1,129 @@
+"""Which wall stands around a kernel, and the steps that put it up, in the steward and in the kernel's own process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from . import landlock, namespaces
+from .limits import limit
+from .powers import become, give_up
+from .seccomp import refuse
+
+NAMESPACES, LANDLOCK, OFF = "namespaces", "landlock", "off"
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+class WallDown(Exception):
+    """A part of the wall can't stand on this system; the host then tries another one."""
+
+
+class Wall:
+    """A wall of one level.
+
+    Args:
+        plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
+            kernel's own folders), `network`, `limits` (see `limits.limit`), `uid` (0: the host's own user).
+    """
+
+    def __init__(self, plan: Mapping[str, Any]) -> None:
+        self.level = str(plan["level"])
+        self._plan = plan
+
+    @property
+    def late(self) -> bool:
+        """Tell whether a session's folders can be added when the kernel is running already."""
+        return self.level != LANDLOCK
+
+    def around_steward(self) -> None:
+        """Build what the kernel will see; in the steward, before the kernel's process is made."""
+        if self.level == NAMESPACES:
+            with _told():
+                namespaces.build(
+                    self._plan["stage"],
+                    read=self._plan["read"],
+                    write=self._plan["write"],
+                    network=self._plan["network"],
+                    memory_bytes=self._plan["limits"]["memory_bytes"] // 4,
+                )
+
+    def admit(self, assignment: Mapping[str, Any]) -> None:
+        """Let the running kernel see its session's folders; in the steward."""
+        if self.level == NAMESPACES:
+            with _told():
+                namespaces.admit(read=assignment["read"], write=assignment["write"])
+
+    def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
+        """Give up, in the kernel's process, all that code must not have. It can't be undone.
+
+        Args:
+            assignment: `read` and `write`: the session's folders; known by now if the wall is not `late`.
+
+        Raises:
+            WallDown: a part of the wall can't stand.
+        """
+        if self.level != OFF:
+            with _told():
+                limit(self._plan["limits"], counts_all=self.level == LANDLOCK and not self._plan["uid"])
+                if self.level == NAMESPACES:
+                    self._inside_namespaces()
+                else:
+                    self._behind_landlock(assignment or {"read": [], "write": []})
+
+    def _inside_namespaces(self) -> None:
+        if self._plan["uid"]:
+            become(self._plan["uid"])
+        else:
+            namespaces.own_user()  # so that its processes are counted for themselves
+        give_up()
+        refuse(network=self._plan["network"], connects=True, signals=True, truncates=True)
+
+    def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
+        uid, network = self._plan["uid"], self._plan["network"]
+        read = [*self._plan["read"], "/proc", *assignment["read"]]
+        write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
+        keep_reading = bool(uid) and any(_closed(path) for path in (*read, *write))
+        if uid:
+            become(uid, keep_reading=keep_reading)
+        landlock.restrict(read=read, write=write, network=network)
+        known = landlock.version()
+        give_up(keep_reading=keep_reading)
+        signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
+        refuse(network=network, connects=network, signals=signals, truncates=truncates)
+
+
+def environment_paths(paths: Iterable[str], home: str) -> list[str]:
+    """Give what of an interpreter's folders may be shown: none that holds the user's home, or is it.
+
+    Args:
+        paths: Where modules come from, and the interpreter's own folders.
+        home: The user's home folder.
+    """
+    real = os.path.realpath(home)
+    kept = []
+    for path in paths:
+        found = os.path.realpath(path)
+        if path and found != "/" and not (real == found or real.startswith(found + "/")):
+            kept += [os.path.abspath(path), found]
+    return list(dict.fromkeys(kept))
+
+
+def _closed(path: str) -> bool:
+    """Tell whether a folder on the way to a path is closed to other users."""
+    while path != "/":
+        path = os.path.dirname(path)
+        with contextlib.suppress(OSError):
+            if not os.stat(path).st_mode & stat.S_IXOTH:
+                return True
+    return False
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WallDown(error.strerror or str(error)) from error

@@ -1,0 +1,153 @@
+"""The host's side of the wall: which level is wanted, which ones have failed here, and what each plan holds."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import SandboxError
+from tw_autogen.kernel.launcher.wall import LANDLOCK, NAMESPACES, OFF
+from tw_autogen.kernel.settings import KernelSettings
+
+BUBBLEWRAP = "bubblewrap"
+LEVELS = (NAMESPACES, LANDLOCK, BUBBLEWRAP)
+"""From the strongest down; `auto` takes the first that stands."""
+
+_SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
+    "/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/localtime", "/etc/mime.types", "/etc/os-release",
+    "/etc/pki/tls/certs", "/etc/protocols", "/etc/services", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone",
+    "/var/cache/fontconfig", "/sys/devices/system/cpu", "/sys/devices/system/node",
+)  # fmt: skip
+_WITH_NETWORK = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/run/systemd/resolve")
+_USERS = range(61184, 65520)
+"""The numbers that systemd gives to services that need a user for a while; nobody's files belong to them."""
+
+_WORDS = {
+    NAMESPACES: "namespaces, a root of its own, a filter of system calls, limits",
+    LANDLOCK: "Landlock, a filter of system calls, limits",
+    BUBBLEWRAP: "bubblewrap, a filter of system calls, limits",
+}
+_REMEDIES = {
+    NAMESPACES: "user namespaces for ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu "
+    "kernel.apparmor_restrict_unprivileged_userns=0)",
+    LANDLOCK: "a Linux kernel with Landlock (5.13 or newer, `lsm=landlock`)",
+    BUBBLEWRAP: "the package bubblewrap",
+}
+_failed: dict[str, str] = {}
+_numbers = itertools.count(os.getpid())
+_lock = threading.Lock()
+
+
+def levels(settings: KernelSettings) -> Iterator[str]:
+    """Give the levels to try, the strongest first; ends with an error if none is left.
+
+    Args:
+        settings: `sandbox` says which.
+
+    Raises:
+        SandboxError: no wall can stand here, and nobody has said that code may run without one.
+    """
+    if settings.sandbox == OFF:
+        yield OFF
+        return
+    wanted = LEVELS if settings.sandbox == "auto" else (settings.sandbox,)
+    for level in wanted:
+        if not sys.platform.startswith("linux"):
+            _failed.setdefault(level, f"not on {sys.platform}")
+        if level == BUBBLEWRAP and shutil.which("bwrap") is None:
+            _failed.setdefault(level, "no program bwrap")
+        if level not in _failed:
+            yield level
+    reasons = "; ".join(f"{level}: {_failed[level]}" for level in wanted if level in _failed)
+    raise SandboxError(
+        f"no sandbox can stand here ({reasons}), so no code is run. What would raise one: "
+        f"{' or '.join(_REMEDIES[level] for level in wanted)}. "
+        "To run code with all that this user may do, set kernel.sandbox to 'off'"
+    )
+
+
+def failed(level: str, why: str) -> None:
+    """Remember that a level can't stand on this machine."""
+    _failed[level] = why
+
+
+def words(level: str, settings: KernelSettings) -> str:
+    """Say in one line which wall stands and what would raise a stronger one."""
+    if level == OFF:
+        return "no sandbox (kernel.sandbox='off'): code may do what this user may do"
+    network = "network allowed" if settings.allow_network else "no network"
+    weaker = [one for one in LEVELS[: LEVELS.index(level)] if one in _failed and settings.sandbox == "auto"]
+    stronger = f"; stronger: {_REMEDIES[weaker[0]]}" if weaker else ""
+    return f"sandbox: {_WORDS[level]}; {network}{stronger}"
+
+
+def plan(level: str, settings: KernelSettings, runtime: Path, uid: int) -> dict[str, Any]:
+    """Give what the launcher needs to put a wall up.
+
+    Args:
+        level: One of `LEVELS`, or `off`.
+        settings: Limits and network.
+        runtime: The kernel's own folder.
+        uid: The user that its process becomes; 0: this one.
+    """
+    stage = runtime / "root"
+    stage.mkdir(exist_ok=True)
+    mega = 1 << 20
+    return {
+        "level": level,
+        "stage": str(stage),
+        "read": [*_SYSTEM, *(_WITH_NETWORK if settings.allow_network else ())],
+        "write": [str(runtime)],
+        "network": settings.allow_network,
+        "uid": uid,
+        "limits": {
+            "memory_bytes": settings.memory_mb * mega,
+            "file_bytes": settings.file_mb * mega,
+            "disk_bytes": settings.disk_mb * mega,
+            "processes": settings.processes,
+            "open_files": settings.open_files,
+        },
+    }
+
+
+def user_for(level: str) -> int:
+    """Give the user that a kernel's process becomes where the host is root; 0 elsewhere."""
+    if level not in (NAMESPACES, LANDLOCK) or os.geteuid() != 0:
+        return 0
+    with _lock:
+        number = next(_numbers)
+    known = _mapped()
+    wanted = _USERS if known > _USERS.stop else range(max(1, known // 2), known)
+    return wanted[number % len(wanted)] if len(wanted) else 0
+
+
+def hand_over(folder: Path, uid: int) -> None:
+    """Make a session's folder its kernel's; links are not followed, and what belongs to somebody else stays theirs."""
+    if not uid:
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.chown(folder, uid, uid)
+    for where, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            with contextlib.suppress(OSError):
+                path = os.path.join(where, name)
+                if os.lstat(path).st_uid in (0, *_USERS):
+                    os.chown(path, uid, uid, follow_symlinks=False)
+
+
+def _mapped() -> int:
+    """Count the user numbers that exist here: containers may have few."""
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as file:
+            return max(int(line.split()[0]) + int(line.split()[2]) for line in file)
+    except (OSError, ValueError):
+        return 0
