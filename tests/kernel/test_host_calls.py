@@ -1,6 +1,8 @@
 """Calls from a cell to the host, over the kernel's own stdin channel."""
 
 import contextvars
+import os
+import signal
 import threading
 import time
 
@@ -10,6 +12,16 @@ from tw_autogen.errors import KernelBusyError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 
 SECONDS = 30
+
+FORGED = "calls = next(one.cell_contents for one in quick.__closure__ if hasattr(one.cell_contents, 'ask'))\n"
+
+
+@pytest.fixture
+def gate():
+    """What host functions wait for; open at the end, so that none is left behind."""
+    gate = threading.Event()
+    yield gate
+    gate.set()
 
 
 def test_calls_run_side_by_side_when_they_are_submitted(kernel):  # C48
@@ -154,3 +166,206 @@ def test_no_more_submitted_calls_run_at_once_than_the_setting_says(tmp_path):
         kernel.execute("[t.result() for t in [count.submit() for _ in range(8)]]", seconds=SECONDS)
 
     assert most == 2
+
+
+def test_waiting_for_a_turn_is_not_the_calls_time(tmp_path):
+    with LocalKernel(tmp_path, settings=KernelSettings(host_threads=1)) as kernel:
+        kernel.serve("think", lambda x: threading.Event().wait(0.3) or x, seconds=0.8)
+        ran = kernel.execute("[t.result() for t in [think.submit(x) for x in range(3)]]", seconds=SECONDS)
+
+    assert ran.result == "[0, 1, 2]", ran.error
+
+
+def test_an_ordinary_call_needs_no_turn_and_a_waiting_one_no_thread(tmp_path, gate):
+    def count():
+        return sum(one.name == "host call hold" for one in threading.enumerate())
+
+    with LocalKernel(tmp_path, settings=KernelSettings(host_threads=2)) as kernel:
+        kernel.serve("hold", lambda: gate.wait(SECONDS))
+        kernel.serve("count", count)
+        kernel.serve("open_gate", gate.set)
+        code = "ts = [hold.submit() for _ in range(20)]\nn = count()\nopen_gate()\nn, all(t.result() for t in ts)"
+        ran = kernel.execute(code, seconds=SECONDS)
+
+    assert ran.result == "(2, True)", ran.error
+
+
+def test_a_submitted_call_that_hangs_gives_its_turn_back(tmp_path, gate):
+    with LocalKernel(tmp_path, settings=KernelSettings(host_threads=1)) as kernel:
+        kernel.serve("hang", lambda: gate.wait(SECONDS), seconds=0.2)
+        kernel.serve("quick", lambda: "here")
+        code = "a, b = hang.submit(), quick.submit()\nprint(b.result(), a.done())\na.result()"
+        ran = kernel.execute(code, seconds=SECONDS)
+
+    assert ran.stdout == "here True\n"
+    assert "hang: TimeoutError: no answer within 0.2 s" in ran.error
+
+
+def test_each_call_has_its_own_copy_of_the_context(kernel):
+    count = contextvars.ContextVar("count", default=0)
+
+    def add():
+        count.set(count.get() + 1)
+        return count.get()
+
+    kernel.serve("add", add)
+
+    assert kernel.execute("add(), add(), add.submit().result()", seconds=SECONDS).result == "(1, 1, 1)"
+    assert count.get() == 0
+
+
+CALLS_FROM_A_THREAD = """
+import os, threading, time
+def call():
+    try:
+        hold()
+    except Exception as error:
+        said.append(str(error))
+said = []
+thread = threading.Thread(target=call)
+thread.start()
+while not os.path.exists("began"):
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_thread_in_the_kernel_that_waits_for_the_host_holds_up_no_later_cell(tmp_path, gate, stopped):
+    with LocalKernel(tmp_path) as kernel:
+
+        def hold():
+            if stopped:
+                kernel.interrupt()
+            (tmp_path / "began").touch()
+            gate.wait(SECONDS)
+
+        kernel.serve("hold", hold)
+        kernel.serve("quick", lambda: "here")
+        first = kernel.execute(CALLS_FROM_A_THREAD + "thread.join()" * stopped, seconds=SECONDS)
+        after = kernel.execute("thread.join()\nprint(*said)\nquick()", seconds=SECONDS)
+
+    assert first.ok is not stopped
+    assert after.result == "'here'", after.error
+    assert after.stdout == "hold: InterruptedError: the cell that made this call was stopped or is over\n"
+
+
+def test_a_cell_whose_threads_wait_for_the_host_can_be_stopped_without_a_kill(kernel, gate):
+    kernel.serve("hold", lambda: kernel.interrupt() or gate.wait(SECONDS))
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor() as pool:\n    pool.submit(hold)"
+    )
+    ran = kernel.execute(code, seconds=SECONDS)
+
+    assert ran.error.startswith("Stopped interrupted, by an interrupt; variables are kept")
+    assert not ran.state_lost
+
+
+def test_a_late_answer_is_given_to_no_later_request(kernel, gate):
+    began, ended = threading.Event(), threading.Event()
+
+    def hold():
+        began.set()
+        gate.wait(SECONDS)
+        ended.set()
+        return "late"
+
+    def quick():
+        gate.set()
+        ended.wait(SECONDS)
+        return "mine"
+
+    kernel.serve("hold", hold)
+    kernel.serve("quick", quick)
+    threading.Thread(target=lambda: began.wait(SECONDS) and kernel.interrupt()).start()
+    stopped = kernel.execute("hold()", seconds=SECONDS)
+    after = kernel.execute("quick(), quick.submit().result()", seconds=SECONDS)
+
+    assert "KeyboardInterrupt" in stopped.error
+    assert after.result == "('mine', 'mine')"
+
+
+def test_a_cell_that_goes_on_after_its_interrupt_is_refused_further_calls(kernel, gate):
+    began = threading.Event()
+    kernel.serve("hold", lambda: began.set() or gate.wait(SECONDS))
+    threading.Thread(target=lambda: began.wait(SECONDS) and kernel.interrupt()).start()
+    again = "    try:\n        hold()\n    except Exception as error:\n        print(error)"
+    ran = kernel.execute(f"try:\n    hold()\nexcept KeyboardInterrupt:\n{again}", seconds=SECONDS)
+
+    assert ran.stdout == "hold: InterruptedError: the cell that made this call was stopped or is over\n"
+
+
+IMPATIENT = """
+import _thread, os, threading, time
+def hurry():
+    while not os.path.exists("began"):
+        time.sleep(0.01)
+    _thread.interrupt_main()
+threading.Thread(target=hurry).start()
+try:
+    hold()
+except KeyboardInterrupt:
+    print(quick())
+"""
+
+
+def test_a_call_that_the_cell_itself_breaks_off_holds_up_no_later_one(tmp_path, gate):
+    held = []
+    with LocalKernel(tmp_path) as kernel:
+
+        def hold():
+            (tmp_path / "began").touch()
+            held.append(gate.wait(SECONDS))
+
+        kernel.serve("hold", hold)
+        kernel.serve("quick", lambda: held)
+        ran = kernel.execute(IMPATIENT, seconds=SECONDS)
+
+    assert ran.stdout == "[]\n", ran.error
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal to one thread")
+def test_ctrl_c_in_the_thread_that_waits_is_seen_during_a_call_and_the_kernel_stays(kernel, gate):
+    me = threading.get_ident()
+
+    def press():
+        signal.pthread_kill(me, signal.SIGINT)
+        return gate.wait(SECONDS)
+
+    kernel.serve("press", press)
+    kernel.execute("kept = 3", seconds=SECONDS)
+    with pytest.raises(KeyboardInterrupt, match="^$"):
+        kernel.execute("press()", seconds=SECONDS)
+
+    assert kernel.execute("kept", seconds=SECONDS).result == "3"
+
+
+def test_the_kernels_death_during_a_call_ends_the_cell(kernel, gate):
+    def kill(pid):
+        os.kill(pid, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
+        return gate.wait(SECONDS)
+
+    kernel.serve("kill", kill)
+    ran = kernel.execute("import os\nkill(os.getpid())", seconds=SECONDS)
+
+    assert ran.state_lost
+    assert "The kernel died" in ran.error
+
+
+@pytest.mark.parametrize(
+    ("forged", "message"),
+    [
+        ("calls.call('open', ('x', 'w'), {})", "open: LookupError: the host serves no function 'open'"),
+        ("calls.ask('quick')", "quick: KeyError"),
+        ("calls.ask('quick', op='result', ticket=[])", "quick: TypeError"),
+        (
+            "calls.ask('quick', args=[], kwargs={'__class__': {'$': 'pickle'}})",
+            "nothing that crosses is marked 'pickle'",
+        ),
+    ],
+)
+def test_only_what_is_served_can_be_reached_also_by_forged_requests(kernel, forged, message):  # C45
+    kernel.serve("quick", lambda: "here")
+    ran = kernel.execute(FORGED + forged, seconds=SECONDS)
+
+    assert message in ran.error
+    assert kernel.execute("quick()", seconds=SECONDS).result == "'here'"

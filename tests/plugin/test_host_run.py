@@ -112,6 +112,21 @@ def test_files_and_logs_are_handed_over_after_each_call_also_after_one_that_fail
     assert logs == [Log("info", "f", "called with 1"), Log("info", "f", "called with 2")]
 
 
+def test_what_a_plugins_own_threads_make_is_the_calls_too(host):
+    python = TASKWEAVER.replace(
+        "return a",
+        "import threading\n"
+        "        made = threading.Thread(target=self.ctx.add_artifact, args=('facts', 'facts.txt', 'txt', a))\n"
+        "        made.start()\n        made.join()\n        return a",
+    )
+    artifacts = []
+    call = host(python, on_artifact=artifacts.append)
+    call("x")
+    call("y")
+
+    assert [one.path.read_text(encoding="utf-8") for one in artifacts] == ["x", "y"]
+
+
 @pytest.mark.parametrize(
     ("python", "message"),
     [

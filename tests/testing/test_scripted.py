@@ -146,6 +146,16 @@ def test_a_fake_kernel_is_a_kernel_that_follows_its_script(tmp_path):
     assert kernel.closed
 
 
+def test_a_fake_kernels_served_functions_can_be_submitted():
+    kernel = FakeKernel()
+    kernel.serve("half", lambda x: 1 / x)
+    good, bad = kernel.served["half"].submit(2), kernel.served["half"].submit(0)
+
+    assert (good.done(), good.result(), bad.done()) == (True, 0.5, True)
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        bad.result()
+
+
 def test_a_fake_kernel_keeps_what_it_is_given():
     kernel = FakeKernel(lambda code: str(kernel.served["add"](1, 2)))
     kernel.load(Loadable("sales", "source"))

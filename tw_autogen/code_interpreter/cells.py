@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tw_autogen.code_interpreter.budget import CallBudget
+from tw_autogen.code_interpreter.cell import CURRENT, Cell
 from tw_autogen.code_interpreter.folder import new_files, snapshot
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
-from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, Event, HostCalled
-from tw_autogen.kernel import Artifact, Execution, Kernel, Log
+from tw_autogen.errors import CallBudgetError
+from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
+from tw_autogen.kernel import Execution, Kernel
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin import HostPlugin, PluginSpec
 from tw_autogen.role import Turn, report_call
@@ -38,10 +41,9 @@ class Cells:
         self._seconds = settings.host_seconds
         self._budget = CallBudget(settings.host_calls, settings.host_seconds)
         self._model = model
-        self._turn: Turn | None = None
+        self._asking = threading.Lock()  # a model is asked by one thread at a time, and calls run side by side
         self._count = 0
-        self._made: list[Artifact] = []
-        self._logged: list[Log] = []
+        self._running: Cell | None = None
         self._variables: dict[str, Any] = {}
         self._host_plugins: list[HostPlugin] = []
         for spec in plugins:
@@ -57,21 +59,27 @@ class Cells:
             What came of it; its artifacts are those of the kernel, of host-run plugins, and every other new file in the
             kernel's folder.
         """
-        self._turn, self._count, self._made = turn, self._count + 1, []
-        self._logged = []
+        self._count += 1
         cell = self._count
         self._put(turn.variables)
         before = snapshot(self.kernel.folder)
         turn.emit(CellStarted(cell, code))
-        execution = self.kernel.execute(
-            code,
-            seconds=seconds,
-            on_output=lambda stream, text: turn.emit(CellOutput(cell, stream, text)),
-            cancelled=turn.cancelled,
-        )
-        known = [*execution.artifacts, *self._made]
+        calls = Cell(turn)
+        outer, self._running = CURRENT.set(calls), calls
+        try:
+            execution = self.kernel.execute(
+                code,
+                seconds=seconds,
+                on_output=lambda stream, text: turn.emit(CellOutput(cell, stream, text)),
+                cancelled=turn.cancelled,
+            )
+        finally:
+            CURRENT.reset(outer)
+            self._running = None
+            made, logged = calls.end()
+        known = [*execution.artifacts, *made]
         more = new_files(before, snapshot(self.kernel.folder), {one.path for one in known})
-        execution = replace(execution, artifacts=(*known, *more), logs=(*execution.logs, *self._logged))
+        execution = replace(execution, artifacts=(*known, *more), logs=(*execution.logs, *logged))
         for one in execution.artifacts:
             turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))
         turn.emit(_ran(cell, execution))
@@ -93,9 +101,9 @@ class Cells:
             spec,
             folder=self.kernel.folder,
             session_variables=self._variables,
-            call_model=lambda messages: self._ask(spec.name, messages),
-            on_artifact=lambda one: self._made.append(one),
-            on_log=lambda line: self._logged.append(line),
+            call_model=lambda messages: self._ask(spec, messages),
+            on_artifact=lambda one: self._cell().keep_artifact(one),
+            on_log=lambda line: self._cell().keep_log(line),
         )
         self._host_plugins.append(plugin)
         self.kernel.serve(spec.name, self._watched(spec, plugin), seconds=spec.seconds or self._seconds)
@@ -103,36 +111,37 @@ class Cells:
     def _watched(self, spec: PluginSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            started, failure = time.monotonic(), ""
+            cell, failure = self._cell(), ""
             try:
-                self._budget.take(self._turn.round.id if self._turn else "", spec.name, spec.calls)
+                begun = cell.begin(spec, self._budget, seconds=spec.seconds or self._seconds)
+            except CallBudgetError as error:
+                cell.tell(spec.name, f"{type(error).__name__}: {error}", 0.0)
+                raise
+            try:
                 return function(*args, **kwargs)
             except BaseException as error:
                 failure = f"{type(error).__name__}: {error}"
                 raise
             finally:
-                spent = time.monotonic() - started
-                self._budget.spend(spent)
-                self._emit(HostCalled(spec.name, not failure, failure, spent))
+                cell.finish(begun, failure)
 
         return call
 
-    def _ask(self, name: str, messages: list[dict[str, Any]]) -> str:
-        turn = self._turn or _no_turn()
-        started = time.monotonic()
-        completion = self._model.complete(
-            messages, seconds=turn.seconds_left(float("inf")) or None, cancelled=turn.cancelled
-        )
-        report_call(turn, name, completion, time.monotonic() - started)
+    def _ask(self, spec: PluginSpec, messages: list[dict[str, Any]]) -> str:
+        cell = self._cell()
+        turn = cell.turn
+        with self._asking:
+            if turn is None or cell.over.is_set():
+                raise RuntimeError(f"{spec.name} asked the model although its cell is not running")
+            started = time.monotonic()
+            seconds = min(turn.seconds_left(float("inf")), spec.seconds or self._seconds)  # others wait behind it
+            completion = self._model.complete(messages, seconds=seconds, cancelled=cell.over)
+            report_call(turn, spec.name, completion, time.monotonic() - started)
         return completion.text
 
-    def _emit(self, event: Event) -> None:
-        if self._turn is not None:
-            self._turn.emit(event)
-
-
-def _no_turn() -> Turn:
-    raise RuntimeError("a host-run plugin asked the model although no cell is running")
+    def _cell(self) -> Cell:
+        """Give the cell that this call comes from: for a plugin's own threads the running one, outside of all none."""
+        return CURRENT.get() or self._running or Cell(None)
 
 
 def _ran(cell: int, execution: Execution) -> CellRan:

@@ -19,7 +19,8 @@ class CodeInterpreterSettings:
         plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
         plugin_top_k: How many plugins are chosen at most for one task when not all fit.
         host_calls: How many calls code may make to host-run plugins for one request.
-        host_seconds: How long these calls may take together, and each one of a plugin that names no limit of its own.
+        host_seconds: How long these calls may take together, and each one of a plugin that names no limit of its own;
+            calls side by side count each for itself.
     """
 
     model: str = ""

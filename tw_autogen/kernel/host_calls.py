@@ -8,6 +8,7 @@ import json
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,49 +16,71 @@ from typing import Any
 from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.served import Served, failure
 
+_OVER = "the cell that made this call was stopped or is over"
+
 
 @dataclass
 class _Job:
-    """A call on its way: `answer` is JSON once it is done, `deadline` on the clock of `time.monotonic`."""
+    """A call on its way.
 
+    Args:
+        number: The request's.
+        name: The function.
+        request: JSON.
+        seconds: How long it may take once it has begun.
+        aside: It was submitted: it runs beside the cell, and takes one of the turns.
+        deadline: When it has taken too long, on the clock of `time.monotonic`; it begins to count when the call begins.
+        came: JSON that its thread has left.
+        answer: JSON for the cell: what came, or that it took too long, whichever was first.
+    """
+
+    number: Any
     name: str
+    request: str
     seconds: float
-    deadline: float
+    aside: bool
+    deadline: float = float("inf")
+    came: str | None = None
     answer: str | None = None
 
 
 @dataclass
 class _Waiting:
-    """What the cell waits for: the answer to this request comes from this job."""
+    """What the cell waits for: the answer to this request comes from this job; `beside` if it asked from a thread."""
 
     number: Any
     job: _Job
+    beside: bool
     began: float = field(default_factory=time.monotonic)
 
 
 class HostCalls:
-    """The host calls of one running cell.
+    """The host calls of one running cell; but for `wake`, all of it happens in the thread that waits for the cell.
 
     Args:
         served: The functions.
         codec: Unpacks arguments and packs results.
         wake: Called from any thread when an answer may have come.
-        threads: How many submitted calls run at once; the others wait their turn.
+        threads: How many submitted calls run at once; the others wait their turn, which does not count as their time.
 
-    The functions see the context variables of the thread that made this. A call that the cell no longer waits for,
-    because it was interrupted or took too long, goes on until it ends by itself; what it gives is dropped.
+    The functions see the context variables of the thread that made this, each call its own copy. A call that the cell
+    no longer waits for, because it was interrupted or took too long, goes on until it ends by itself; what it gives is
+    dropped, and it holds up no other.
     """
 
     def __init__(self, served: Served, codec: Codec, wake: Callable[[], None], *, threads: int = 8) -> None:
         self._served = served
         self._codec = codec
         self._wake = wake
-        self._turns = threading.Semaphore(threads)
+        self._threads = threads
         self._context = contextvars.copy_context()
-        self._jobs: dict[int, _Job] = {}
+        self._submitted: dict[Any, _Job] = {}
+        self._queued: deque[_Job] = deque()
+        self._running: list[_Job] = []
         self._line: queue.SimpleQueue[Callable[[], None] | None] | None = None
         self._waiting: _Waiting | None = None
-        self._over = threading.Event()
+        self._unanswered: Any = None
+        self._over = False
         self.spent_seconds = 0.0
 
     @property
@@ -67,15 +90,15 @@ class HostCalls:
 
     @property
     def deadline(self) -> float:
-        """When the cell's waiting ends at the latest, on the clock of `time.monotonic`."""
-        return self._waiting.job.deadline if self._waiting else float("inf")
+        """When `take` is to be asked at the latest, on the clock of `time.monotonic`."""
+        return min((job.deadline for job in self._running), default=float("inf"))
 
     def ask(self, request: str) -> str | None:
         """Take a request of the cell's.
 
         Args:
             request: JSON with `id`, and `op`: `call` and `submit` with `name`, `args`, `kwargs`; `result` and `done`
-                with `ticket`.
+                with `ticket`; all with `beside`, whether another thread than the cell's own asks.
 
         Returns:
             The answer, if there is one at once; else `take` gives it later.
@@ -84,16 +107,19 @@ class HostCalls:
         try:
             asked = json.loads(request)
             number, op = asked["id"], asked.get("op", "call")
+            self._drop()
+            if self._over:
+                return failure(number, InterruptedError(_OVER))
             if op in ("call", "submit"):
-                job = self._start(str(asked["name"]), request, aside=op == "submit")
+                job = self._begun(number, str(asked["name"]), request, aside=op == "submit")
                 if op == "submit":
-                    self._jobs[number] = job
                     return json.dumps({"id": number, "value": number})
             else:
-                job = self._jobs[asked["ticket"]]
+                job = self._submitted[asked["ticket"]]
                 if op == "done":
+                    self._look()
                     return json.dumps({"id": number, "value": job.answer is not None})
-            self._waiting = _Waiting(number, job)
+            self._waiting = _Waiting(number, job, bool(asked.get("beside")))
             return self.take()
         except KeyError as error:
             return failure(number, LookupError(f"this cell has submitted no call {error}; a ticket ends with its cell"))
@@ -101,57 +127,91 @@ class HostCalls:
             return failure(number, error)
 
     def take(self) -> str | None:
-        """Give the answer that the cell waits for, if it has come or its time is over."""
+        """Give the answer that the cell waits for, if it has come or its time is over; start calls whose turn it is."""
+        self._look()
         waiting = self._waiting
-        if waiting is None:
+        if waiting is None or waiting.job.answer is None:
             return None
-        job = waiting.job
-        answer = job.answer
-        if answer is None and time.monotonic() < job.deadline:
-            return None
-        self._waiting = None
-        self.spent_seconds += time.monotonic() - waiting.began
-        if answer is None:
-            self._end_line()  # its thread is held up; the next call gets another one
-            late = TimeoutError(f"no answer within {job.seconds:g} s; ask for less, or split the work")
-            return failure(waiting.number, late)
+        self._stop_waiting()
+        answer = waiting.job.answer
+        if waiting.number == waiting.job.number:
+            return answer
         return json.dumps({**json.loads(answer), "id": waiting.number})
 
     def abandon(self) -> None:
-        """Wait for nothing any more; calls that have not begun don't begin."""
-        self._over.set()
-        self._waiting = None
+        """Wait for nothing any more, and take nothing more; calls that have not begun don't begin."""
+        self._over = True
+        if self._waiting is not None:
+            self._unanswered = self._waiting.number if self._waiting.beside else None
+            self._stop_waiting()
+        self._queued.clear()
+        self._running.clear()
         self._end_line()
+
+    def refuse(self) -> str | None:
+        """Give an answer, once, for a thread beside the cell whose call was abandoned.
+
+        The cell's own thread is interrupted; another one would wait for ever, and all later calls behind it.
+        """
+        number, self._unanswered = self._unanswered, None
+        return None if number is None else failure(number, InterruptedError(_OVER))
+
+    def _drop(self) -> None:
+        """Stop waiting: the cell asks for one thing at a time, so with the next it has left the one before."""
+        if self._waiting is not None and not self._waiting.job.aside:
+            self._end_line()  # its thread is held up
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self.spent_seconds += time.monotonic() - self._waiting.began
+            self._waiting = None
+
+    def _begun(self, number: Any, name: str, request: str, *, aside: bool) -> _Job:
+        job = _Job(number, name, request, self._served.seconds(name), aside)
+        if aside:
+            self._submitted[number] = job
+            self._queued.append(job)
+            self._look()
+        else:
+            self._start(job)
+        return job
+
+    def _look(self) -> None:
+        """Take what has come, give up what is late, and start what waits for a turn."""
+        now = time.monotonic()
+        for job in [one for one in self._running if one.came is not None or now >= one.deadline]:
+            self._running.remove(job)
+            late = TimeoutError(f"no answer within {job.seconds:g} s; ask for less, or split the work")
+            job.answer = failure(job.number, late) if job.came is None else job.came
+            if job.came is None and not job.aside:
+                self._end_line()  # its thread is held up; the next call gets another one
+        while self._queued and sum(one.aside for one in self._running) < self._threads:
+            self._start(self._queued.popleft())
+
+    def _start(self, job: _Job) -> None:
+        """Begin a call: on a thread of its own if it runs beside the cell, else on the one that all others share."""
+        job.deadline = time.monotonic() + job.seconds
+        self._running.append(job)
+        work = functools.partial(self._context.copy().run, self._work, job)
+        if job.aside:
+            threading.Thread(target=work, name=f"host call {job.name}", daemon=True).start()
+            return
+        if self._line is None:
+            self._line = queue.SimpleQueue()
+            threading.Thread(target=_one_by_one, args=(self._line,), name="host calls one by one", daemon=True).start()
+        self._line.put(work)
+
+    def _work(self, job: _Job) -> None:
+        if not self._over:
+            job.came = self._served.answer(job.request, self._codec)
+            self._wake()
 
     def _end_line(self) -> None:
         """Let the thread of ordinary calls end behind what it is doing."""
         if self._line is not None:
             self._line.put(None)
             self._line = None
-
-    def _start(self, name: str, request: str, *, aside: bool) -> _Job:
-        """Begin a call: on a thread of its own if it runs beside the cell, else on the one that all others share."""
-        seconds = self._served.seconds(name)
-        job = _Job(name, seconds, time.monotonic() + seconds)
-
-        def work() -> None:
-            with self._turns:
-                if not self._over.is_set():
-                    job.answer = self._served.answer(request, self._codec)
-            self._wake()
-
-        if aside:
-            self._thread(name, work)
-        else:
-            if self._line is None:
-                line = self._line = queue.SimpleQueue()
-                self._thread("one by one", functools.partial(_one_by_one, line))
-            self._line.put(work)
-        return job
-
-    def _thread(self, name: str, work: Callable[[], None]) -> None:
-        run = self._context.copy().run
-        threading.Thread(target=run, args=(work,), name=f"host call {name}", daemon=True).start()
 
 
 def _one_by_one(line: queue.SimpleQueue[Callable[[], None] | None]) -> None:

@@ -74,9 +74,11 @@ class Kernel(Protocol):
     def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
         """Let code in the kernel call `name(...)`, which runs here, and `name.submit(...)` for calls side by side.
 
-        JSON values and DataFrames cross in both directions; an exception becomes one in the cell. Each call runs on a
-        thread of its own, with the context variables of the thread that called `execute`. The time of calls is not
-        counted as the cell's; one that takes longer than `seconds` is given up, with an exception in the cell.
+        JSON values and DataFrames cross in both directions. An exception becomes a `HostCallError` in the cell, whose
+        text begins with the function's name and the exception's type, such as `TimeoutError` or `CallBudgetError`.
+        Calls run on threads of this process, one at a time and in order; submitted ones beside them. Each has its own
+        copy of the context variables of the thread that called `execute`. The time for which the cell waits is not
+        counted as the cell's; a call that takes longer than `seconds` is given up, with an exception in the cell.
         """
         ...
 

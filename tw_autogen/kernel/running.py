@@ -153,9 +153,9 @@ class Running:
                 raise
             raise
         finally:
+            self._abandon_calls()
             self.outcome.seconds = time.monotonic() - self._began
             self.outcome.host_seconds = self._calls.spent_seconds
-            self._calls.abandon()
             self._answers.close()
         return self.outcome
 
@@ -209,8 +209,8 @@ class Running:
             self.outcome.stopped = why
             now = time.monotonic()
             self._deadline, self._nudge_at, self._kill_at = float("inf"), now + self._grace / 2, now + self._grace
-            self._calls.abandon()
             self._process.interrupt()
+            self._abandon_calls()
 
     def _read_output(self) -> None:
         for _ in range(_MESSAGES_AT_ONCE):
@@ -236,16 +236,19 @@ class Running:
 
     def _serve(self) -> None:
         message = self._connection.receive(self._connection.stdin)
-        answer = None
+        before, answer = self._calls.spent_seconds, None
         if message is not None and message["msg_type"] == "input_request":
             prompt = str(message["content"].get("prompt", ""))
-            if self.outcome.stopped:
-                return  # the interrupt is on its way to the code that asks
             answer = self._calls.ask(prompt[len(MARK) :]) if prompt.startswith(MARK) else "\x04"  # nobody sits here
-        before = self._calls.spent_seconds
         answer = answer or self._calls.take()
+        self._deadline += self._calls.spent_seconds - before
         if answer is not None:
-            self._deadline += self._calls.spent_seconds - before
+            self._connection.answer_input(answer)
+
+    def _abandon_calls(self) -> None:
+        self._calls.abandon()
+        answer = self._calls.refuse()
+        if answer is not None and not self.outcome.died:
             self._connection.answer_input(answer)
 
 

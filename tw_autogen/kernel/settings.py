@@ -34,7 +34,7 @@ class KernelSettings:
         grace_seconds: How long an interrupted cell may take to end before its process is killed.
         output_chars: How much of what a cell prints is kept, for each of stdout and stderr; head and tail stay.
         result_chars: How much of the last expression's text is kept.
-        host_threads: How many submitted host calls run at once.
+        host_threads: How many submitted host calls run at once; the others wait their turn.
         max_artifacts: How many files one cell may make by displaying or through plugins.
     """
 

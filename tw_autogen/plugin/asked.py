@@ -105,7 +105,7 @@ def asked_plugin(
     )
 
 
-def _placeholder() -> None:
+def _placeholder(**arguments: Any) -> None:
     """Stand where the agent is put in when a session begins."""
 
 

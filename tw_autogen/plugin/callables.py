@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import functools
 import inspect
-import json
 import keyword
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ValidationError
@@ -15,17 +16,19 @@ from pydantic import BaseModel, ValidationError
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
 
-Parameters = Sequence[Parameter] | Mapping[str, str]
-"""Parameters, or types by name, such as `{"table": "DataFrame", "rows": "int"}`."""
+Parameters = Sequence[Parameter] | Mapping[str, Any]
+"""Parameters; or, by name, a type (`int`, `"list[str]"`) or words that describe it (`"how many rows"`)."""
 
 Returns = Parameters | type[BaseModel] | None
+
+_MODULES = re.compile(r"(?P<text>'[^']*'|\"[^\"]*\")|(?:[A-Za-z_<][\w>]*\.)+(?=\w)")
 
 
 def callable_plugin(
     function: Callable[..., Any],
     *,
-    name: str = "",
-    description: str = "",
+    name: str | None = None,
+    description: str | None = None,
     parameters: Parameters | None = None,
     returns: Returns = None,
     calls: int | None = None,
@@ -36,16 +39,17 @@ def callable_plugin(
     Args:
         function: What is called, on a thread of this process; an `async` one is run to its end there. JSON values,
             DataFrames and Series cross; what it raises becomes an exception in the cell.
-        name: What code calls it; empty: the function's own name.
-        description: For the model; empty: the first paragraph of its docstring.
+        name: What code calls it; None: the function's own name.
+        description: For the model; None: the first paragraph of its docstring.
         parameters: What it takes; None: what its signature says.
         returns: What it gives; None: what its signature says. With a pydantic model the result (a dictionary, JSON
             text, or an instance) is checked against it, and code gets a dictionary of JSON values.
-        calls: How often code may call it in one round.
-        seconds: How long one call may take.
+        calls: How often code may call it in one round; None: as often as all host calls together.
+        seconds: How long one call may take; None: as long as the round's host calls together.
 
     Raises:
-        ConfigError: there is no usable name, nothing to describe it with, or a parameter that code can't pass.
+        ConfigError: there is no usable name, nothing to describe it with, a parameter that code can't pass or that the
+            function doesn't have, or a limit that allows nothing.
 
     Example:
         >>> def price(product: str, year: int = 2026) -> float:
@@ -55,16 +59,24 @@ def callable_plugin(
         def price(product: str, year: int = 2026) -> float:
             \"\"\"Look up a list price, in euros.\"\"\"
     """
-    name = name or getattr(function, "__name__", "")
+    plain = _unwrapped(function)
+    name = name or str(getattr(plain, "__name__", ""))
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ConfigError(f"callable_plugin: {name!r} can't be a function's name in Python; give one with name=")
-    description = description or (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").strip()
+    description = description or (inspect.getdoc(plain) or "").split("\n\n")[0].replace("\n", " ").strip()
     if not description:
         raise ConfigError(f"callable_plugin {name!r}: say in a docstring, or with description=, what it does")
-    taken = _given(parameters) if parameters is not None else _taken(function, name)
-    called = _run_through(function) if inspect.iscoroutinefunction(function) else function
+    for word, limit in (("calls", calls), ("seconds", seconds)):
+        if limit is not None and not limit > 0:
+            raise ConfigError(f"callable_plugin {name!r}: {word}={limit} would allow nothing; None stands for no limit")
+    if parameters is None:
+        taken = _taken(function, name)
+    else:
+        taken = _given(parameters)
+        _check_given(function, name, taken)
+    called = _run_through(function)
     if isinstance(returns, type) and issubclass(returns, BaseModel):
-        called = _checked(called, name, returns)
+        called = _checked(called, returns)
         given: tuple[Parameter, ...] = (Parameter("result", "dict", description=fields_of(returns)),)
     else:
         given = _given(returns) if returns is not None else _result(function)
@@ -94,10 +106,53 @@ def fields_of(kind: type[BaseModel]) -> str:
     return "{" + ", ".join(f"{name!r}: {_spelled(hints[name])}" for name in kind.model_fields) + "}"
 
 
+def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give what has name and docstring: not a `functools.partial`, whose own docstring tells of `partial`."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
 def _given(parameters: Any) -> tuple[Parameter, ...]:
     if isinstance(parameters, Mapping):
-        return tuple(Parameter(name, kind, required=True) for name, kind in parameters.items())
+        return tuple(_described(name, words) for name, words in parameters.items())
     return tuple(parameters)
+
+
+def _described(name: str, words: Any) -> Parameter:
+    """Read what stands behind a parameter's name: a type, or a text that spells one, or else describes it."""
+    if not isinstance(words, str):
+        return Parameter(name, _spelled(words), required=True)
+    try:
+        nodes = list(ast.walk(ast.parse(words.strip(), mode="eval").body))
+    except SyntaxError:
+        return Parameter(name, required=True, description=words)
+    forms = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.BitOr, ast.Tuple, ast.List, ast.Constant, ast.Load)
+    if all(isinstance(node, forms) for node in nodes):
+        return Parameter(name, words.strip(), required=True)
+    return Parameter(name, required=True, description=words)
+
+
+def _check_given(function: Callable[..., Any], name: str, parameters: tuple[Parameter, ...]) -> None:
+    """Check that a call with these parameters by name would reach the function; one that can't be read is believed."""
+    names = [one.name for one in parameters]
+    for one in names:
+        if not one.isidentifier() or keyword.iskeyword(one) or names.count(one) > 1:
+            raise ConfigError(f"callable_plugin {name!r}: {one!r} can't be a parameter's name, or stands there twice")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    kinds = {one.kind for one in signature.parameters.values()}
+    if kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+        return
+    try:
+        signature.bind(**dict.fromkeys(names))
+    except TypeError as error:
+        raise ConfigError(
+            f"callable_plugin {name!r}: parameters= lists {', '.join(names) or 'none'}, but the function takes "
+            f"{signature}: {error}"
+        ) from None
 
 
 def _taken(function: Callable[..., Any], name: str) -> tuple[Parameter, ...]:
@@ -105,8 +160,8 @@ def _taken(function: Callable[..., Any], name: str) -> tuple[Parameter, ...]:
     for one in _signature(function, name).parameters.values():
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             raise ConfigError(f"callable_plugin {name!r}: `*{one.name}` says nothing to a model; give parameters=")
-        default = NO_DEFAULT if one.default is one.empty else one.default
-        found.append(Parameter(one.name, _spelled(one.annotation), required=one.default is one.empty, default=default))
+        required = one.default is one.empty
+        found.append(Parameter(one.name, _spelled(one.annotation), required=required, default=_shown(one.default)))
     return tuple(found)
 
 
@@ -132,21 +187,36 @@ def _spelled(annotation: Any) -> str:
         return "Any"
     if isinstance(annotation, str):
         return annotation
-    plain = inspect.formatannotation(annotation)
-    return plain.rpartition(".")[2] if "[" not in plain else plain.replace("typing.", "")
+    return _MODULES.sub(lambda found: found["text"] or "", inspect.formatannotation(annotation))
+
+
+def _shown(default: Any) -> Any:
+    """Give a default that can be written down; of others, such as objects, a model sees only that there is one."""
+    try:
+        ast.literal_eval(repr(default))
+    except (ValueError, SyntaxError):
+        return NO_DEFAULT
+    return default
 
 
 def _run_through(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
+    """Give a function that also awaits what an `async` one, or what hides one, gives."""
+
+    @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        return asyncio.run(function(*args, **kwargs))
+        result = function(*args, **kwargs)
+        return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
 
     return call
 
 
-def _checked(function: Callable[..., Any], name: str, kind: type[BaseModel]) -> Callable[..., Any]:
+async def _awaited(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+def _checked(function: Callable[..., Any], kind: type[BaseModel]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return json.loads(as_model(function(*args, **kwargs), kind).model_dump_json())
+        return as_model(function(*args, **kwargs), kind).model_dump(mode="json")
 
     return call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import threading
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Any
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin
+from tw_autogen.kernel.inside.context import Made
 from tw_autogen.plugin.spec import PluginSpec
 
 CallModel = Callable[[list[dict[str, Any]]], str]
@@ -53,25 +54,18 @@ class HostPlugin:
         self._context = PluginContext(folder, session_variables=session_variables, call_llm=call_model)
         self._on_artifact = on_artifact or _ignore
         self._on_log = on_log or _ignore
-        self._guard = threading.Lock()
-        self._calls = self._running = 0
+        self._numbers = itertools.count(1)
         self._function = spec.connect(self._context) if spec.connect else _load(spec, self._context)
         functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
         self.__doc__ = self._function.__doc__ or spec.description
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the plugin once; calls from several threads run side by side."""
-        with self._guard:
-            self._calls, self._running = self._calls + 1, self._running + 1
-            if self._running == 1:
-                self._context.begin(self._calls)
-        try:
-            return self._function(*args, **kwargs)
-        finally:
-            with self._guard:
-                self._running -= 1
-                if not self._running:  # while another call runs, a file that it has promised may not be there yet
-                    self._hand_over()
+        """Run the plugin once; calls from several threads run side by side, each with files and logs of its own."""
+        with self._context.apart(next(self._numbers)) as made:
+            try:
+                return self._function(*args, **kwargs)
+            finally:
+                self._hand_over(made)
 
     def close(self) -> None:
         """Let the plugin give back what it holds, if it has a `close`."""
@@ -87,8 +81,8 @@ class HostPlugin:
     ) -> None:
         self.close()
 
-    def _hand_over(self) -> None:
-        kept, logs = self._context.take()
+    def _hand_over(self, made: Made) -> None:
+        kept, logs = made.take()
         for one in kept:
             self._on_artifact(Artifact(one.name, one.kind, one.path, one.preview))
         for level, tag, message in logs:

@@ -40,7 +40,7 @@ def find_plugins(wanted: Iterable[Wanted] | Wanted, *, shipped: Path | None) -> 
         for spec in _specs(one, shipped):
             twin = found.get(spec.name)
             if twin is None:
-                found[spec.name] = spec if spec.connect else check_source(spec)
+                found[spec.name] = check_source(spec)
             elif twin.connect and twin.connect is spec.connect:
                 continue
             elif twin.path is None or spec.path is None or twin.path.resolve() != spec.path.resolve():
@@ -54,9 +54,13 @@ def find_plugins(wanted: Iterable[Wanted] | Wanted, *, shipped: Path | None) -> 
 def check_source(spec: PluginSpec) -> PluginSpec:
     """Check the Python of a plugin without running it, and complete the spec with the defaults that stand there.
 
+    A plugin that was made from a function stands in no file, and stays as it is.
+
     Raises:
         PluginLoadError: naming file and line.
     """
+    if spec.connect is not None:
+        return spec
     path = spec.source()
     tree = _parse(path, spec)
     registered = _registered(tree, path)

@@ -86,7 +86,8 @@ class PluginSpec:
         configurations: Handed to the plugin as `config`; JSON values only.
         runs_in: `kernel`, beside the generated code, or `host`, for what needs secrets, the network or a database.
         path: The YAML file; None for one that was made in Python.
-        connect: For one that was made in Python: given the session's context, it gives the function to call.
+        connect: For one that was made in Python: given the session's context, it gives the function to call; such a
+            plugin runs in the host, whatever `runs_in` says.
         calls: How often code may call it in one round; None: as often as all host calls together.
         seconds: How long one call may take, if it runs in the host; None: as long as the round.
     """
@@ -106,6 +107,10 @@ class PluginSpec:
     connect: Callable[[PluginContext], Callable[..., Any]] | None = field(default=None, compare=False, repr=False)
     calls: int | None = None
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.connect is not None:
+            object.__setattr__(self, "runs_in", "host")
 
     def stub(self) -> str:
         """Give the plugin as a model sees it: a Python function with types, defaults and short descriptions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -81,8 +82,8 @@ class FakeKernel:
         self.loaded[plugin.name] = plugin
 
     def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
-        """Keep the function in `served`; an answer that is a function may call it."""
-        self.served[name] = function
+        """Keep the function in `served`; an answer that is a function may call it, and its `submit`."""
+        self.served[name] = _served(function)
 
     def put(self, name: str, value: Any) -> None:
         """Keep the value in `values`."""
@@ -127,3 +128,36 @@ class FakeKernel:
         self.close()
         if error is None and not callable(self._answers) and len(self.cells) < len(self._answers):
             raise AssertionError(f"the fake kernel ran {len(self.cells)} of {len(self._answers)} cells")
+
+
+def _served(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the function as code in a kernel sees it: with `submit`, which here runs it at once."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    call.submit = lambda *args, **kwargs: _Ticket(functools.partial(function, *args, **kwargs))  # type: ignore[attr-defined]  # functions take attributes
+    return call
+
+
+class _Ticket:
+    """A submitted call, which is over already."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._value: Any = None
+        self._error: Exception | None = None
+        try:
+            self._value = call()
+        except Exception as error:  # noqa: BLE001 - foreign code; it comes out of `result`
+            self._error = error
+
+    def result(self) -> Any:
+        """Give what came of it."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def done(self) -> bool:
+        """Say yes."""
+        return True

@@ -39,17 +39,6 @@ SIX_TIMES_SEVEN = (plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="
 INFO = {"vision": True, "function_calling": True, "json_output": True, "family": "unknown", "structured_output": False}
 
 
-@pytest.fixture
-def worker(tmp_path):
-    """Make an agent whose roles ask a client that replays."""
-
-    def make(*replies, name="TaskWeaver", **more):
-        client = ReplayChatCompletionClient(list(replies), model_info=INFO)
-        return TaskWeaverAgent(name, client, workspace=tmp_path, **more)
-
-    return make
-
-
 def run(work):
     return asyncio.run(asyncio.wait_for(work, 90))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
+import functools
+import json
+import threading
 import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
@@ -19,24 +21,22 @@ from pydantic import BaseModel
 from typing_extensions import Self
 
 from tw_autogen.code_interpreter import Policy
-from tw_autogen.conversation import Round
-from tw_autogen.errors import ConfigError, RoundError
+from tw_autogen.conversation import Round, RoundState
+from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event, Handler
-from tw_autogen.hosts.agentchat.loops import LOOP
+from tw_autogen.hosts.agentchat.loops import on_thread
 from tw_autogen.hosts.agentchat.messages import Translator, images_of, request_of
 from tw_autogen.hosts.agentchat.model import ClientModel
+from tw_autogen.hosts.agentchat.talk import Said, Talk
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.chain import calling
 from tw_autogen.session import (
     DOES_DATA_WORK,
-    FRESH_KERNEL,
     KernelWanted,
     RoleWanted,
     Session,
-    answer_text,
     check_plugins,
-    failure_text,
     open_session,
     read_settings,
 )
@@ -51,6 +51,7 @@ class TaskWeaverAgentConfig(BaseModel):
     name: str
     description: str
     model_client: ComponentModel
+    model_client_stream: bool = False
     plugins: list[str] = []
     roles: list[str] = []
     files: list[str] = []
@@ -64,6 +65,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
     Args:
         name: The agent's name; an identifier.
         model_client: What all roles ask; it stays the caller's.
+        model_client_stream: Ask it for replies piece by piece, so that handlers see posts grow.
         description: For teams that choose the next speaker by it.
         plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs, also of other agents.
         roles: Names of shipped roles, folders of one's own, or functions that make one.
@@ -75,9 +77,10 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         settings: Dotted keys.
         handlers: Called with each event.
 
-    The session begins with the first message and ends with `on_reset` or `close`; a state that is loaded brings back
-    what was said, and not the kernel's variables. While it works, plan, code and outcome are streamed as the host's own
-    events.
+    The session begins with the first message and ends with `on_reset` or `close`. What was said is forgotten with
+    `on_reset` only, and a state that is loaded brings it back; the kernel's variables are gone each time. While it
+    works, plan, code and outcome are streamed as the host's own events. Messages may come from several tasks and loops:
+    one is answered after the other.
 
     Raises:
         ConfigError: a plugin, role or setting is wrong, or there is neither client nor model.
@@ -92,6 +95,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         name: str = "TaskWeaver",
         model_client: ChatCompletionClient | None = None,
         *,
+        model_client_stream: bool = False,
         description: str = DOES_DATA_WORK,
         plugins: Sequence[str | Path | PluginSpec] = (),
         roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
@@ -107,22 +111,36 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         if model is None and model_client is None:
             raise ConfigError(f"{name}: give model_client=, a client of the host's, or model=")
         read_settings(settings)
-        check_plugins(plugins)
+        checked = check_plugins(plugins)
         self._client = model_client
-        self._model = model
-        self._wanted_plugins = tuple(plugins)
-        self._roles = tuple(roles)
-        self._files = tuple(Path(one).resolve() for one in files)
-        self._kernel = kernel
-        self._policy = policy
-        self._workspace = workspace
-        self._settings = dict(settings or {})
-        self._handlers = tuple(handlers)
-        self._past: list[Round] = []
-        self._living: list[Session] = []
-        self._begun = False
-        self._busy = asyncio.Lock()
-        self._end = weakref.finalize(self, _close_all, self._living)
+        self._wanted = TaskWeaverAgentConfig.model_construct(
+            name=name,
+            description=description,
+            model_client_stream=model_client_stream,
+            plugins=[str(one) for one in plugins],
+            roles=[str(one) for one in roles],
+            files=[str(Path(one).resolve()) for one in files],
+            workspace=None if workspace is None else str(workspace),
+            settings=dict(settings or {}),
+        )
+        live: dict[str, object] = {"model": model, "kernel": kernel, "policy": policy, "handlers": handlers or None}
+        live["plugins"] = next((one for one in plugins if isinstance(one, PluginSpec)), None)
+        live["roles"] = next((one for one in roles if not isinstance(one, (str, Path))), None)
+        self._live = [what for what, value in live.items() if value is not None]
+        asked = model if model is not None else ClientModel(model_client, stream=model_client_stream)
+        make = functools.partial(
+            open_session,
+            asked,
+            roles=tuple(roles),
+            plugins=checked,
+            kernel=kernel,
+            policy=policy,
+            folder=workspace,
+            handlers=tuple(handlers),
+            settings=dict(settings or {}),
+        )
+        self._talk = Talk(make, [Path(one).resolve() for one in files])
+        self._end = weakref.finalize(self, self._talk.close)
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
@@ -132,7 +150,15 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
     @property
     def session(self) -> Session | None:
         """The session that lives now; None before the first message."""
-        return self._living[-1] if self._living and not self._living[-1].closed else None
+        return self._talk.session
+
+    def hand_over(self, files: Sequence[str | Path]) -> None:
+        """Give files to go along with the next message, beside those of the constructor.
+
+        Args:
+            files: Copied read-only into the session's folder, and described to the Planner.
+        """
+        self._talk.hand_over([Path(one).resolve() for one in files])
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         """Answer new messages."""
@@ -154,161 +180,92 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         asked = list(messages)  # the team empties its own list
         with calling(self.name, self):
             pass  # called from its own work it would wait for itself: refused before it waits
-        async with self._busy:
-            news: asyncio.Queue[BaseAgentEvent | None] = asyncio.Queue()
-            inner: list[BaseAgentEvent | BaseChatMessage] = []
-            session, work = self._begin(asked, news)
-            cancellation_token.link_future(work)
-            try:
-                while (event := await news.get()) is not None:
-                    inner.append(event)
-                    yield event
-                text, metadata, usage = await work
-            except BaseException:
-                session.interrupt()
-                raise
-        message = TextMessage(content=text, source=self.name, models_usage=usage, metadata=metadata)
-        yield Response(chat_message=message, inner_messages=inner)
+        if cancellation_token.is_cancelled():
+            raise asyncio.CancelledError
+        news: asyncio.Queue[BaseAgentEvent | None] = asyncio.Queue()
+        inner: list[BaseAgentEvent | BaseChatMessage] = []
+        stopped = threading.Event()
+        work = self._begin(asked, news, stopped)
+        cancellation_token.link_future(work)
+        try:
+            while (event := await news.get()) is not None:
+                inner.append(event)
+                yield event
+            said = await work
+        except BaseException:
+            self._talk.stop(stopped)
+            work.cancel()
+            raise
+        yield Response(chat_message=self._message(said), inner_messages=inner)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        """Forget what was said, and end the kernel."""
-        await self.close()
-        self._past = []
+        """Forget what was said, and end the kernel.
+
+        Raises:
+            CallCycleError: this comes from its own work, which it would end.
+        """
+        with calling(self.name, self):
+            pass
+        await on_thread(lambda: self._talk.load([]), name=f"{self.name} resets")
 
     async def close(self) -> None:
-        """End the session, and its kernel; the next message begins a new one."""
-        self._begun = False
-        await asyncio.to_thread(_close_all, self._living)
+        """End the session, and its kernel; the next message begins a new one, which knows what was said."""
+        await on_thread(self._talk.close, name=f"{self.name} closes")
 
     async def save_state(self) -> Mapping[str, Any]:
-        """Give what was said, as JSON; variables of the kernel are not in it."""
-        rounds = self.session.rounds if self.session else self._past
-        return {"type": _STATE, "version": "1.0.0", "rounds": [one.to_dict() for one in rounds]}
+        """Give what was said, as JSON; neither a round that is still open nor variables of the kernel are in it."""
+        rounds = [one.to_dict() for one in self._talk.rounds]
+        return {"type": _STATE, "version": "1.0.0", "rounds": json.loads(json.dumps(rounds, default=str))}
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
         """Take up what was said; the kernel is a fresh one.
 
         Raises:
-            ConfigError: this is no state of such an agent.
+            ConfigError: this is no state of such an agent; nothing has changed.
         """
         if state.get("type") != _STATE:
             raise ConfigError(f"{self.name}: expected a state of type {_STATE!r}, got {state.get('type')!r}")
-        await self.close()
-        self._past = [Round.from_dict(one) for one in state["rounds"]]
+        try:
+            rounds = [Round.from_dict(one) for one in state["rounds"]]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"{self.name}: the state's rounds can't be read: {error!r}") from error
+        ended = [one for one in rounds if one.state is not RoundState.created]
+        await on_thread(lambda: self._talk.load(ended), name=f"{self.name} loads")
 
     def _begin(
-        self, asked: Sequence[BaseChatMessage], news: asyncio.Queue[BaseAgentEvent | None]
-    ) -> tuple[Session, asyncio.Future[tuple[str, dict[str, str], RequestUsage]]]:
+        self, asked: Sequence[BaseChatMessage], news: asyncio.Queue[BaseAgentEvent | None], stopped: threading.Event
+    ) -> asyncio.Future[Said]:
         """Start the work on a thread; its events go into the queue, and a None behind the last one."""
         loop = asyncio.get_running_loop()
-        session = self._opened()
         translate = Translator(self.name)
 
         def show(event: Event) -> None:
-            shown = translate(event)
-            if shown is not None:
+            for shown in translate(event):
                 with contextlib.suppress(RuntimeError):  # the loop is over
                     loop.call_soon_threadsafe(news.put_nowait, shown)
 
-        request = request_of(asked) if asked else _CONTINUE
-        notes = [FRESH_KERNEL] if not self._begun and session.rounds else []
-        files = () if self._begun else self._files
-        self._begun = True
+        def work() -> Said:
+            with calling(self.name, self):
+                request = request_of(asked) if asked else _CONTINUE
+                return self._talk.ask(request, images=images_of(asked), show=show, stopped=stopped)
 
-        def work() -> tuple[str, dict[str, str], RequestUsage]:
-            LOOP.set(loop)
-            session.subscribe(show)
-            try:
-                with calling(self.name, self):
-                    return _ask(session, "\n\n".join([request, *notes]), files, images_of(asked))
-            finally:
-                session.unsubscribe(show)
-
-        future = asyncio.ensure_future(_shielded(loop.run_in_executor(None, contextvars.copy_context().run, work)))
+        future = on_thread(work, name=f"{self.name} at work")
         future.add_done_callback(lambda _: news.put_nowait(None))
-        return session, future
+        return future
 
-    def _opened(self) -> Session:
-        if self.session is None:
-            model = self._model or ClientModel(self._client) if self._client is not None else self._model
-            session = open_session(
-                model,
-                roles=self._roles,
-                plugins=self._wanted_plugins,
-                kernel=self._kernel,
-                policy=self._policy,
-                folder=self._workspace,
-                handlers=self._handlers,
-                settings=self._settings,
-            )
-            for one in self._past:
-                session.remember(one)
-            self._past = []
-            self._living[:] = [session]
-        return self._living[-1]
+    def _message(self, said: Said) -> TextMessage:
+        usage = RequestUsage(prompt_tokens=said.usage.prompt_tokens, completion_tokens=said.usage.completion_tokens)
+        posts = " ".join(one.id for one in said.round.posts)
+        metadata = {"round": said.round.id, "posts": posts, "stop": said.stop}
+        return TextMessage(content=said.text, source=self.name, models_usage=usage, metadata=metadata)
 
     def _to_config(self) -> TaskWeaverAgentConfig:
-        live = [
-            name
-            for name, value in (
-                ("model", self._model), ("kernel", self._kernel), ("policy", self._policy), ("handlers", self._handlers)
-            )
-            if value
-        ]  # fmt: skip
-        live += ["plugins"] if any(isinstance(one, PluginSpec) for one in self._wanted_plugins) else []
-        live += ["roles"] if not all(isinstance(one, str | Path) for one in self._roles) else []
-        if live or self._client is None:
-            named = ", ".join(live) or "no model_client"
+        if self._live or self._client is None:
+            named = ", ".join(self._live) or "no model_client"
             raise ConfigError(f"{self.name}: can't be written down as a component, because of: {named}")
-        return TaskWeaverAgentConfig(
-            name=self.name,
-            description=self.description,
-            model_client=self._client.dump_component(),
-            plugins=[str(one) for one in self._wanted_plugins],
-            roles=[str(one) for one in self._roles],
-            files=[str(one) for one in self._files],
-            workspace=None if self._workspace is None else str(self._workspace),
-            settings=self._settings,
-        )
+        return self._wanted.model_copy(update={"model_client": self._client.dump_component()})
 
     @classmethod
     def _from_config(cls, config: TaskWeaverAgentConfig) -> Self:
-        return cls(
-            config.name,
-            ChatCompletionClient.load_component(config.model_client),
-            description=config.description,
-            plugins=config.plugins,
-            roles=config.roles,
-            files=config.files,
-            workspace=config.workspace,
-            settings=config.settings,
-        )
-
-
-def _ask(
-    session: Session, request: str, files: Sequence[Path], images: Sequence[str]
-) -> tuple[str, dict[str, str], RequestUsage]:
-    before = session.usage
-    try:
-        answer = session.ask(request, files, images=images)
-        text, here, stop = answer_text(answer), answer.round, answer.stop
-    except RoundError as error:
-        text, here, stop = failure_text(error), error.round, "Failed"
-    after = session.usage
-    usage = RequestUsage(
-        prompt_tokens=after.prompt_tokens - before.prompt_tokens,
-        completion_tokens=after.completion_tokens - before.completion_tokens,
-    )
-    return text, {"round": here.id, "posts": " ".join(one.id for one in here.posts), "stop": stop}, usage
-
-
-async def _shielded(work: asyncio.Future[Any]) -> Any:
-    """Wait for a thread's work; cancelling the waiting leaves the thread to be stopped by other means."""
-    return await asyncio.shield(work)
-
-
-def _close_all(sessions: list[Session]) -> None:
-    for session in sessions:
-        session.interrupt()
-        session.close()
-    sessions.clear()
+        client = ChatCompletionClient.load_component(config.model_client)
+        return cls(model_client=client, **config.model_dump(exclude={"model_client"}))

@@ -7,11 +7,12 @@ import contextlib
 import re
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from autogen_agentchat.base import ChatAgent
+from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
 
 from tw_autogen.errors import HostCallError
@@ -26,6 +27,7 @@ from tw_autogen.session import asked_role
 
 _LOCKS: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictionary()
 _MAKING = threading.Lock()
+_GLANCE_SECONDS = 0.05
 
 
 def agent_plugin(
@@ -91,17 +93,22 @@ class _Asker:
     def __init__(self, target: Any, *, fresh: bool) -> None:
         self._target = target
         self._fresh = fresh
-        self._token = CancellationToken()
+        self._guard = threading.Lock()
+        self._asking: set[threading.Event] = set()
         with _MAKING:
             self._lock = _LOCKS.setdefault(target, threading.Lock())
 
     @property
     def takes_files(self) -> bool:
-        """Nothing can be handed over: words name the files' places."""
-        return False
+        """Whether files can be handed over: to an agent with a session of its own."""
+        return isinstance(self._target, TaskWeaverAgent)
 
     def ask(self, words: str, files: Sequence[Path] = ()) -> str:
         """Run it with these words as its task, and give the last message's words.
+
+        Args:
+            words: The task.
+            files: Handed over where it is a `TaskWeaverAgent`; another one must be told where they lie.
 
         Raises:
             CallCycleError: it is at work already, for whom this asks.
@@ -110,26 +117,52 @@ class _Asker:
         # an agent of ours enters the chain by itself; others know nothing of it
         is_ours = isinstance(self._target, TaskWeaverAgent)
         chained = contextlib.nullcontext() if is_ours else calling(self._target.name, self._target)
-        with chained, self._lock:
-            self._token = CancellationToken()
-            if self._fresh:
-                wait_for(self._reset())
-            try:
-                result = wait_for(self._target.run(task=words, cancellation_token=self._token))
-            except asyncio.CancelledError:
-                raise HostCallError(f"{self._target.name} was stopped", name=self._target.name) from None
-        return str(result.messages[-1].to_model_text()) if result.messages else ""
+        stopped = threading.Event()
+        with self._guard:
+            self._asking.add(stopped)
+        try:
+            with chained, self._turn(stopped):
+                return self._run(words, files, stopped)
+        except asyncio.CancelledError:
+            raise HostCallError(f"{self._target.name} was stopped", name=self._target.name) from None
+        finally:
+            with self._guard:
+                self._asking.discard(stopped)
 
     def folders(self) -> list[Path]:
-        """Give where its files lie: nothing is known of it, so nowhere."""
-        return []
+        """Give where files for this conversation are made; nothing is known of agents that have no session."""
+        session = self._target.session if isinstance(self._target, TaskWeaverAgent) else None
+        return [session.folder] if session else []
 
     def interrupt(self) -> None:
-        """Cancel the run."""
-        self._token.cancel()
+        """Cancel what is asked now."""
+        with self._guard:
+            for stopped in self._asking:
+                stopped.set()
 
     def close(self) -> None:
         """Nothing is kept here: the next fresh call resets it."""
+
+    @contextlib.contextmanager
+    def _turn(self, stopped: threading.Event) -> Iterator[None]:
+        """Wait until nobody else asks it, or this is stopped."""
+        while not self._lock.acquire(timeout=_GLANCE_SECONDS):
+            if stopped.is_set():
+                raise asyncio.CancelledError
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _run(self, words: str, files: Sequence[Path], stopped: threading.Event) -> str:
+        if self._fresh:
+            wait_for(self._reset(), cancelled=stopped)
+        if files and isinstance(self._target, TaskWeaverAgent):
+            self._target.hand_over(files)
+        token = CancellationToken()
+        work = self._target.run(task=words, cancellation_token=token, output_task_messages=False)
+        said = wait_for(work, cancelled=stopped, token=token).messages
+        return next((str(one.to_model_text()) for one in reversed(said) if isinstance(one, BaseChatMessage)), "")
 
     async def _reset(self) -> None:
         if isinstance(self._target, ChatAgent):

@@ -10,17 +10,16 @@ INSTALL = 'pip install "tw-autogen[agentchat]"'
 
 
 def check_installed() -> None:
-    """Make sure that autogen-agentchat is there.
+    """Make sure that autogen-agentchat is there, and that its parts belong together.
 
     Raises:
-        HostError: it is not; with the command that mends it.
+        HostError: they don't, or it is missing; with the command that mends it.
     """
     try:
         importlib.import_module("autogen_agentchat.agents")
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if not (error.name or "").startswith("autogen_"):
             raise
-        raise HostError(
-            f"tw_autogen.hosts.agentchat needs autogen-agentchat, and there is no package `{error.name}`",
-            command=INSTALL,
-        ) from None
+        missing = isinstance(error, ModuleNotFoundError)
+        problem = f"there is no package `{error.name}`" if missing else f"what is installed doesn't fit: {error}"
+        raise HostError(f"tw_autogen.hosts.agentchat needs autogen-agentchat, and {problem}", command=INSTALL) from None

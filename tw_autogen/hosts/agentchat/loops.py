@@ -1,17 +1,20 @@
-"""Runs the host's coroutines from our threads: on the loop that the host runs in, else on one of our own."""
+"""Between the host's loop and our threads: a thread waits for coroutines, and a loop awaits a thread's work."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
 import contextvars
 import threading
-import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+
+from autogen_core import CancellationToken
 
 Given = TypeVar("Given")
 _GLANCE_SECONDS = 0.05  # a future can't be waited for together with an event, so the event is looked at this often
+_PARTING_SECONDS = 2.0
 
 LOOP: contextvars.ContextVar[asyncio.AbstractEventLoop | None] = contextvars.ContextVar("loop", default=None)
 """The loop of the reply that is being made: clients and agents of the host are bound to it."""
@@ -23,46 +26,104 @@ class _OwnLoop:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
     def get(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="agentchat loop", daemon=True).start()
+                self._thread = threading.Thread(target=_live, args=(self._loop,), name="agentchat loop", daemon=True)
+                self._thread.start()
+                atexit.register(self.close)
             return self._loop
+
+    def close(self) -> None:
+        with self._lock:
+            loop, thread, self._loop = self._loop, self._thread, None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(_PARTING_SECONDS)
+
+
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, and close it when what it had begun has ended."""
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_end_all())
+    finally:
+        loop.close()
+
+
+async def _end_all() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 _OWN = _OwnLoop()
 
 
 def wait_for(
-    work: Coroutine[Any, Any, Given], *, seconds: float = float("inf"), cancelled: threading.Event | None = None
+    work: Coroutine[Any, Any, Given],
+    *,
+    cancelled: threading.Event | None = None,
+    token: CancellationToken | None = None,
 ) -> Given:
     """Run a coroutine on the host's loop and wait for it in this thread, which is not the loop's.
 
     Args:
         work: What to run.
-        seconds: Cancel it after so long.
         cancelled: Cancel it once this is set.
+        token: Was given to the work; cancelled with it, on the loop, because it isn't made for threads.
 
     Raises:
-        TimeoutError: it took too long.
         asyncio.CancelledError: it was cancelled.
     """
     loop = LOOP.get()
-    future = asyncio.run_coroutine_threadsafe(work, loop if loop is not None and loop.is_running() else _OWN.get())
-    deadline = time.monotonic() + seconds
+    if loop is None or not loop.is_running():
+        loop = _OWN.get()
+    future = asyncio.run_coroutine_threadsafe(work, loop)
     while True:
-        try:
-            return future.result(timeout=max(0.0, min(_GLANCE_SECONDS, deadline - time.monotonic())))
-        except concurrent.futures.TimeoutError:
-            if future.done():
-                raise  # the work's own
-            if cancelled is not None and cancelled.is_set():
-                future.cancel()
+        concurrent.futures.wait([future], timeout=_GLANCE_SECONDS)
+        if future.done():
+            try:
+                return future.result()
+            except concurrent.futures.CancelledError:
                 raise asyncio.CancelledError from None
-            if time.monotonic() >= deadline:
-                future.cancel()
-                raise TimeoutError(f"no answer within {seconds:.3g} s") from None
-        except concurrent.futures.CancelledError:
-            raise asyncio.CancelledError from None
+        if loop.is_closed():
+            raise asyncio.CancelledError
+        if cancelled is not None and cancelled.is_set():
+            if token is not None:
+                loop.call_soon_threadsafe(token.cancel)
+            future.cancel()
+            raise asyncio.CancelledError
+
+
+def on_thread(work: Callable[[], Given], *, name: str) -> asyncio.Future[Given]:
+    """Do blocking work on a thread of its own, with this context's variables; to be called on a loop.
+
+    Args:
+        work: What to do; coroutines that it waits for with `wait_for` run on this loop.
+        name: The thread's.
+
+    Returns:
+        A future of this loop. Cancelling it ends the waiting; the work is to be stopped by other means.
+
+    The loop's own pool is not used: agents that wait for agents could take all its threads, and then for ever.
+    """
+    context = contextvars.copy_context()
+    context.run(LOOP.set, asyncio.get_running_loop())
+    finished: concurrent.futures.Future[Given] = concurrent.futures.Future()
+    finished.set_running_or_notify_cancel()  # from here on nobody but the work settles it
+
+    def run() -> None:
+        try:
+            finished.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again where the future is awaited
+            finished.set_exception(error)
+
+    awaited = asyncio.wrap_future(finished)
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return awaited

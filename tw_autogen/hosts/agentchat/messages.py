@@ -44,26 +44,39 @@ class Translator:
         self._source = source
         self._tries = 0
 
-    def __call__(self, event: Event) -> BaseAgentEvent | None:
-        """Give the event of the host's; None for what it has no word for."""
+    def __call__(self, event: Event) -> list[BaseAgentEvent]:
+        """Give the host's events for one of ours, in order; none for what it has no word for."""
         if isinstance(event, CodeChecked):
-            self._tries += 1
-            block = CodeBlock(code=event.code, language="python")
-            fenced = f"```python\n{event.code}\n```"
-            return CodeGenerationEvent(
-                source=self._source, retry_attempt=self._tries - 1, content=fenced, code_blocks=[block]
-            )
+            return self._code(event)
         if isinstance(event, CellRan):
             output = "\n".join(part for part in (event.stdout, event.result or "", event.stderr, event.error) if part)
-            result = CodeResult(exit_code=0 if event.ok else 1, output=output)
-            return CodeExecutionEvent(source=self._source, retry_attempt=max(0, self._tries - 1), result=result)
+            return [self._outcome(event.ok, output)]
         if isinstance(event, PostClosed) and USER not in (event.post.send_from, event.post.send_to):
             self._tries = 0
             post = event.post
             plan = post.content(AttachmentType.plan)
             words = f"{plan}\n\n{post.message}" if plan else post.message
-            return ThoughtEvent(source=self._source, content=f"{post.send_from} to {post.send_to}: {words}")
-        return None
+            return [ThoughtEvent(source=self._source, content=f"{post.send_from} to {post.send_to}: {words}")]
+        return []
+
+    def _code(self, event: CodeChecked) -> list[BaseAgentEvent]:
+        """Show code; what was refused never runs, so its outcome is the findings."""
+        self._tries += 1
+        shown: list[BaseAgentEvent] = [
+            CodeGenerationEvent(
+                source=self._source,
+                retry_attempt=self._tries - 1,
+                content=f"```python\n{event.code}\n```",
+                code_blocks=[CodeBlock(code=event.code, language="python")],
+            )
+        ]
+        if event.findings:
+            shown.append(self._outcome(False, "\n".join(["The code was not run:", *event.findings])))
+        return shown
+
+    def _outcome(self, ok: bool, output: str) -> CodeExecutionEvent:
+        result = CodeResult(exit_code=0 if ok else 1, output=output)
+        return CodeExecutionEvent(source=self._source, retry_attempt=max(0, self._tries - 1), result=result)
 
 
 def _words(message: BaseChatMessage) -> str:

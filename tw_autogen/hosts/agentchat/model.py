@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autogen_core import CancellationToken, Image
-from autogen_core.models import AssistantMessage, ChatCompletionClient, LLMMessage, SystemMessage, UserMessage
+from autogen_core import CancellationToken, FunctionCall, Image
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionClient,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    LLMMessage,
+    SystemMessage,
+    UserMessage,
+)
 
 from tw_autogen.hosts.agentchat.loops import wait_for
 from tw_autogen.model import Completion, Message, ToolCall, Usage, run_abandonable
+
+_UNSEEN = "(an image, which this model can't be shown)"
 
 
 class ClientModel:
@@ -18,12 +29,13 @@ class ClientModel:
 
     Args:
         client: Any client of the host's; it stays the caller's, who closes it.
-
-    Replies are asked for whole: in a stream the host's clients don't report what was spent.
+        stream: Ask for replies piece by piece. Otherwise they are asked for whole, because not every client and
+            server of the host's says in a stream what was spent.
     """
 
-    def __init__(self, client: ChatCompletionClient) -> None:
+    def __init__(self, client: ChatCompletionClient, *, stream: bool = False) -> None:
         self._client = client
+        self._stream = stream
 
     def complete(
         self,
@@ -37,20 +49,25 @@ class ClientModel:
     ) -> Completion:
         """Answer the messages; errors of the host's client go through as they are.
 
-        A schema is passed on as the wish for a JSON object, where the client's `model_info` says that it can do that.
+        A schema is passed on as the wish for a JSON object, and images are, where the client's `model_info` says that
+        it can do that.
 
         Raises:
             ModelError: out of time, or cancelled.
         """
-        asked = [_message(one) for one in messages]
+        info = self._client.model_info
+        asked = [_message(one, sees=bool(info.get("vision"))) for one in messages]
         token = CancellationToken()
-        more: dict[str, Any] = {"tools": [dict(one["function"]) for one in tools]} if tools else {}
-        if schema is not None and self._client.model_info.get("json_output"):
+        more: dict[str, Any] = {"cancellation_token": token}
+        if tools:
+            more["tools"] = [dict(one["function"]) for one in tools]
+        if schema is not None and info.get("json_output"):
             more["json_output"] = True
 
         def work(give: Callable[[str], None], abandoned: threading.Event) -> Completion:
-            result = wait_for(self._client.create(asked, cancellation_token=token, **more), cancelled=abandoned)
-            return _completion(result)
+            streamed = self._stream and on_text is not None
+            asking = self._streamed(asked, more, give) if streamed else self._client.create(asked, **more)
+            return _completion(wait_for(asking, cancelled=abandoned, token=token))
 
         return run_abandonable(
             work,
@@ -60,20 +77,49 @@ class ClientModel:
             cancelled=cancelled,
         )
 
+    async def _streamed(self, asked: list[LLMMessage], more: dict[str, Any], give: Callable[[str], None]) -> Any:
+        if "include_usage" in inspect.signature(self._client.create_stream).parameters:  # OpenAI's, not everybody's
+            more = {**more, "include_usage": True}
+        result = None
+        async for piece in self._client.create_stream(asked, **more):
+            if isinstance(piece, str):
+                give(piece)
+            else:
+                result = piece
+        if result is None:
+            raise ValueError("the client's stream ended without a result")
+        return result
 
-def _message(message: Message) -> LLMMessage:
-    content = message["content"]
-    if message["role"] == "system":
+
+def _message(message: Message, *, sees: bool) -> LLMMessage:
+    role, content = message["role"], message.get("content") or ""
+    if role == "system":
         return SystemMessage(content=str(content))
-    if message["role"] == "assistant":
-        return AssistantMessage(content=str(content), source="assistant")
+    if role == "assistant":
+        calls = [
+            FunctionCall(id=one["id"], name=one["function"]["name"], arguments=one["function"]["arguments"])
+            for one in message.get("tool_calls") or ()
+        ]
+        return AssistantMessage(content=calls or str(content), source="assistant")
+    if role == "tool":
+        result = FunctionExecutionResult(
+            content=str(content), name=str(message.get("name", "")), call_id=message["tool_call_id"], is_error=False
+        )
+        return FunctionExecutionResultMessage(content=[result])
     if isinstance(content, str):
         return UserMessage(content=content, source="user")
-    parts = [
-        Image.from_uri(part["image_url"]["url"]) if part["type"] == "image_url" else str(part["text"])
-        for part in content
-    ]
+    parts = [_image(part["image_url"]["url"]) if part["type"] == "image_url" else str(part["text"]) for part in content]
+    if not sees:
+        return UserMessage(content="\n".join(one if isinstance(one, str) else _UNSEEN for one in parts), source="user")
     return UserMessage(content=parts, source="user")
+
+
+def _image(url: str) -> Image | str:
+    """Give an image as the host has it; it has only those that are written out in the URL."""
+    try:
+        return Image.from_uri(url)
+    except ValueError:
+        return _UNSEEN
 
 
 def _completion(result: Any) -> Completion:
@@ -81,4 +127,4 @@ def _completion(result: Any) -> Completion:
     if isinstance(result.content, str):
         return Completion(result.content, usage=usage, finish_reason=result.finish_reason)
     calls = tuple(ToolCall(one.id, one.name, one.arguments) for one in result.content)
-    return Completion("", calls, usage, result.finish_reason)
+    return Completion("", calls, usage, "tool_calls")

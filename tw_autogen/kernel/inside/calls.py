@@ -17,7 +17,12 @@ MARK = "\0tw-call\0"
 
 
 class HostCallError(RuntimeError):
-    """A function on the host failed; its text holds the type of the host's exception and its message."""
+    """A function on the host failed: `name: TypeOfTheHostsError: message`.
+
+    Of the host calls' own: `TimeoutError`, no answer in time; `CallBudgetError`, too many calls for one request;
+    `CallCycleError`, an agent called from its own work; `InterruptedError`, the cell was stopped or is over;
+    `LookupError`, no such function or ticket.
+    """
 
 
 class HostCalls:
@@ -76,7 +81,8 @@ class HostCalls:
         if os.getpid() != self._process:
             raise HostCallError(f"{name}: a forked process can't call the host; call it from the cell itself")
         number = next(self._numbers)
-        request = json.dumps({"id": number, "name": name, **fields})
+        beside = threading.current_thread() is not threading.main_thread()  # it may still wait when the cell is over
+        request = json.dumps({"id": number, "name": name, "beside": beside, **fields})
         with self._lock:
             answer = json.loads(self._ask(MARK + request))
         if answer.get("id") != number:  # an answer to a call that was interrupted came late

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +31,28 @@ class Kept:
     kind: str
     path: Path
     preview: str
+
+
+@dataclass(eq=False)
+class Made:
+    """What one execution has made so far."""
+
+    number: int = 0
+    kept: list[Kept] = field(default_factory=list)
+    logs: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
+        """Give files and logs and forget them; a file that was promised but not written is none."""
+        kept = [one for one in self.kept if one.path.is_file()]
+        logs = list(self.logs)
+        logs += [("warning", one.name, f"{one.path.name} was never written") for one in self.kept if one not in kept]
+        self.kept.clear()
+        self.logs.clear()
+        return kept, logs
+
+
+_HERE: ContextVar[Mapping[PluginContext, Made]] = ContextVar("tw_made", default={})  # noqa: B039 - never changed
+"""What each context's call in this thread has made; a mapping, because a plugin's call may lead to another's."""
 
 
 class PluginContext:
@@ -66,9 +91,9 @@ class PluginContext:
         self._call_llm = call_llm
         self._max_artifacts = max_artifacts
         self._names = FileNames(self.folder)
-        self._kept: list[Kept] = []
-        self._logs: list[tuple[str, str, str]] = []
-        self._execution = 0
+        self._made = Made()
+        self._apart: list[Made] = []
+        self._lock = threading.Lock()
 
     @property
     def env_id(self) -> str:
@@ -83,12 +108,12 @@ class PluginContext:
     @property
     def execution_id(self) -> str:
         """Name of the current execution, such as `exec-3`."""
-        return f"exec-{self._execution}"
+        return f"exec-{self._now().number}"
 
     @property
     def execution_idx(self) -> int:
         """Number of the current execution, from 1."""
-        return self._execution
+        return self._now().number
 
     def add_artifact(
         self,
@@ -117,7 +142,7 @@ class PluginContext:
         self._check(type)
         path = self._names.free(file_name, type)
         write_value(path, type, val)
-        self._kept.append(Kept(str(name), type, path, preview(type, val) if desc is None else str(desc)))
+        self._now().kept.append(Kept(str(name), type, path, preview(type, val) if desc is None else str(desc)))
         return path.name
 
     def create_artifact_path(
@@ -134,13 +159,14 @@ class PluginContext:
         """
         self._check(type)
         path = self._names.free(file_name, type)
-        self._kept.append(Kept(str(name), type, path, str(desc)))
+        self._now().kept.append(Kept(str(name), type, path, str(desc)))
         return path.name, str(path)
 
     def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
         """Leave a line that is shown beside what the code printed."""
-        if len(self._logs) < _MOST_LOGS:
-            self._logs.append((str(level), str(tag), str(message)[:_LOG_CHARS]))
+        logs = self._now().logs
+        if len(logs) < _MOST_LOGS:
+            logs.append((str(level), str(tag), str(message)[:_LOG_CHARS]))
 
     def get_env(self, plugin_name: str, variable_name: str) -> str:
         """Read the environment variable `PLUGIN_<plugin_name>_<variable_name>`.
@@ -177,21 +203,39 @@ class PluginContext:
 
     def begin(self, number: int) -> None:
         """Start execution `number`; what the one before left and nobody took is dropped."""
-        self._execution = number
-        self._kept.clear()
-        self._logs.clear()
+        self._made = Made(number)
 
     def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
         """Give the files and logs since `begin` and forget them; a file that was promised but not written is none."""
-        kept = [one for one in self._kept if one.path.is_file()]
-        logs = list(self._logs)
-        logs += [("warning", one.name, f"{one.path.name} was never written") for one in self._kept if one not in kept]
-        self._kept.clear()
-        self._logs.clear()
-        return kept, logs
+        return self._made.take()
+
+    @contextlib.contextmanager
+    def apart(self, number: int) -> Iterator[Made]:
+        """Start execution `number` beside others that run: what this thread makes meanwhile is its own.
+
+        What threads make that know nothing of this one, because the plugin has started them, goes to the call that
+        began last.
+        """
+        made = Made(number)
+        before = _HERE.set({**_HERE.get(), self: made})
+        with self._lock:
+            self._apart.append(made)
+        try:
+            yield made
+        finally:
+            with self._lock:
+                self._apart.remove(made)
+            _HERE.reset(before)
+
+    def _now(self) -> Made:
+        made = _HERE.get().get(self)
+        if made is not None:
+            return made
+        with self._lock:
+            return self._apart[-1] if self._apart else self._made
 
     def _check(self, kind: str) -> None:
         if kind not in KINDS:
             raise ValueError(f"no artifact is of type {kind!r}; known: {', '.join(KINDS)}")
-        if len(self._kept) >= self._max_artifacts:
+        if len(self._now().kept) >= self._max_artifacts:
             raise ValueError(f"this execution has made {self._max_artifacts} files already, and no more are allowed")

@@ -1,0 +1,232 @@
+"""How long an agent of agentchat remembers: through runs, silence, closing, states, teams and loops."""
+
+import asyncio
+import gc
+import json
+import threading
+
+import pytest
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.events import SessionClosed
+from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
+
+pytest.importorskip("autogen_agentchat", reason="the host is an extra: tw-autogen[agentchat]")
+from autogen_agentchat.conditions import MaxMessageTermination
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_core import CancellationToken
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+from tw_autogen.hosts.agentchat import TaskWeaverAgent
+
+TWO = (plans("Kept.", to="User"), plans("Seven.", to="User"))
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    """Make an agent with a scripted model, and give both."""
+
+    def make(*replies, **more):
+        model = ScriptedModel(list(replies))
+        return TaskWeaverAgent(model=model, workspace=tmp_path, **more), model
+
+    return make
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text("units\n7\n")
+    return path
+
+
+def knows(model):
+    """Say whether the second request was asked with the first one known, and the kernel told to be a fresh one."""
+    told = str(model.calls[1])
+    return ("keep seven" in told, "variables of earlier requests are gone" in told)
+
+
+async def idle(agent):
+    while agent.session:
+        await asyncio.sleep(0.01)
+
+
+def test_after_a_long_silence_a_new_session_knows_what_was_said_and_has_the_files(scripted, table, finish):
+    agent, model = scripted(*TWO, settings={"session.idle_seconds": 0.2}, files=[table])
+
+    async def main():
+        await agent.run(task="keep seven")
+        await idle(agent)
+        kept = await agent.save_state()
+        await agent.run(task="what?")
+        there = (agent.session.folder / "sales.csv").exists()
+        await agent.close()
+        return len(kept["rounds"]), there
+
+    assert finish(main()) == (1, True)
+    assert knows(model) == (True, True)
+
+
+def test_closing_gives_back_the_kernel_and_keeps_what_was_said(scripted, finish):
+    agent, model = scripted(*TWO)
+
+    async def main():
+        await agent.run(task="keep seven")
+        await agent.close()
+        await agent.close()
+        kept = len((await agent.save_state())["rounds"])
+        await agent.run(task="what?")
+        await agent.close()
+        return kept
+
+    assert finish(main()) == 1
+    assert knows(model) == (True, True)
+
+
+def test_a_reset_forgets_what_was_said_and_gives_the_files_again(scripted, table, finish):
+    agent, model = scripted(*TWO, files=[table])
+
+    async def main():
+        await agent.run(task="keep seven")
+        await agent.on_reset(CancellationToken())
+        await agent.run(task="what?")
+        there = (agent.session.folder / "sales.csv").exists()
+        await agent.close()
+        return there
+
+    assert finish(main())
+    assert knows(model) == (False, False)
+
+
+def test_files_handed_over_go_along_with_one_message(scripted, table, finish):
+    agent, model = scripted(*TWO)
+
+    async def main():
+        agent.hand_over([table])
+        await agent.run(task="keep seven")
+        await agent.run(task="what?")
+        await agent.close()
+
+    finish(main())
+
+    assert "sales.csv" in model.calls[0][-1]["content"]
+    assert "sales.csv" not in model.calls[1][-1]["content"]
+
+
+def test_a_file_that_is_missing_is_missed_with_every_message(scripted, tmp_path, finish):
+    agent, _ = scripted(files=[tmp_path / "none.csv"])
+
+    async def main():
+        for _ in range(2):
+            with pytest.raises(ConfigError, match=r"none\.csv: there is no such file"):
+                await agent.run(task="go")
+        await agent.close()
+
+    finish(main())
+
+
+def test_a_state_saved_in_the_middle_of_a_round_holds_what_had_ended(scripted, tmp_path, finish):
+    states = []
+    agent, _ = scripted(
+        plans("Kept.", to="User"),
+        lambda messages: states.append(asyncio.run(agent.save_state())) or plans("Seven.", to="User"),
+    )
+    other, model = scripted(plans("Yes.", to="User"))
+
+    async def main():
+        await agent.run(task="keep seven")
+        await agent.run(task="what?")
+        await agent.close()
+        await other.load_state(states[0])
+        result = await other.run(task="do you know?")
+        await other.close()
+        return result.messages[-1].content
+
+    assert finish(main()) == "Yes."
+    assert [one["user_query"] for one in states[0]["rounds"]] == ["keep seven"]
+    assert "keep seven" in str(model.calls[0])
+
+
+@pytest.mark.parametrize(
+    "rounds", [None, ["round-1"], [{"id": "round-1"}], [{"user_query": "x", "state": "?", "post_list": []}]]
+)
+def test_a_state_that_can_not_be_read_changes_nothing(scripted, rounds, finish):
+    agent, _ = scripted(*TWO)
+
+    async def main():
+        await agent.run(task="keep seven")
+        session = agent.session
+        with pytest.raises(ConfigError, match="TaskWeaver: the state's rounds can't be read"):
+            await agent.load_state({"type": "TaskWeaverAgentState", "rounds": rounds})
+        same = agent.session is session
+        await agent.close()
+        return same
+
+    assert finish(main())
+
+
+def test_a_teams_state_brings_back_what_was_said_in_another_team(scripted, finish):
+    first, _ = scripted(plans("Kept.", to="User"))
+    second, model = scripted(plans("Seven.", to="User"))
+
+    async def main():
+        ends = MaxMessageTermination(2)
+        team = RoundRobinGroupChat([first], termination_condition=ends)
+        await team.run(task="keep seven")
+        state = json.loads(json.dumps(await team.save_state()))
+        await first.close()
+        again = RoundRobinGroupChat([second], termination_condition=ends)
+        await again.load_state(state)
+        result = await again.run(task="what?")
+        await second.close()
+        return result.messages[-1].content
+
+    assert finish(main()) == "Seven."
+    assert "keep seven" in str(model.calls[0])
+
+
+def test_runs_side_by_side_wait_for_each_other_in_one_loop_and_in_the_next(scripted, finish):
+    agent, model = scripted(*[lambda messages: plans(messages[-1]["content"].splitlines()[1], to="User")] * 4)
+
+    async def main():
+        results = await asyncio.gather(agent.run(task="one"), agent.run(task="two"))
+        return [result.messages[-1].content for result in results]
+
+    assert [finish(main()), finish(main())] == [["one", "two"]] * 2
+    assert len(agent.session.rounds) == len(model.calls) == 4
+    finish(agent.close())
+
+
+def test_an_agent_that_nobody_holds_ends_its_session(scripted, finish):
+    closed = threading.Event()
+    agent, _ = scripted(
+        plans("go"), codes("1"), plans("Done.", to="User"),
+        handlers=[lambda event: closed.set() if isinstance(event, SessionClosed) else None],
+    )  # fmt: skip
+    finish(agent.run(task="go"))
+    assert not closed.is_set()
+
+    del agent
+    gc.collect()
+
+    assert closed.wait(30)  # the thread that worked may let go of it a moment later
+
+
+def test_what_comes_back_from_a_component_works(tmp_path, info, finish):
+    with replay_server([plans("Hello.", to="User")]) as server:
+        client = OpenAIChatCompletionClient(
+            model="recording", api_key="none", base_url=server.base_url, model_info=info(json_output=False)
+        )
+        made = TaskWeaverAgent("analyst", client, workspace=tmp_path, model_client_stream=True)
+        agent = TaskWeaverAgent.load_component(json.loads(made.dump_component().model_dump_json()))
+
+        async def main():
+            result = await agent.run(task="hi")
+            await agent.close()
+            return result.messages[-1]
+
+        said = finish(main())
+
+    assert (said.source, said.content) == ("analyst", "Hello.")
+    assert server.requests[0]["stream"] is True
+    assert "response_format" not in server.requests[0]  # the client says that it can't
