@@ -340,12 +340,12 @@ def test_ctrl_c_in_the_thread_that_waits_is_seen_during_a_call_and_the_kernel_st
 
 
 def test_the_kernels_death_during_a_call_ends_the_cell(kernel, gate):
-    def kill(pid):
-        os.kill(pid, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
+    def kill():
+        os.kill(kernel.pid, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
         return gate.wait(SECONDS)
 
     kernel.serve("kill", kill)
-    ran = kernel.execute("import os\nkill(os.getpid())", seconds=SECONDS)
+    ran = kernel.execute("kill()", seconds=SECONDS)
 
     assert ran.state_lost
     assert "The kernel died" in ran.error

@@ -18,7 +18,7 @@ from tw_autogen.kernel.forkserver import ForkServer, launch_one
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
 from tw_autogen.kernel.process import Launch, Process, StartProcess
-from tw_autogen.kernel.sandbox import failed, hand_over, levels, plan, user_for
+from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, user_for
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import StewardedProcess, WallDown
 
@@ -50,6 +50,7 @@ class Newborn:
         environment: Its variables.
         uid: The user that it becomes; 0: the host's.
         way: How it came to be: `warm`, `forked`, `cold`, or `started` by a function of the user's.
+        folder: Its session's folder, once it has one.
     """
 
     connection: Connection
@@ -58,6 +59,7 @@ class Newborn:
     environment: dict[str, str]
     uid: int = 0
     way: str = "cold"
+    folder: Path | None = None
 
     def settle(self, place: Place, settings: KernelSettings) -> None:
         """Give a kernel that was kept ready its session's folders.
@@ -67,15 +69,25 @@ class Newborn:
             WallDown: the wall can't stand with these folders.
         """
         assert isinstance(self.process, StewardedProcess)  # noqa: S101 - no other one is kept ready
+        self.move_in(place.folder)
         hand_over(place.folder, self.uid)
         fresh = _environment(settings, self.connection.runtime, self.level)
         self.environment = fresh
         self.process.assign(_assignment(place, settings), settings.start_seconds)
 
-    def discard(self) -> None:
-        """End it and remove what belongs to it."""
-        self.process.end()
+    def move_in(self, folder: Path) -> None:
+        """Remember where it works."""
+        self.folder = folder
+        TENANTS.enter(folder, self.uid)
+
+    def discard(self) -> str:
+        """End it and remove what belongs to it; give how it ended."""
+        how = self.process.end()
         self.connection.close()
+        if self.folder is not None:
+            TENANTS.leave(self.folder, self.uid)
+            self.folder = None
+        return how
 
 
 def bear_forked(server: ForkServer, settings: KernelSettings, place: Place | None) -> Newborn:
@@ -163,7 +175,7 @@ def _bear(
 ) -> Newborn:
     connection = Connection()
     try:
-        uid = user_for(level)
+        uid = user_for(level, place.folder if place else None)
         environment = _environment(settings, connection.runtime, level)
         request = {
             "wall": plan(level, settings, connection.runtime, uid),
@@ -182,7 +194,10 @@ def _bear(
     except BaseException:
         connection.close()
         raise
-    return Newborn(connection, process, level, environment, uid, way)
+    newborn = Newborn(connection, process, level, environment, uid, way)
+    if place is not None:
+        newborn.move_in(place.folder)
+    return newborn
 
 
 def _environment(settings: KernelSettings, runtime: Path, level: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import LANDLOCK
 from tw_autogen.kernel.process import LocalProcess
-from tw_autogen.kernel.sandbox import BUBBLEWRAP, failed, levels
+from tw_autogen.kernel.sandbox import BUBBLEWRAP, TENANTS, failed, levels
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import WallDown
 
@@ -88,7 +88,7 @@ class KernelPool:
             next(levels(settings))
             return bear_plain(settings, place, LocalProcess)
         try:
-            while (spare := self._spare(settings)) is not None:
+            while not TENANTS.user(place.folder) and (spare := self._spare(settings)) is not None:
                 with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
                     spare.settle(place, settings)
                     spare.way = "warm"

@@ -47,6 +47,36 @@ _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
 
 
+class Tenants:
+    """Which users the kernels of this process have become, by the folders that they work in."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users: dict[Path, list[int]] = {}
+
+    def user(self, folder: Path) -> int:
+        """Give the user that a folder belongs to while a kernel works there; a second kernel must be the same."""
+        with self._lock:
+            return self._users.get(folder, [0])[-1]
+
+    def enter(self, folder: Path, uid: int) -> None:
+        """Remember a kernel."""
+        with self._lock:
+            self._users.setdefault(folder, []).append(uid)
+
+    def leave(self, folder: Path, uid: int) -> None:
+        """Forget a kernel."""
+        with self._lock:
+            users = self._users.get(folder, [])
+            if uid in users:
+                users.remove(uid)
+            if not users:
+                self._users.pop(folder, None)
+
+
+TENANTS = Tenants()
+
+
 def levels(settings: KernelSettings) -> Iterator[str]:
     """Give the levels to try, the strongest first; ends with an error if none is left.
 
@@ -119,14 +149,21 @@ def plan(level: str, settings: KernelSettings, runtime: Path, uid: int) -> dict[
     }
 
 
-def user_for(level: str) -> int:
-    """Give the user that a kernel's process becomes where the host is root; 0 elsewhere."""
-    if level not in (NAMESPACES, LANDLOCK) or os.geteuid() != 0:
+def user_for(level: str, folder: Path | None = None) -> int:
+    """Give the user that a kernel's process becomes where the host is root; 0 elsewhere.
+
+    Args:
+        level: Its wall.
+        folder: Where it will work; None: not known yet.
+    """
+    if level == OFF or os.geteuid() != 0:
         return 0
+    if folder is not None and (known := TENANTS.user(folder)):
+        return known
     with _lock:
         number = next(_numbers)
-    known = _mapped()
-    wanted = _USERS if known > _USERS.stop else range(max(1, known // 2), known)
+    mapped = _mapped()
+    wanted = _USERS if mapped > _USERS.stop else range(max(1, mapped // 2), mapped)
     return wanted[number % len(wanted)] if len(wanted) else 0
 
 
