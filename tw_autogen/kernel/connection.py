@@ -50,7 +50,7 @@ class Connection:
     def request(self, code: str, *, expressions: dict[str, str] | None = None, silent: bool = False) -> str:
         """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
         content = {
-            "code": code,
+            "code": code.encode("utf-8", "backslashreplace").decode("utf-8"),  # half a surrogate pair can't be sent
             "silent": silent,
             "store_history": not silent,
             "user_expressions": expressions or {},

@@ -38,7 +38,7 @@ def open_inside(folder: Path, name: str, flags: int = os.O_RDONLY) -> int:
         raise FileNotFoundError(f"not a file below the folder: {name!r}")
     if not _BY_DESCRIPTOR:
         return _open_by_path(folder, Path(*parts), flags)
-    here = os.open(folder, os.O_RDONLY | _DIRECTORY)
+    here = os.open(folder, os.O_RDONLY | _DIRECTORY | _NOFOLLOW)
     try:
         for part in parts[:-1]:
             inner = os.open(part, os.O_RDONLY | _DIRECTORY | _NOFOLLOW, dir_fd=here)

@@ -34,7 +34,7 @@ class Loadable:
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A Python process that remembers; used by one thread at a time, `interrupt` excepted."""
+    """A Python process that remembers; threads that use it wait for each other, `interrupt` and `close` excepted."""
 
     folder: Path
     """Where its code runs (cwd) and its files lie; absolute."""
@@ -59,7 +59,7 @@ class Kernel(Protocol):
 
         Raises:
             KernelStartError: the process does not start.
-            KernelBusyError: called from a host call of the cell that is running (or from another thread).
+            KernelBusyError: called from a host call of the cell that is running, or no turn came in time.
         """
         ...
 

@@ -24,6 +24,7 @@ from tw_autogen.kernel.process import StartProcess
 from tw_autogen.kernel.running import Doorbell, Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.turns import OutOfTurn, Turns
 
 _LOST = "All variables are lost; the next cell gets a fresh kernel with plugins loaded."
 
@@ -69,7 +70,7 @@ class LocalKernel:
         self._fresh = True
         if start is None:
             self._pool.prepare(self._settings)
-        self._lock = threading.Lock()
+        self._turns = Turns(self._settings.turn_seconds)
         self._bell = Doorbell()
         weakref.finalize(self, self._bell.close)
         self._live: Live | None = None
@@ -126,8 +127,8 @@ class LocalKernel:
             self._note(outcome)
             if outcome.died:
                 self._loss = ""  # told by this very result
-            elif not outcome.report:  # an interrupt came while it was made
-                self._take_variables(live.ask("hello"))
+            elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
+                self._look_after(live, outcome)
             return self._execution(outcome)
 
     def load(self, plugin: Loadable) -> None:
@@ -198,11 +199,9 @@ class LocalKernel:
         live = self._live
         if live is not None and self._executing:
             live.process.end()  # the thread that waits for the cell sees it and cleans up
-        if self._lock.acquire(blocking=False):
-            try:
+        with self._turns.take_if_free() as free:
+            if free:
                 self._end()
-            finally:
-                self._lock.release()
         if self._owns_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -216,17 +215,20 @@ class LocalKernel:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        if not self._lock.acquire(blocking=False):
-            raise KernelBusyError(
-                "the kernel is running a cell; a function that this cell calls, or another thread, can't use it now",
-                folder=self.folder,
-            )
-        try:
-            yield
-        finally:
-            if self._closed:
-                self._end()
-            self._lock.release()
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(self._turns.take())
+            except OutOfTurn:
+                raise KernelBusyError(
+                    "the kernel is running a cell; a function that this cell calls can't use it now, and another "
+                    f"thread waits {self._settings.turn_seconds:g} s for its turn at most",
+                    folder=self.folder,
+                ) from None
+            try:
+                yield
+            finally:
+                if self._closed:
+                    self._end()
 
     def _ready(self, *, replay_failure: type[KernelError] | None = None) -> Live:
         """Give a live process, a fresh one if there is none, with all that belongs into it."""
@@ -312,6 +314,18 @@ class LocalKernel:
             self._end()
         elif outcome.report:
             self._take_variables(outcome.report)
+
+    def _look_after(self, live: Live, outcome: Outcome) -> None:
+        """Ask a kernel that did not report whether it still answers; end it if it does not."""
+        try:
+            answer = live.ask("hello")
+        except KernelError:
+            answer = {}
+        if "ok" in answer:
+            self._take_variables(answer)
+        else:
+            self._end()
+            outcome.died = "it answered nothing any more, and was ended"
 
     def _take_variables(self, report: dict[str, Any]) -> None:
         with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything

@@ -7,13 +7,13 @@ trip whether the cell succeeded or failed (`user_expressions` are not evaluated 
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import platform
 import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping
+from json import dumps, loads  # held here: code may overwrite them in the module
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from .context import PluginContext
 from .describe import describe
 from .display import AfterImport, Display, tune_pandas
 from .exchange import InsideExchange
+from .guard import Guard, always_reply, pack_anything
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
 from .trace import Cells, short_warning, trace
@@ -65,6 +66,7 @@ class Bridge:
         self._errors: list[str] = []
         self._display = Display(shell, self._ctx, options["result_chars"])
         self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
+        self._guard = Guard(self._folder)
         self._tune()
 
     def answer(self, request: str) -> None:
@@ -73,7 +75,7 @@ class Bridge:
         Args:
             request: JSON of `op` (load, serve, put, get, hello) and what it needs.
         """
-        asked = json.loads(request)
+        asked = loads(request)
         try:
             answer = {"ok": getattr(self, f"_do_{asked['op']}")(asked)}
         except PluginProblem as error:
@@ -112,6 +114,7 @@ class Bridge:
     # Around each cell.
 
     def _before(self, info: Any = None) -> None:
+        self._guard.restore()
         self._ctx.begin(self._shell.execution_count)
         self._display.begin()
         self._errors.clear()
@@ -123,6 +126,7 @@ class Bridge:
         return f"<cell {number}>"
 
     def _after(self, result: Any = None) -> None:
+        self._guard.restore()
         failed = result is None or not result.success
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
@@ -161,7 +165,7 @@ class Bridge:
         return describe(self._shell.user_ns, hidden={**self._shell.user_ns_hidden, **self._functions})
 
     def _send(self, content: Mapping[str, Any]) -> None:
-        self._shell.payload_manager.write_payload({"source": SOURCE, "report": json.dumps(content)})
+        self._shell.payload_manager.write_payload({"source": SOURCE, "report": dumps(content)})
 
     def _ask_model(self, messages: Any, **kwargs: Any) -> Any:
         if MODEL_CALL not in self._functions:
@@ -178,6 +182,8 @@ class Bridge:
         shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
         shell.compile.get_code_name = self._name_cell
         shell.ask_exit = _refuse_exit
+        always_reply(shell.kernel)
+        pack_anything(shell.kernel.session)
         warnings.formatwarning = short_warning
         AfterImport("pandas", tune_pandas).install()
         install_names()
@@ -197,7 +203,7 @@ def start(options: str) -> None:
     if not hasattr(package, "bridge_of_this_kernel"):
         from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
 
-        package.bridge_of_this_kernel = Bridge(get_ipython(), json.loads(options))  # type: ignore[attr-defined]
+        package.bridge_of_this_kernel = Bridge(get_ipython(), loads(options))  # type: ignore[attr-defined]
 
 
 def answer(request: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 import keyword
 import os
 import threading
 from collections.abc import Callable
+from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any
 
 from .codec import Codec
@@ -82,9 +82,9 @@ class HostCalls:
             raise HostCallError(f"{name}: a forked process can't call the host; call it from the cell itself")
         number = next(self._numbers)
         beside = threading.current_thread() is not threading.main_thread()  # it may still wait when the cell is over
-        request = json.dumps({"id": number, "name": name, "beside": beside, **fields})
+        request = dumps({"id": number, "name": name, "beside": beside, **fields})
         with self._lock:
-            answer = json.loads(self._ask(MARK + request))
+            answer = loads(self._ask(MARK + request))
         if answer.get("id") != number:  # an answer to a call that was interrupted came late
             raise HostCallError(f"{name}: the answer was lost; call it again")
         if "error" in answer:

@@ -6,7 +6,7 @@ Never pickle: what a kernel sends is data to the host, and nothing that it sends
 from __future__ import annotations
 
 import datetime
-import json
+from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any, BinaryIO, Protocol
 
 from .frames import pack_table, unpack_table
@@ -49,13 +49,13 @@ class Codec:
             TypeError: the value, or one in it, is of a type that doesn't cross.
         """
         try:
-            return json.dumps(self.pack(value))
+            return dumps(self.pack(value))
         except RecursionError as error:
             raise TypeError("a value that contains itself, or is nested too deeply, doesn't cross") from error
 
     def loads(self, text: str) -> Any:
         """Read what `dumps` gave on the other side."""
-        return self.unpack(json.loads(text))
+        return self.unpack(loads(text))
 
     def pack(self, value: Any) -> Any:
         """Give plain JSON values.

@@ -80,6 +80,7 @@ class LimitedStream:
         self._lock = threading.RLock()  # a signal handler that prints may come in between
         stream.write = self.write
         stream.flush = self.flush
+        stream.close = _stay_open
 
     def write(self, text: str) -> int:
         """Take text as a stream does; give its length."""
@@ -108,3 +109,7 @@ class LimitedStream:
         if tail:
             self._dirty = True
             self._write(tail)
+
+
+def _stay_open() -> None:
+    """Take the place of a stream's `close`: the next cell prints too."""

@@ -1,0 +1,104 @@
+"""What code may overwrite and the kernel can't do without: put back around each cell, or kept out of reach."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+_CHANGING = {"_", "input", "display", "get_ipython", "exit", "quit", "__IPYTHON__"}
+"""Builtins that IPython itself puts in and takes out."""
+
+
+class Guard:
+    """Remembers the kernel's own streams, builtins and folder.
+
+    What code overwrites in its own namespace or in a module stays overwritten, as Python has it.
+
+    Args:
+        folder: Where cells run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sys = sys.__dict__
+        self._streams = {name: self._sys[name] for name in ("stdin", "stdout", "stderr")}
+        self._builtins = builtins.__dict__
+        self._kept = {name: value for name, value in self._builtins.items() if name not in _CHANGING}
+
+    def restore(self) -> None:
+        """Put all of it back."""
+        self._builtins.update(self._kept)  # first: a missing `isinstance` would end any other line
+        self._sys.update(self._streams)
+        if self._folder.is_symlink():  # the code laid a link in its place
+            self._folder.unlink()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            os.getcwd()
+        except OSError:  # the code removed the folder that it was in
+            os.chdir(self._folder)
+
+
+def always_reply(kernel: Any) -> None:
+    """Let each cell have a reply: also one that was cancelled while it awaited, or whose exception has no text.
+
+    Without it, ipykernel sends none, and answers nothing from then on.
+    """
+    run = kernel.do_execute
+
+    async def do_execute(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        try:
+            reply: dict[str, Any] = await run(*args, **kwargs)
+            return reply
+        except asyncio.CancelledError:  # an interrupt of `await` at top level
+            return _failed(kernel, "KeyboardInterrupt", "")
+        except Exception as error:  # noqa: BLE001 - what code did to the shell or to its exception may be anything
+            return _failed(kernel, type(error).__name__, "the cell's end could not be told")
+
+    kernel.do_execute = do_execute
+
+
+def _failed(kernel: Any, name: str, text: str) -> dict[str, Any]:
+    payloads = kernel.shell.payload_manager
+    reply = {
+        "status": "error",
+        "ename": name,
+        "evalue": text,
+        "traceback": [],
+        "execution_count": kernel.execution_count,
+        "user_expressions": {},
+        "payload": payloads.read_payload(),
+    }
+    payloads.clear_payload()
+    return reply
+
+
+def pack_anything(session: Any) -> None:
+    """Let messages be made and read whatever code does to the module `json`, and whatever stands in a text."""
+    encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
+    decode = json.JSONDecoder().decode
+    session.pack = lambda value: encode(value).encode("utf-8", "replace")  # half a surrogate pair can't be sent
+    session.unpack = _reader(decode)
+
+
+def _reader(decode: Callable[[str], Any]) -> Callable[[bytes | str], Any]:
+    def read(packed: bytes | str) -> Any:
+        return decode(packed.decode("utf-8", "replace") if isinstance(packed, bytes) else packed)
+
+    return read
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    return str(value)
