@@ -1,0 +1,41 @@
+"""A kernel at each level of the wall that this system has, beside another session's, for what tries to get out."""
+
+import os
+import sys
+
+import pytest
+
+from tests.kernel.wall.levels import HAVE_SETTING, LEVELS, Level
+from tw_autogen.errors import ConfigError, KernelError
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the probes speak to Linux")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "kernel/wall" in item.path.as_posix():
+            item.add_marker(linux_only)
+
+
+@pytest.fixture(scope="module", params=LEVELS)
+def level(request):
+    """Give a level; one that this system does not have is left out, except the default, which must be had."""
+    if "OPENAI_API_KEY" in os.environ:
+        pytest.skip("a real key is set; a planted one must take its place")
+    place = Level(request.param)
+    try:
+        place.__enter__()
+    except (ConfigError, KernelError) as error:
+        if request.param in ("off", "auto"):
+            raise
+        pytest.skip(f"not on this system: {error}")
+    yield place
+    place.close()
+
+
+@pytest.fixture(scope="module")
+def wall(level):
+    """Give a level that is a wall."""
+    if level.name == "off":
+        pytest.skip("no wall" if HAVE_SETTING else "kernels have no wall yet")
+    return level
