@@ -148,6 +148,16 @@ def all_of(world, ways):
     return False
 
 
+def own_namespace():
+    """Become root of a new user and mount namespace, in which nothing shows outside."""
+    user, group = os.getuid(), os.getgid()
+    call("unshare", 0x10000000 | 0x00020000)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+        with contextlib.suppress(OSError), open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+    LIBC.mount(None, b"/", None, ctypes.c_ulong(0x44000), None)
+
+
 def first(world):
     """Give the number of the first process, where it is one of the wall's own and not the host's."""
     status = os.stat("/proc/self/ns/pid")

@@ -8,7 +8,18 @@ import signal
 import struct
 import subprocess
 
-from tests.kernel.wall.inside import LIBC, all_of, call, call32, device, first, found, low_text, not_for_lack_of_rights
+from tests.kernel.wall.inside import (
+    LIBC,
+    all_of,
+    call,
+    call32,
+    device,
+    first,
+    found,
+    low_text,
+    not_for_lack_of_rights,
+    own_namespace,
+)
 
 
 class Namespaces:
@@ -66,7 +77,7 @@ class Mounts:
             os.rmdir(f"mount-{w.nonce}")
 
     def in_a_namespace_of_its_own(w):
-        call("unshare", 0x10000000 | 0x00020000)
+        own_namespace()
         os.makedirs(f"own-{w.nonce}")
         try:
             return call("mount", b"none", f"own-{w.nonce}".encode(), b"tmpfs", 0, None) == 0
@@ -82,16 +93,15 @@ class Mounts:
         return tree > 0 and found(w, os.read(os.open(w.secret[1:], os.O_RDONLY, dir_fd=tree), 99))
 
     def uncovers(w):
-        call("unshare", 0x10000000 | 0x00020000)
+        own_namespace()
         for path in (b"/root", b"/home", b"/tmp", b"/proc", b"/etc", b"/"):
             LIBC.umount2(path, 2)
         return open(w.secret).read()
 
     def turns_the_root(w):
-        call("unshare", 0x10000000 | 0x00020000)
+        own_namespace()
         os.makedirs(f"root-{w.nonce}", exist_ok=True)
         try:
-            LIBC.mount(None, b"/", None, ctypes.c_ulong(0x44000), None)
             call("mount", b"none", f"root-{w.nonce}".encode(), b"tmpfs", 0, None)
             os.makedirs(f"root-{w.nonce}/old")
             return call("pivot_root", f"root-{w.nonce}".encode(), f"root-{w.nonce}/old".encode()) == 0

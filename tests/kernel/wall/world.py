@@ -118,6 +118,13 @@ class World:
         self._stack.callback(shutil.rmtree, self.home, ignore_errors=True)
         self.outside = Path(tempfile.mkdtemp(prefix="tw-wall-"))
         self._stack.callback(shutil.rmtree, self.outside, ignore_errors=True)
+        self._plant_files()
+        self._listeners()
+        self._shared = {**self._plant_ipc(), **self._plant_terminal(), **self._plant_key(), **self._handle()}
+        self._start_keeper()
+        self._files = self._snapshot()
+
+    def _plant_files(self):
         (self.home / ".ssh").mkdir()
         (self.home / ".aws").mkdir()
         for name in ("secret.txt", ".ssh/id_ed25519", ".aws/credentials", ".netrc"):
@@ -130,10 +137,6 @@ class World:
             shutil.copy("/usr/bin/id", self.outside / "as-other")
             os.chown(self.outside / "as-other", 65534, 65534)
             (self.outside / "as-other").chmod(0o4755)
-        self._listeners()
-        self._shared = {**self._plant_ipc(), **self._plant_terminal(), **self._plant_key(), **self._handle()}
-        self._start_keeper()
-        self._files = self._snapshot()
 
     def _listeners(self):
         for name, kind, address in (

@@ -1,0 +1,32 @@
+"""Harmful cells, whatever they look like: all succeed without the wall, none behind it."""
+
+import pytest
+
+from tests.kernel.wall.payloads import MARKS, Prize, payloads
+
+PAYLOADS = payloads()
+
+
+def test_each_payload_has_a_name_of_its_own_and_a_mark_that_the_host_can_check():
+    assert len(PAYLOADS) >= 80
+    assert len({one.id for one in PAYLOADS}) == len(PAYLOADS)
+    assert {one.mark for one in PAYLOADS} == set(MARKS)
+
+
+@pytest.mark.timeout(300)
+def test_payloads_succeed_without_the_wall_and_fail_behind_it(level):
+    succeeded, failed = [], {}
+    with Prize() as host, level.kernel() as kernel:
+        for payload in PAYLOADS:
+            if payload.lacking():
+                continue
+            through, execution = host.run(payload, kernel)
+            if through:
+                succeeded.append(payload.id)
+            else:
+                failed[payload.id] = execution.error[-300:] or execution.stderr[-300:]
+
+    if level.name == "off":
+        assert not failed, "\n".join(f"{name}: {why}" for name, why in failed.items())
+    else:
+        assert not succeeded
