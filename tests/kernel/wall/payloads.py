@@ -28,7 +28,7 @@ class Payload:
     mark: str
     cell: str
     needs: tuple = ()
-    seconds: float = 0.2
+    seconds: float = 0.0
 
     def lacking(self):
         """Give what it needs and this system doesn't have."""
@@ -88,7 +88,7 @@ class Prize(World):
             "gone": lambda: self._prey.poll() is not None,
             "changed": lambda: self._snapshot() != self._files,
         }
-        end = time.monotonic() + (0 if payload.mark == "printed" else payload.seconds)
+        end = time.monotonic() + max(payload.seconds, 0.1 if payload.mark in ("heard", "gone") else 0.0)
         while not (succeeded := checks[payload.mark]()) and time.monotonic() < end:
             time.sleep(0.02)
         return succeeded, execution
