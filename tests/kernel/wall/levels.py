@@ -28,9 +28,9 @@ print(json.dumps({"address": ctypes.addressof(kept), "paths": paths}))
 """
 
 
-def settings(level):
+def settings(level, **others):
     """Give a kernel's settings at a level."""
-    return KernelSettings(sandbox=level) if HAVE_SETTING else KernelSettings()
+    return KernelSettings(**({"sandbox": level} if HAVE_SETTING else {}), **others)
 
 
 @dataclass
@@ -58,10 +58,12 @@ class Level:
 
     Args:
         name: Of the level.
+        others: Further settings of the kernels.
     """
 
-    def __init__(self, name):
+    def __init__(self, name, **others):
         self.name = name
+        self._settings = settings(name, **others)
         self._stack = contextlib.ExitStack()
         self.place = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tw-sessions-")))
         self._kernel = None
@@ -93,7 +95,7 @@ class Level:
     def kernel(self):
         """Make a kernel of this level, in a folder of its own beside the others'."""
         self._made += 1
-        return LocalKernel(self.place / f"session-{self._made}", settings=settings(self.name))
+        return LocalKernel(self.place / f"session-{self._made}", settings=self._settings)
 
     def attempt(self, probe):
         """Run a probe's cell; give what it came to."""

@@ -1,5 +1,6 @@
 """The probes as data: what each would mean if it got through, its cell, and how it is judged."""
 
+import contextlib
 import inspect
 import re
 import sys
@@ -19,16 +20,21 @@ from tests.kernel.wall import (
     probes_system,
 )
 from tests.kernel.wall.world import SECRET
+from tw_autogen.errors import KernelError
 
 
 def follow(kernel, execution, world):
     """Do as the host does behind a cell: take its artifacts, hand over a table; give what came of it."""
     found = [one.name for one in execution.artifacts if SECRET.encode() in one.path.read_bytes()]
-    try:
+    with contextlib.suppress(OSError, KernelError):  # that the host can't is no harm
         kernel.put("table", pd.DataFrame({"a": range(10)}))
-    except (OSError, RuntimeError) as error:
-        print("put:", error)
     return [f"the host read {name} for it" for name in found]
+
+
+def weigh(kernel, execution, world):
+    """Look how much the host's memory grew while it listened."""
+    grown = world.grown() >> 20
+    return [f"the host's memory grew by {grown} MB"] if grown > 150 else []
 
 
 def outlive(kernel, execution, world):
@@ -135,5 +141,6 @@ PROBES = (
     Probe(probes_session.OtherChannel),
     Probe(probes_session.HostReads, alone=True, after=follow),
     Probe(probes_session.HostWrites, alone=True, after=follow),
+    Probe(probes_session.HostMemory, alone=True, after=weigh),
     Probe(probes_session.Outlives, alone=True, after=outlive),
 )

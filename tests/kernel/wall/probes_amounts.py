@@ -157,9 +157,7 @@ class Watches:
     """Code takes half of what watches the user may have, which editors and servers need."""
 
     def instances(w):
-        with open("/proc/sys/fs/inotify/max_user_instances") as file:
-            most = int(file.read())
-        for _ in range(max(8, min(most // 2, 200))):
+        for _ in range(max(8, min(w.watches // 2, 200))):
             if LIBC.inotify_init1(os.O_CLOEXEC) < 0:
                 raise OSError(ctypes.get_errno(), "inotify_init1")
         return True

@@ -317,7 +317,7 @@ class WriteSystem:
         return writable(w, w.packages)
 
     def anything_that_is_imported_from(w):
-        paths = [path for path in w.inodes if "python" in path and os.path.isdir(path)]
+        paths = [path for path in w.imports if path in w.inodes]
         return all_of(w, [lambda path=path: writable(w, path) for path in paths])
 
     def folders_for_anybody(w):

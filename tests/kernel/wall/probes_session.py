@@ -134,6 +134,23 @@ class HostWrites:
         os.symlink(w.outside, folder)
 
 
+class HostMemory:
+    """Code sends the host so much at once that its memory grows by 150 MB."""
+
+    here = ("in_one_message", "in_the_report")
+
+    def in_one_message(w):
+        """Send a message past the stream that cuts long output."""
+        kernel = get_ipython().kernel  # noqa: F821 - of the kernel
+        text = "x" * (100 << 20) + "\n"
+        kernel.session.send(kernel.iopub_socket, "stream", {"name": "stdout", "text": text}, parent=kernel.get_parent())
+
+    def in_the_report(w):
+        """Send a result past the display that cuts long ones."""
+        bridge = sys.modules["tw_inside"].bridge_of_this_kernel
+        bridge._send = lambda content, send=bridge._send: send({**content, "result": "x" * (100 << 20)})
+
+
 class Outlives:
     """Code leaves something that runs on when the session has ended; it ends by itself after some seconds."""
 

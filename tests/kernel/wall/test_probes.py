@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.kernel.wall.levels import Level
 from tests.kernel.wall.probes import PROBES
 
 BY_NAME = [pytest.param(one, id=one.name) for one in PROBES]
@@ -21,6 +22,13 @@ def test_without_a_wall_a_probe_gets_through(level, probe):
     outcome = level.attempt(probe)
 
     assert outcome.breach, f"nothing got through: {outcome.errors} {outcome.error}"
+
+
+def test_a_key_that_the_kernel_is_given_is_found_by_the_probe_of_environments():
+    with Level("off", environment=("OPENAI_API_KEY",)) as level:
+        outcome = level.attempt(next(one for one in PROBES if one.name == "environment"))
+
+    assert {"own", "at_the_start"} <= set(outcome.how)
 
 
 @pytest.mark.parametrize("probe", BY_NAME)

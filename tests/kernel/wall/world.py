@@ -85,6 +85,9 @@ class World:
             "namespaces": {one: _inode(f"/proc/self/ns/{one}") for one in ("user", "mnt", "pid", "net", "ipc", "uts")},
             "interfaces": sorted(name for _, name in socket.if_nameindex()),
             "hostname": socket.gethostname(),
+            "imports": [path for path in sys.path if os.path.isdir(path)],
+            "core_pattern": Path("/proc/sys/kernel/core_pattern").read_text(),
+            "watches": int(Path("/proc/sys/fs/inotify/max_user_instances").read_text()),
             "prefix": sys.prefix,
             "packages": sysconfig.get_path("purelib"),
             "sibling": self.sibling,
@@ -110,9 +113,16 @@ class World:
             words.append("the other session did as told")
         return words
 
+    def grown(self):
+        """Give by how many bytes this process's memory grew at its height."""
+        return _memory("VmHWM") - self._memory_was
+
     # Planting.
 
     def _plant(self):
+        with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+            file.write("5")  # the most memory that was used is counted from here
+        self._memory_was = _memory("VmRSS")
         self._buffer = ctypes.create_string_buffer(SECRET.encode())
         self.home = Path(tempfile.mkdtemp(prefix=".tw-wall-", dir=_home()))
         self._stack.callback(shutil.rmtree, self.home, ignore_errors=True)
@@ -314,6 +324,11 @@ def _traits(pid):
         "limits": resource.prlimit(pid, resource.RLIMIT_NOFILE),
         "badness": badness,
     }
+
+
+def _memory(which):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith(which))
 
 
 def _quietly(function):
