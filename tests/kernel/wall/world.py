@@ -85,7 +85,7 @@ class World:
             "namespaces": {one: _inode(f"/proc/self/ns/{one}") for one in ("user", "mnt", "pid", "net", "ipc", "uts")},
             "interfaces": sorted(name for _, name in socket.if_nameindex()),
             "hostname": socket.gethostname(),
-            "imports": [path for path in sys.path if os.path.isdir(path)],
+            "imports": _imports(),
             "core_pattern": Path("/proc/sys/kernel/core_pattern").read_text(),
             "watches": int(Path("/proc/sys/fs/inotify/max_user_instances").read_text()),
             "prefix": sys.prefix,
@@ -241,7 +241,7 @@ class World:
         paths = ["/", "/etc", "/usr", "/usr/lib", "/var/tmp", "/tmp", "/dev/shm", "/opt", "/usr/local", "/var", "/run",
                  str(_home()), sys.prefix, sys.base_prefix, sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"),
                  site.getusersitepackages(), str(self.home), str(self.outside), "/etc/cron.d",
-                 "/dev", *self.sibling.get("paths", {}).values(), *filter(None, sys.path)]  # fmt: skip
+                 "/dev", *self.sibling.get("paths", {}).values(), *_imports()]  # fmt: skip
         return {path: _inode(path) for path in dict.fromkeys(paths) if os.path.exists(path)}
 
     # What became of it.
@@ -290,6 +290,12 @@ class World:
 def _home():
     home = Path.home()
     return home if os.access(home, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _imports():
+    """Give the folders of this interpreter and this project from which Python imports."""
+    ours = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[3]))
+    return [path for path in sys.path if path.startswith(ours) and os.path.isdir(path)]
 
 
 def _inode(path):
