@@ -22,6 +22,7 @@ _LONGEST_PATH = 100
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
+_LARGEST_MESSAGE = 64 << 20
 _PROBE_MS = 20
 _SAID_CHARS = 2000
 
@@ -106,6 +107,7 @@ class Connection:
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.RCVHWM, 0)  # or a flood of output drops messages, `idle` among them
         socket.setsockopt(zmq.SNDHWM, 0)
+        socket.setsockopt(zmq.MAXMSGSIZE, _LARGEST_MESSAGE)  # or code could fill the host's memory with one
         socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         if kind == zmq.SUB:
             socket.setsockopt(zmq.SUBSCRIBE, b"")

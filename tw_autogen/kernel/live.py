@@ -20,6 +20,7 @@ from tw_autogen.kernel.running import Doorbell, Outcome, Running
 from tw_autogen.kernel.sandbox import words
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.steward import StewardedProcess
 
 
 class Live:
@@ -67,6 +68,8 @@ class Live:
 
     def start_cell(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> Running:
         """Send a cell; give what waits for it."""
+        if isinstance(self.process, StewardedProcess):
+            self.process.watch()
         return self._running(self._connection.request(code), seconds, on_output)
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:

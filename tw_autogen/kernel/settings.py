@@ -45,7 +45,7 @@ class KernelSettings:
     allow_network: bool = False
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
-    memory_mb: int = 4096
+    memory_mb: int = 3072
     file_mb: int = 1024
     disk_mb: int = 4096
     processes: int = 64 + 4 * (os.cpu_count() or 4)

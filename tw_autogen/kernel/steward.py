@@ -92,6 +92,10 @@ class StewardedProcess:
                 self._ended = "killed with its steward"
         return False
 
+    def watch(self) -> None:
+        """Have it watched closely: a cell begins."""
+        self._send(op="cell")
+
     def interrupt(self) -> None:
         """Send SIGINT to it and to its group; it has been sent when this returns."""
         if self.pid:

@@ -109,7 +109,9 @@ class MemoryOfMany:
                 if not heard:
                     break
                 count += len(heard)
-            return count == 8
+            if count < 8:
+                raise OSError(f"{count} of 8 had their memory")
+            return True
         finally:
             os.close(leave)
             for child in children:

@@ -256,7 +256,7 @@ class WriteOutside:
         call32(5, low_text(f"{w.outside}/gate-{w.nonce}".encode()), 0o101, 0o600)
 
     def through_the_files_of_a_process(w):
-        open(f"/proc/{w.keeper['pid']}/fd/{w.keeper['fd']}", "r+").write("x")
+        return open(f"/proc/{w.keeper['pid']}/fd/{w.keeper['fd']}", "r+").write("x") == 1
 
     def in_shared_memory(w):
         open(f"/dev/shm/tw-wall-made-{w.nonce}", "w").write("x")

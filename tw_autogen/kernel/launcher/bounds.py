@@ -1,15 +1,17 @@
-"""What all processes of one kernel may take up together, looked at once a second: memory, disk."""
+"""What all processes of one kernel may take up together, looked at again and again: memory, disk."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 _ROUNDS = 100
+SOON, _LATE = 0.1, 3.0
+_MANY = 20
 
 
 class Bounds:
@@ -26,10 +28,23 @@ class Bounds:
         self._disk = limits["disk_bytes"]
         self._free = _free(folder)
         self._size = 0
+        self._spent = 0.0
+        self.seconds = SOON
 
-    def passed(self) -> str:
-        """Say which bound was passed; empty if none."""
-        if self._memory and (used := memory(below(os.getpid()))) > self._memory:
+    def look(self, kernel: int) -> str:
+        """Say which bound was passed, empty if none; and look again soon (`seconds`) if somebody computes meanwhile.
+
+        Args:
+            kernel: The kernel's process.
+        """
+        pids = list(below(os.getpid()))
+        spent = sum(busy(one) for one in (pids if len(pids) < _MANY else [kernel]))
+        self.seconds = SOON if spent != self._spent else min(2 * self.seconds, _LATE)
+        self._spent = spent
+        return self._passed(pids)
+
+    def _passed(self, pids: Iterable[int]) -> str:
+        if self._memory and (used := memory(pids)) > self._memory:
             return f"its processes took {used >> 20} MB of memory together, of {self._memory >> 20} (kernel.memory_mb)"
         if self._disk:
             free = _free(self._folder)
@@ -50,14 +65,23 @@ def below(pid: int) -> Iterator[int]:
                     yield from below(child)
 
 
-def memory(pids: Iterator[int]) -> int:
-    """Add up the bytes that processes hold for themselves."""
+def memory(pids: Iterable[int]) -> int:
+    """Add up the bytes that processes hold for themselves, and of shared memory; forked ones share some of it."""
     total = 0
     for pid in pids:
-        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/statm", "rb") as file:
-            fields = file.read().split()
-            total += (int(fields[1]) - int(fields[2])) * _PAGE
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
+            for line in file:
+                if line.startswith((b"RssAnon:", b"RssShmem:")):
+                    total += int(line.split()[1]) << 10
     return total
+
+
+def busy(pid: int) -> float:
+    """Give the seconds that a process, and the children that it has buried, have computed so far."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+        return sum(map(int, fields[11:15])) / _TICKS
+    return 0.0
 
 
 def size(folder: str) -> int:

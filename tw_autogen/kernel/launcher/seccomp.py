@@ -1,9 +1,11 @@
 """A filter of system calls: what no data work needs, and what would lead around the rest of the wall.
 
 It holds off: sockets other than Unix ones, io_uring, tracing and reading other processes, mounts and new namespaces,
-kernel keyrings, modules, BPF, performance counters, System V memory and queues. It doesn't look at paths (the file
-system's part of the wall does), and it can't look into structures that a call points to. Calls in another processor's
-numbering (32-bit, x32) are refused as a whole. Tried by tests from inside kernels, as root and as an ordinary user.
+kernel keyrings, modules, BPF, performance counters, inotify (whose number is one for all of a user), System V memory
+and queues, large pieces of shared memory, and reserving space on the disk in no time, which nothing could watch. It
+doesn't look at paths (the file system's part of the wall does), and it can't look into structures that a call points
+to. Calls in another processor's numbering (32-bit, x32) are refused as a whole. Tried by tests from inside kernels, as
+root and as an ordinary user.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from .system import PR_SET_SECCOMP, prctl_pointer
 
 _SECCOMP_MODE_FILTER = 2
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER_AT, _MACHINE_AT, _FIRST_ARGUMENT_AT, _SECOND_ARGUMENT_AT = 0, 4, 16, 24
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+_NUMBER_AT, _MACHINE_AT, _FIRST_ARGUMENT_AT, _SECOND_ARGUMENT_AT, _FOURTH_ARGUMENT_AT = 0, 4, 16, 24, 40
 _X32 = 0x40000000
 _NEW_NAMESPACES = 0x7E020080
 _UNIX = 1
@@ -46,6 +48,9 @@ _REFUSED = {
     "msgrcv": (70, 188), "semget": (64, 190), "semop": (65, 193), "mq_open": (240, 180), "mq_unlink": (241, 181),
     "nfsservctl": (180, 42), "memfd_secret": (447, 447), "process_madvise": (440, 440), "cachestat": (451, 451),
 }  # fmt: skip
+_INOTIFY = [(253, -1), (294, 26)]
+_FALLOCATE, _MMAP = (285, 47), (9, 222)
+_SHARED_WITHOUT_FILE = 0x21
 _CLONE, _CLONE3, _SOCKET, _IOCTL = (56, 220), (435, 435), (41, 198), (16, 29)
 _CONNECT = (42, 203)
 _TRUNCATE = (76, 45)
@@ -55,7 +60,7 @@ _SIGNALS = {
 }  # fmt: skip
 
 
-def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool) -> None:
+def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, shared_bytes: int) -> None:
     """Refuse system calls from now on, for this thread and all that it starts. It can't be undone.
 
     Args:
@@ -63,6 +68,7 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool) -> 
         connects: Unix sockets may be connected; where the file system's part of the wall hides those of the host.
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
+        shared_bytes: How large one piece of shared memory may be, below 4 GB; 0 for no limit.
 
     Raises:
         OSError: the system has no such filter.
@@ -70,15 +76,24 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool) -> 
     machine = platform.machine()
     if machine not in _MACHINES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
-    program = _program(machine, network=network, connects=connects, signals=signals, truncates=truncates)
+    program = _program(
+        machine,
+        network=network,
+        connects=connects,
+        signals=signals,
+        truncates=truncates,
+        shared_bytes=min(shared_bytes, 0xFFFFFFFF),
+    )
     body = ctypes.create_string_buffer(program)
     head = ctypes.create_string_buffer(struct.pack("HP", len(program) // 8, ctypes.addressof(body)))
     prctl_pointer(PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(head))
 
 
-def _program(machine: str, *, network: bool, connects: bool, signals: bool, truncates: bool) -> bytes:
+def _program(
+    machine: str, *, network: bool, connects: bool, signals: bool, truncates: bool, shared_bytes: int
+) -> bytes:
     column = list(_MACHINES).index(machine)
-    refused = list(_REFUSED.values())
+    refused = [*_REFUSED.values(), *_INOTIFY]
     if not (network or connects):
         refused.append(_CONNECT)
     if not truncates:
@@ -103,6 +118,9 @@ def _program(machine: str, *, network: bool, connects: bool, signals: bool, trun
         ours = os.getpid()
         for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
             lines += _if_number(_SIGNALS[name][column], _unless_argument([ours, 0, -ours & 0xFFFFFFFF], no))
+    lines += _if_number(_FALLOCATE[column], [_line(_RETURN, _ERRNO | errno.EOPNOTSUPP)])  # libc then writes zeros
+    if shared_bytes:
+        lines += _if_number(_MMAP[column], _unless_small(shared_bytes))
     for numbers in refused:
         if numbers[column] >= 0:
             lines += _if_number(numbers[column], [_line(_RETURN, no)])
@@ -128,3 +146,21 @@ def _unless_argument(allowed: list[int], answer: int) -> list[bytes]:
     for place, value in enumerate(allowed):
         lines.append(_line(_JUMP_EQUAL, value, len(allowed) - place, 0))
     return [*lines, _line(_RETURN, answer), _line(_RETURN, _ALLOW)]
+
+
+def _unless_small(limit: int) -> list[bytes]:
+    """Refuse to map memory that is shared and no file's, from a size on."""
+    no_memory = _line(_RETURN, _ERRNO | errno.ENOMEM)
+    return [
+        _line(_LOAD, _FOURTH_ARGUMENT_AT),
+        _line(_AND, _SHARED_WITHOUT_FILE),
+        _line(_JUMP_EQUAL, _SHARED_WITHOUT_FILE, 1, 0),
+        _line(_RETURN, _ALLOW),
+        _line(_LOAD, _SECOND_ARGUMENT_AT + 4),
+        _line(_JUMP_EQUAL, 0, 1, 0),
+        no_memory,
+        _line(_LOAD, _SECOND_ARGUMENT_AT),
+        _line(_JUMP_ABOVE, limit, 0, 1),
+        no_memory,
+        _line(_RETURN, _ALLOW),
+    ]

@@ -26,7 +26,7 @@ from .boot import kernel_app
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 from .wall import NAMESPACES, Wall, WallDown
 
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 3.0
 _PACKET = 1 << 20
 _MOST_FILES = 4096
 
@@ -84,7 +84,8 @@ class _Steward:
         poller.register(self._channel.fileno(), select.POLLIN)
         poller.register(death, select.POLLIN)
         while True:
-            ready = [found for found, _ in poller.poll(_LOOK_SECONDS * 1000)]
+            patience = _LOOK_SECONDS if self._bounds is None else self._bounds.seconds
+            ready = [found for found, _ in poller.poll(patience * 1000)]
             if death in ready:
                 return _words(os.waitpid(self._child, 0)[1])
             if self._channel.fileno() in ready:
@@ -94,12 +95,14 @@ class _Steward:
                 self._obey(message)
             if self._wall.level == NAMESPACES or not ready:
                 self._reap()
-            if not ready and self._bounds is not None and (why := self._bounds.passed()):
+            if not ready and self._bounds is not None and (why := self._bounds.look(self._child)):
                 return why
 
     def _obey(self, message: Mapping[str, Any]) -> None:
         if message["op"] == "assign":
             self._assign(message)
+        elif message["op"] == "cell" and self._bounds is not None:
+            self._bounds.seconds = bounds.SOON
         elif message["op"] == "signal":
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._child, message["number"])

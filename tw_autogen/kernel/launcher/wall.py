@@ -16,6 +16,13 @@ from .seccomp import refuse
 NAMESPACES, LANDLOCK, OFF = "namespaces", "landlock", "off"
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
+_OWN = ("auxv", "cgroup", "cmdline", "comm", "fd", "limits", "maps", "smaps", "stat", "statm", "status", "task")
+_PROC = (
+    *(f"/proc/self/{name}" for name in _OWN),
+    *(f"/proc/{name}" for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")),
+    *(f"/proc/sys/{name}" for name in ("vm/overcommit_memory", "vm/max_map_count", "kernel/osrelease")),
+)
+
 
 class WallDown(Exception):
     """A part of the wall can't stand on this system; the host then tries another one."""
@@ -79,11 +86,11 @@ class Wall:
         else:
             namespaces.own_user()  # so that its processes are counted for themselves
         give_up()
-        refuse(network=self._plan["network"], connects=True, signals=True, truncates=True)
+        self._refuse(connects=True, signals=True, truncates=True)
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
         uid, network = self._plan["uid"], self._plan["network"]
-        read = [*self._plan["read"], "/proc", *assignment["read"]]
+        read = [*self._plan["read"], *_PROC, *assignment["read"]]
         write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
         keep_reading = bool(uid) and any(_closed(path) for path in (*read, *write))
         if uid:
@@ -92,7 +99,16 @@ class Wall:
         known = landlock.version()
         give_up(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
-        refuse(network=network, connects=network, signals=signals, truncates=truncates)
+        self._refuse(connects=network, signals=signals, truncates=truncates)
+
+    def _refuse(self, *, connects: bool, signals: bool, truncates: bool) -> None:
+        refuse(
+            network=self._plan["network"],
+            connects=connects,
+            signals=signals,
+            truncates=truncates,
+            shared_bytes=self._plan["limits"]["memory_bytes"] // 4,
+        )
 
 
 def environment_paths(paths: Iterable[str], home: str) -> list[str]:
