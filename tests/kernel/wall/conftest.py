@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.kernel.wall.levels import HAVE_SETTING, LEVELS, Level
+from tests.kernel.wall.levels import LEVELS, Level
 from tw_autogen.errors import ConfigError, KernelError
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the probes speak to Linux")
@@ -22,6 +22,8 @@ def level(request):
     """Give a level; one that this system does not have is left out, except the default, which must be had."""
     if "OPENAI_API_KEY" in os.environ:
         pytest.skip("a real key is set; a planted one must take its place")
+    if request.param == "off" and os.geteuid() == 0:
+        pytest.skip("without a wall nothing is tried as root: probes delete, kill and fill")
     place = Level(request.param)
     try:
         place.__enter__()
@@ -37,5 +39,5 @@ def level(request):
 def wall(level):
     """Give a level that is a wall."""
     if level.name == "off":
-        pytest.skip("no wall" if HAVE_SETTING else "kernels have no wall yet")
+        pytest.skip("no wall")
     return level

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import dataclasses
 import hashlib
 import json
 import os
@@ -14,8 +13,7 @@ from pathlib import Path
 from tests.kernel.wall.world import SECRET, World
 from tw_autogen.kernel import KernelSettings, LocalKernel
 
-HAVE_SETTING = "sandbox" in {one.name for one in dataclasses.fields(KernelSettings)}
-LEVELS = ("off", "auto", "namespaces", "landlock", "bubblewrap") if HAVE_SETTING else ("off",)
+LEVELS = ("off", "auto", "namespaces", "landlock", "bubblewrap")
 
 _SIBLING = """
 import ctypes, json, os, signal, tempfile
@@ -30,7 +28,7 @@ print(json.dumps({"address": ctypes.addressof(kept), "paths": paths}))
 
 def settings(level, **others):
     """Give a kernel's settings at a level."""
-    return KernelSettings(**({"sandbox": level} if HAVE_SETTING else {}), **others)
+    return KernelSettings(sandbox=level, disk_mb=1024, **others)
 
 
 @dataclass
@@ -66,10 +64,11 @@ class Level:
         self._settings = settings(name, **others)
         self._stack = contextlib.ExitStack()
         self.place = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tw-sessions-")))
-        self._kernel = None
         self._made = 0
 
     def __enter__(self):
+        if self.name == "off" and os.geteuid() == 0:
+            raise PermissionError("without a wall nothing is tried as root: probes delete, kill and fill")
         os.environ["OPENAI_API_KEY"] = SECRET  # as in a user's shell, whose kernels are started now
         try:
             self._other = self._stack.enter_context(self.kernel())
@@ -77,6 +76,8 @@ class Level:
             execution = self._other.execute(_SIBLING, seconds=30)
             assert execution.ok, execution.error
             said = json.loads(execution.stdout)
+            if self.name != "off":
+                self._look_for_a_wall()
             self.sibling = {**said, **self._channel(), "folder": str(self._other.folder)}
             self.sibling["file"] = str(self._other.folder / "other-session.txt")
         except BaseException:
@@ -100,8 +101,7 @@ class Level:
     def attempt(self, probe):
         """Run a probe's cell; give what it came to."""
         began = time.monotonic()
-        with World(self.sibling) as world, self._one(probe.alone) as kernel:
-            assert kernel.execute("1", seconds=60).ok or kernel.execute("1", seconds=60).ok
+        with World(self.sibling) as world, self.kernel() as kernel:
             execution = kernel.execute(probe.text(world.facts()), seconds=probe.seconds)
             extra = probe.after(kernel, execution, world) if probe.after else []
             seen = [*world.seen(), *extra]
@@ -113,15 +113,14 @@ class Level:
             verdict["how"], seen, verdict["tried"], verdict["errors"], execution.error, time.monotonic() - began
         )
 
-    @contextlib.contextmanager
-    def _one(self, alone):
-        if alone:
-            with self.kernel() as kernel:
-                yield kernel
-            return
-        if self._kernel is None:
-            self._kernel = self._stack.enter_context(self.kernel())
-        yield self._kernel
+    def _look_for_a_wall(self):
+        """Fail if there is none: a planted file can be read. Harmless, before anything that is not."""
+        with tempfile.NamedTemporaryFile("w", prefix="tw-wall-") as file:
+            file.write(SECRET)
+            file.flush()
+            execution = self._other.execute(f"print(open({file.name!r}).read())", seconds=30)
+        assert SECRET not in execution.stdout, f"{self.name} is no wall at all"
+        assert not execution.ok, "the planted file is not there, so nothing is shown"
 
     def _channel(self):
         """Tell where the other kernel's sockets and key are; a probe may know all but the key."""

@@ -30,6 +30,11 @@ class Payload:
     needs: tuple = ()
     seconds: float = 0.0
 
+    @property
+    def destroys(self):
+        """Tell whether it gets a kernel that no other cell has been in."""
+        return self.mark in ("changed", "gone")
+
     def lacking(self):
         """Give what it needs and this system doesn't have."""
         return [one for one in self.needs if not _there(one)]
@@ -77,6 +82,8 @@ class Prize(World):
         code = payload.cell
         for name, value in words.items():
             code = code.replace(f"<<{name}>>", str(value))
+        if "<<" in code or not (self.outside.is_absolute() and self.home.is_absolute() and self._prey.poll() is None):
+            raise ValueError(f"{payload.id} has no target of its own")
         for _ in range(2):  # a kernel that the one before has ended says so once
             kernel.execute(_GO_HOME, seconds=60)
         execution = kernel.execute(code, seconds=15)
@@ -95,6 +102,8 @@ class Prize(World):
 
     def _replant(self):
         for folder in (self.home, self.outside):
+            if "tw-wall-" not in folder.name or folder.is_symlink():
+                raise ValueError(f"not ours to empty: {folder}")
             for path in folder.iterdir():
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)

@@ -57,14 +57,14 @@ class Probe:
         cell: A class whose public functions are the ways.
         sure: Without a wall it gets through on any Linux, so a test that it does can't fail for the machine's sake.
         root: Without a wall it needs a host that runs as root.
-        alone: It gets a kernel of its own, which it may spoil.
+        ends: The wall may hold by ending the kernel, so that the cell never speaks.
         after: What the host does behind the cell; gives in words what got through.
     """
 
     cell: type
     sure: bool = True
     root: bool = False
-    alone: bool = False
+    ends: bool = False
     seconds: float = 60.0
     after: object = None
 
@@ -133,14 +133,14 @@ PROBES = (
     Probe(probes_system.SystemSettings, sure=False, root=True),
     Probe(probes_system.CoreDump, sure=False),
     Probe(probes_amounts.ManyProcesses, sure=False),
-    Probe(probes_amounts.MuchMemory, sure=False),
-    Probe(probes_amounts.MemoryOfMany, sure=False),
+    Probe(probes_amounts.MuchMemory, sure=False, ends=True),
+    Probe(probes_amounts.MemoryOfMany, sure=False, ends=True),
     Probe(probes_amounts.LargeFile, sure=False),
-    Probe(probes_amounts.ManyFiles, sure=False),
+    Probe(probes_amounts.ManyFiles, sure=False, ends=True),
     Probe(probes_amounts.Watches, sure=False),
     Probe(probes_session.OtherChannel),
-    Probe(probes_session.HostReads, alone=True, after=follow),
-    Probe(probes_session.HostWrites, alone=True, after=follow),
-    Probe(probes_session.HostMemory, alone=True, after=weigh),
-    Probe(probes_session.Outlives, alone=True, after=outlive),
+    Probe(probes_session.HostReads, after=follow),
+    Probe(probes_session.HostWrites, after=follow),
+    Probe(probes_session.HostMemory, ends=True, seconds=10.0, after=weigh),
+    Probe(probes_session.Outlives, after=outlive),
 )

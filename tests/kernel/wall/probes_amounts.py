@@ -4,13 +4,12 @@ import ctypes
 import mmap
 import os
 import select
-import shutil
 import signal
 import tempfile
 import threading
 import time
 
-from tests.kernel.wall.inside import LIBC, call
+from tests.kernel.wall.inside import LIBC, call, remove_tree
 
 GB = 1 << 30
 
@@ -144,7 +143,7 @@ class ManyFiles:
     seconds = 30
 
     def middling(w):
-        folder = f"many-{w.nonce}"
+        folder = os.path.abspath(f"many-{w.nonce}")
         os.mkdir(folder)
         try:
             for number in range(20):
@@ -152,7 +151,7 @@ class ManyFiles:
                     os.posix_fallocate(file.fileno(), 0, 65 << 20)
             return sum(one.stat().st_blocks * 512 for one in os.scandir(folder)) >= 1300 << 20
         finally:
-            shutil.rmtree(folder)
+            remove_tree(folder, below=os.getcwd())
 
 
 class Watches:

@@ -19,6 +19,7 @@ from tests.kernel.wall.inside import (
     first,
     found,
     low_text,
+    remove_tree,
     same,
     writable,
 )
@@ -222,7 +223,7 @@ class WriteOutside:
         os.unlink(f"{w.outside}/folder/inner.txt")
 
     def removes_a_tree(w):
-        shutil.rmtree(f"{w.outside}/folder")
+        remove_tree(f"{w.outside}/folder", below=w.outside)
 
     def renames(w):
         os.rename(w.victim, w.victim + ".was")
@@ -231,7 +232,7 @@ class WriteOutside:
         os.mkdir(f"{w.outside}/dir-{w.nonce}")
 
     def makes_a_symlink(w):
-        os.symlink("/", f"{w.outside}/sym-{w.nonce}")
+        os.symlink(w.victim, f"{w.outside}/sym-{w.nonce}")
 
     def makes_a_hard_link(w):
         open(f"own-{w.nonce}", "w").write("x")

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import resource
-import shutil
 import signal
 import struct
 import subprocess
@@ -19,6 +18,7 @@ from tests.kernel.wall.inside import (
     low_text,
     not_for_lack_of_rights,
     own_namespace,
+    remove_tree,
 )
 
 
@@ -273,4 +273,4 @@ class CoreDump:
             return os.WCOREDUMP(status)
         finally:
             os.chdir("..")
-            shutil.rmtree(f"core-{w.nonce}")
+            remove_tree(os.path.abspath(f"core-{w.nonce}"), below=os.getcwd())
