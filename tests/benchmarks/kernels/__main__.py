@@ -63,7 +63,7 @@ def tables(pythons: list[str], times: int) -> str:
     said = []
     for _ in range(times):
         for python in pythons:
-            for kind in ("numeric", "mixed"):
+            for kind in ("numeric", "mixed", "objects"):
                 say(f"tables: {kind}, {python}")
                 try:
                     with Worker("", python) as worker:
@@ -113,6 +113,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--at-once", type=int, default=16, help="on as many threads (%(default)s)")
     parser.add_argument("--patience", type=float, default=90, help="seconds until those at once count as hung")
     parser.add_argument("--arrow", type=Path, help="another Python, which has pyarrow")
+    kind = f"{platform.system()}-{platform.machine()}-{os.cpu_count()}-cores".lower()
+    parser.add_argument("--machine", default=kind, help="its name in the kept file's (%(default)s)")
     parser.add_argument(
         "--keep", action="store_true", help=f"write {RESULTS.relative_to(REPOSITORY)}/<date>-<machine>.md"
     )
@@ -128,7 +130,10 @@ def main() -> None:
     if "peers" in wanted.parts:
         comparison = Comparison(wanted, say)
         comparison.run()
-        said.append(f"{wanted.rounds} rounds\n{comparison.text()}")
+        many = (
+            f"rounds: {wanted.rounds}, sessions timed in each: {wanted.sessions}, at once: {2 * wanted.at_once} in all"
+        )
+        said.append(f"{many}\n{comparison.text()}")
     if "tables" in wanted.parts:
         said.append(tables(pythons, wanted.rounds))
     if "cell" in wanted.parts:
@@ -137,8 +142,7 @@ def main() -> None:
     print(text)
     if wanted.keep:
         RESULTS.mkdir(exist_ok=True)
-        name = re.sub(r"[^\w-]+", "-", platform.node() or "machine")
-        path = RESULTS / f"{datetime.date.today()}-{name}.md"
+        path = RESULTS / f"{datetime.date.today()}-{wanted.machine}.md"
         path.write_text(f"# Kernels compared, {datetime.date.today()}\n\n```text\n{text}\n```\n")
         say(f"kept as {path}")
 

@@ -25,12 +25,15 @@ def about():
 
 
 def frame(kind):
-    """Make a table of 1e6 x 5: five of floats, or two of floats, one of integers and two of strings."""
+    """Make a table of 1e6 x 5: five columns of floats, or two of floats, one of integers and two of strings.
+
+    Strings are of the dtype that pandas gives them, in `objects` they are Python objects, as up to pandas 2.
+    """
     numbers = np.random.default_rng(7)
     if kind == "numeric":
         return pd.DataFrame(numbers.normal(size=(ROWS, 5)), columns=list("abcde"))
     words = np.array([f"word-{one}" for one in range(1000)], dtype=object)
-    return pd.DataFrame(
+    mixed = pd.DataFrame(
         {
             "a": numbers.normal(size=ROWS),
             "b": numbers.normal(size=ROWS),
@@ -39,6 +42,7 @@ def frame(kind):
             "e": words[numbers.integers(0, 1000, size=ROWS)],
         }
     )
+    return mixed.astype({"d": object, "e": object}) if kind == "objects" else mixed
 
 
 def cross(kind, times):

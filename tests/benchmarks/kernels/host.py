@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -62,8 +63,11 @@ class Worker:
         Raises:
             WorkerFailed: it failed, or took longer than `patience` seconds.
         """
-        self._process.stdin.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise WorkerFailed("the worker ended before it was asked") from error
         answer = self._answer(patience)
         if "error" in answer:
             raise WorkerFailed(answer["error"])
@@ -72,7 +76,8 @@ class Worker:
     def close(self) -> None:
         """End it with everything that it started."""
         started = psutil.Process(self._process.pid).children(recursive=True) if self._process.poll() is None else []
-        self._process.stdin.close()
+        with contextlib.suppress(OSError):  # it has ended already
+            self._process.stdin.close()
         try:
             self._process.wait(3)
         except subprocess.TimeoutExpired:
