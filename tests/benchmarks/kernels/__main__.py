@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import compileall
 import datetime
+import itertools
 import os
 import platform
+import random
 import re
 import statistics
 import subprocess
@@ -62,20 +64,21 @@ def tables(pythons: list[str], times: int) -> str:
     taken: dict[tuple[str, str], dict[str, list[float]]] = {}
     said = []
     for _ in range(times):
-        for python in pythons:
-            for kind in ("numeric", "mixed", "objects"):
-                say(f"tables: {kind}, {python}")
-                try:
-                    with Worker("", python) as worker:
-                        with_arrow = "pyarrow" if worker.ask("about")["arrow"] else "no pyarrow"
-                        answer = worker.ask("cross", kind=kind, times=3, patience=300)
-                except WorkerFailed as error:
-                    said.append(f"{python}, {kind}: {error}")
-                    continue
-                size = f"{kind}, {answer.pop('mb'):.0f} MB"
-                kept = taken.setdefault((size, with_arrow), {"copy": [], "put": [], "get": []})
-                for way, seconds in answer.items():
-                    kept[way] += seconds
+        jobs = list(itertools.product(pythons, ("numeric", "mixed", "objects")))
+        random.shuffle(jobs)
+        for python, kind in jobs:
+            say(f"tables: {kind}, {python}")
+            try:
+                with Worker("", python) as worker:
+                    with_arrow = "pyarrow" if worker.ask("about")["arrow"] else "no pyarrow"
+                    answer = worker.ask("cross", kind=kind, times=1, patience=300)
+            except WorkerFailed as error:
+                said.append(f"{python}, {kind}: {error}")
+                continue
+            size = f"{kind}, {answer.pop('mb'):.0f} MB"
+            kept = taken.setdefault((size, with_arrow), {"copy": [], "put": [], "get": []})
+            for way, seconds in answer.items():
+                kept[way] += seconds
     lines = [
         [
             *where,
@@ -130,9 +133,7 @@ def main() -> None:
     if "peers" in wanted.parts:
         comparison = Comparison(wanted, say)
         comparison.run()
-        many = (
-            f"rounds: {wanted.rounds}, sessions timed in each: {wanted.sessions}, at once: {2 * wanted.at_once} in all"
-        )
+        many = f"rounds: {wanted.rounds}; in each: {wanted.sessions} sessions timed, {2 * wanted.at_once} used at once"
         said.append(f"{many}\n{comparison.text()}")
     if "tables" in wanted.parts:
         said.append(tables(pythons, wanted.rounds))

@@ -49,7 +49,7 @@ def cross(kind, times):
     """Time a memory copy of a table's bytes, `put` and `get`; a table that comes back otherwise is an error."""
     table = frame(kind)
     content = sum(_content_bytes(table[name]) for name in table)
-    source, target = np.ones(content, np.uint8), np.zeros(content, np.uint8)
+    source, target = np.ones(content, np.uint8), np.ones(content, np.uint8)  # zeros would not be in memory yet
     taken = {"copy": [], "put": [], "get": []}
     with LocalKernel() as kernel:
         kernel.put("small", table.head(10))  # pandas is imported on both sides now
