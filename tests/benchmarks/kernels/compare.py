@@ -56,7 +56,8 @@ class Comparison:
             f"MB a session, of {many.live}",
             f"sessions/s, {many.at_once} at once",
         ]
-        lines = [table(head, [self._row(row) for row in many.rows]), ""]
+        lines = [table(head, [self._row(row) for row in many.rows])]
+        lines += [f"{row}: {ROWS[row].note}" for row in many.rows if ROWS[row].note]
         for row, failures in self._failures.items():
             lines += [f"{row}: {count} x {why}" for why, count in failures.most_common(5)]
         return "\n".join(lines)

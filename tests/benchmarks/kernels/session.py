@@ -35,10 +35,12 @@ class Row:
     Args:
         module: Below `peers`.
         name: The class.
+        note: What one must know to read its numbers.
     """
 
     module: str
     name: str
+    note: str = ""
 
 
 OURS = "tw_autogen LocalKernel"
@@ -47,6 +49,10 @@ ROWS = {
     OURS: Row("tw", "TwKernel"),
     "autogen-ext JupyterCodeExecutor": Row("autogen_ext_jupyter", "AutogenExt"),
     "autogen classic embedded IPython": Row("autogen_classic", "AutogenClassic"),
-    "smolagents LocalPythonExecutor": Row("smolagents_local", "Smolagents"),
+    "smolagents LocalPythonExecutor": Row(
+        "smolagents_local",
+        "Smolagents",
+        note="interprets in the host's own process: a host pays for imports once, and nothing ends a cell that hangs",
+    ),
     "jupyter_client + ipykernel": Row("plain_jupyter", "PlainJupyter"),
 }
