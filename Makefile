@@ -4,6 +4,9 @@ BIN := .venv/bin
 
 HOSTS := autogen pyautogen pyautogen02 agentchat02 agentchat
 HOST_BIN := .venv-hosts
+BENCH_BIN := .venv-bench
+BENCH_peers := ".[bench]"
+BENCH_arrow := "." psutil pyarrow
 
 .PHONY: help demo test test-hosts bench check lint wheel clean
 
@@ -32,9 +35,14 @@ test-hosts: $(HOSTS:%=$(HOST_BIN)/%/ready)  ## the hosts' tests, each lineage in
 		$(HOST_BIN)/$$host/bin/python -m pytest -q -n auto -p no:cacheprovider tests/hosts || exit 1; \
 	done
 
-bench: .venv/ready  ## benchmarks: medians and spread on this machine; no test depends on them
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[bench]"
-	$(BIN)/python -m pytest -q -s -p no:cacheprovider --timeout 0 --benchmark-columns=median,iqr,min,max,ops tests/benchmarks
+$(BENCH_BIN)/%/ready: pyproject.toml
+	$(PYTHON) -m venv $(BENCH_BIN)/$*
+	$(BENCH_BIN)/$*/bin/pip install --quiet --disable-pip-version-check --editable $(BENCH_$*)
+	@touch $@
+
+bench: $(BENCH_BIN)/peers/ready $(BENCH_BIN)/arrow/ready  ## medians and spread beside peers; `BENCH="--rounds 1 --keep"` for less, and a file
+	$(BENCH_BIN)/peers/bin/python -m pytest -q -s -p no:cacheprovider --timeout 0 --benchmark-columns=median,iqr,min,max,ops tests/benchmarks
+	$(BENCH_BIN)/peers/bin/python tests/benchmarks/kernels --arrow $(BENCH_BIN)/arrow/bin/python $(BENCH)
 
 lint: .venv/ready  ## linter and types only
 	$(BIN)/ruff check .
@@ -48,4 +56,4 @@ wheel: .venv/ready  ## build dist/
 	$(BIN)/python -m build --outdir dist .
 
 clean:  ## remove what was made here
-	rm -rf .venv $(HOST_BIN) dist build tw-demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv $(HOST_BIN) $(BENCH_BIN) dist build tw-demo .mypy_cache .ruff_cache .pytest_cache
