@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tw_autogen.kernel.file_desk import FileDesk
 from tw_autogen.kernel.inside.codec import Codec
+from tw_autogen.kernel.inside.remote import FILES, PIECE
 from tw_autogen.kernel.served import Served, failure
 
 
@@ -43,15 +45,25 @@ class HostCalls:
         codec: Unpacks arguments and packs results.
         wake: Called from any thread when an answer may have come.
         threads: How many submitted calls run at once; the others wait their turn.
+        files: Answers what is asked about files of the host's folder, where the kernel sees another one.
 
     The functions see the context variables of the thread that made this. A call that the cell no longer waits for,
     because it was interrupted or took too long, goes on until it ends by itself; what it gives is dropped.
     """
 
-    def __init__(self, served: Served, codec: Codec, wake: Callable[[], None], *, threads: int = 8) -> None:
+    def __init__(
+        self,
+        served: Served,
+        codec: Codec,
+        wake: Callable[[], None],
+        *,
+        threads: int = 8,
+        files: FileDesk | None = None,
+    ) -> None:
         self._served = served
         self._codec = codec
         self._wake = wake
+        self._files = files
         self._turns = threading.Semaphore(threads)
         self._context = contextvars.copy_context()
         self._jobs: dict[int, _Job] = {}
@@ -84,6 +96,8 @@ class HostCalls:
         try:
             asked = json.loads(request)
             number, op = asked["id"], asked.get("op", "call")
+            if op == FILES and self._files is not None:
+                return json.dumps({"id": number, "value": self._files.answer(asked)})
             if op in ("call", "submit"):
                 job = self._start(str(asked["name"]), request, aside=op == "submit")
                 if op == "submit":
@@ -115,7 +129,10 @@ class HostCalls:
             self._end_line()  # its thread is held up; the next call gets another one
             late = TimeoutError(f"no answer within {job.seconds:g} s; ask for less, or split the work")
             return failure(waiting.number, late)
-        return json.dumps({**json.loads(answer), "id": waiting.number})
+        text = json.dumps({**json.loads(answer), "id": waiting.number})
+        if self._files is None or len(text) <= PIECE:
+            return text
+        return json.dumps({"id": waiting.number, "file": self._codec.leave(text)})
 
     def abandon(self) -> None:
         """Wait for nothing any more; calls that have not begun don't begin."""

@@ -6,26 +6,65 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import zmq
 
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment
+from tw_autogen.kernel.file_desk import FileDesk
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.codec import Codec
+from tw_autogen.kernel.inside.remote import PIECE
 from tw_autogen.kernel.kernel import OnOutput
-from tw_autogen.kernel.process import Launch, StartProcess
+from tw_autogen.kernel.process import Launch, Process, StartProcess
 from tw_autogen.kernel.running import Doorbell, Outcome, Running
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.wire import Wire
 
-_PROBE_MS = 20
+
+@dataclass(frozen=True)
+class Peer:
+    """A kernel that was started, wherever it runs.
+
+    Args:
+        wire: The way to it.
+        process: What ends with it.
+        said: Gives what it wrote before its streams were led to the host.
+        options: What its bridge is told, besides limits.
+        files: Answers code there that asks for files of the host's folder; None where both see the same folder.
+    """
+
+    wire: Wire
+    process: Process
+    said: Callable[[], str] = str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    files: FileDesk | None = None
+
+
+def start_local(folder: Path, settings: KernelSettings, start: StartProcess) -> Peer:
+    """Start a kernel that sees this machine's files.
+
+    Raises:
+        KernelStartError: the process does not start.
+    """
+    connection = Connection()
+    log = connection.runtime / "log"
+    environment = clean_environment(os.environ, allowed=settings.environment, runtime=connection.runtime)
+    try:
+        process = start(Launch(settings.python, folder, environment, connection.file, log))
+    except OSError as error:
+        connection.close()
+        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=folder) from error
+    except BaseException:
+        connection.close()
+        raise
+    return Peer(connection, process, lambda: log.read_text(encoding="utf-8", errors="replace"))
 
 
 class Live:
@@ -34,7 +73,7 @@ class Live:
     Args:
         folder: Where its code runs.
         settings: Limits.
-        start: Where the process comes from.
+        peer: The kernel, just started; this owns it from now on.
         served: The functions that code may call.
         bell: Rings when another thread wants the running request stopped.
 
@@ -47,7 +86,7 @@ class Live:
         folder: Path,
         *,
         settings: KernelSettings,
-        start: StartProcess,
+        peer: Peer,
         served: Served,
         bell: Doorbell,
     ) -> None:
@@ -59,18 +98,13 @@ class Live:
         self._exchange = HostExchange(folder)
         self.codec = Codec(self._exchange)
         self.python = ""
-        self._connection = Connection()
-        log = self._connection.runtime / "log"
-        environment = clean_environment(os.environ, allowed=settings.environment, runtime=self._connection.runtime)
-        try:
-            self.process = start(Launch(settings.python, folder, environment, self._connection.file, log))
-        except OSError as error:
-            self._connection.close()
-            raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=folder) from error
+        self._peer = peer
+        self._connection = peer.wire
+        self.process = peer.process
         try:
             self._make_ready()
         except KernelError as error:
-            said = log.read_text(encoding="utf-8", errors="replace").strip()[-2000:]
+            said = peer.said().strip()[-2000:]
             self.end()
             raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=folder) from error
         except BaseException:
@@ -91,7 +125,10 @@ class Live:
         Raises:
             KernelError: the process ended, or did not answer in time and was killed.
         """
-        return self._evaluate("answer", json.dumps({"op": op, **fields}), self._settings.load_seconds)
+        text = json.dumps({"op": op, **fields})
+        if self._peer.files is None or len(text) <= PIECE:
+            return self._evaluate("answer", text, self._settings.load_seconds)
+        return self._evaluate("answer_file", self.codec.leave(text), self._settings.load_seconds)
 
     def end(self) -> str:
         """End the process and remove what belongs to it; give how it ended."""
@@ -110,6 +147,7 @@ class Live:
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,
             "arrow": importlib.util.find_spec("pyarrow") is not None,
+            **self._peer.options,
         }
         bundle = install_expression()
         start = call_expression("start", json.dumps(options))
@@ -127,7 +165,7 @@ class Live:
         """Wait until messages come on iopub, whose subscription may arrive later than the first request."""
         while time.monotonic() < deadline:
             self._connection.ask_for_life()
-            if self._connection.iopub.poll(_PROBE_MS, zmq.POLLIN):
+            if self._connection.await_output():
                 return
         raise KernelError("no output comes from the kernel", folder=self._folder)
 
@@ -153,7 +191,9 @@ class Live:
             seconds=seconds,
             grace_seconds=self._settings.grace_seconds,
             output_chars=self._settings.output_chars,
-            calls=lambda wake: HostCalls(self._served, self.codec, wake, threads=self._settings.host_threads),
+            calls=lambda wake: HostCalls(
+                self._served, self.codec, wake, threads=self._settings.host_threads, files=self._peer.files
+            ),
             bell=self._bell,
             on_output=on_output,
         )

@@ -1,4 +1,4 @@
-"""`LocalKernel`: an IPython kernel on this machine, one process for one session."""
+"""`LiveKernel`: what every kernel remembers beside its process; `LocalKernel`: one on this machine."""
 
 from __future__ import annotations
 
@@ -7,49 +7,37 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.folder import plain_file
 from tw_autogen.kernel.inside.output import clip
 from tw_autogen.kernel.kernel import Loadable, OnOutput
-from tw_autogen.kernel.live import Live
+from tw_autogen.kernel.live import Live, Peer, start_local
 from tw_autogen.kernel.process import LocalProcess, StartProcess
 from tw_autogen.kernel.running import Doorbell, Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 _LOST = "All variables are lost; the next cell gets a fresh kernel with plugins loaded."
 
 
-class LocalKernel:
-    """An IPython kernel in a process of its own, started when it is first needed.
-
-    It runs this process's interpreter, in the folder, with an environment that holds no secrets. What the code may
-    do otherwise is what this user may do: it is no sandbox.
+class LiveKernel:
+    """An IPython kernel in a process of its own, started when it is first needed; where, each kind says by `_open`.
 
     Args:
-        folder: Where code runs; None: a temporary one, removed by `close`.
+        folder: Where its files lie; None: a temporary one, removed by `close`.
         settings: Limits, interpreter, environment.
-        start: Where the process comes from.
-
-    Example:
-        >>> with LocalKernel() as kernel:
-        ...     kernel.execute("x = 20", seconds=30).ok, kernel.execute("x + 1", seconds=30).result
-        (True, '21')
     """
 
-    def __init__(
-        self,
-        folder: Path | str | None = None,
-        *,
-        settings: KernelSettings | None = None,
-        start: StartProcess = LocalProcess,
-    ) -> None:
+    def __init__(self, folder: Path | str | None = None, *, settings: KernelSettings | None = None) -> None:
         if folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="tw-kernel-")).resolve()
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -58,7 +46,6 @@ class LocalKernel:
             self.folder.mkdir(parents=True, exist_ok=True)
         self._owns_folder = folder is None
         self._settings = settings or KernelSettings()
-        self._start = start
         self._lock = threading.Lock()
         self._bell = Doorbell()
         weakref.finalize(self, self._bell.close)
@@ -76,8 +63,27 @@ class LocalKernel:
     def where(self) -> str:
         """Say in one line where code runs."""
         live = self._live
-        process = f"Python {live.python}, pid {live.process.pid}" if live else f"{self._settings.python}, not started"
-        return f"local kernel, {process}, no sandbox"
+        return self._place(f"Python {live.python}, pid {live.process.pid}" if live else "not started")
+
+    def _place(self, process: str) -> str:
+        """Say where code runs, given what is known of the process."""
+        raise NotImplementedError
+
+    def _open(self) -> Peer:
+        """Start a process.
+
+        Raises:
+            KernelStartError: it does not start.
+        """
+        raise NotImplementedError
+
+    def _before_cell(self, live: Live) -> list[Log]:
+        """Prepare the kernel for a cell; give what there is to say about it."""
+        return []
+
+    def _after_cell(self, live: Live, outcome: Outcome) -> list[Log]:
+        """Take over what a cell left behind; give what there is to say about it."""
+        return []
 
     def execute(
         self,
@@ -91,8 +97,11 @@ class LocalKernel:
         with self._alone():
             live = self._ready(replay_failure=KernelStartError)
             if self._loss:
-                loss, self._loss = self._loss, ""
-                return Execution(False, error=f"{loss} This cell was not run. {_LOST}", state_lost=True)
+                return self._told_lost()
+            try:
+                said = self._before_cell(live)
+            except KernelError:
+                return self._told_lost()
             self._bell.answer()
             running = live.start_cell(code, seconds=seconds, on_output=on_output)
             self._executing = True
@@ -110,7 +119,8 @@ class LocalKernel:
                 self._loss = ""  # told by this very result
             elif not outcome.report:  # an interrupt came while it was made
                 self._take_variables(live.ask("hello"))
-            return self._execution(outcome)
+            said += self._taken_over(live, outcome)
+            return self._execution(outcome, said)
 
     def load(self, plugin: Loadable) -> None:
         """Put a plugin in; see `Kernel.load`."""
@@ -187,7 +197,7 @@ class LocalKernel:
         if self._owns_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __enter__(self) -> LocalKernel:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -218,7 +228,8 @@ class LocalKernel:
             self._end()
         if self._live is not None:
             return self._live
-        live = Live(self.folder, settings=self._settings, start=self._start, served=self._served, bell=self._bell)
+        peer = self._open()
+        live = Live(self.folder, settings=self._settings, peer=peer, served=self._served, bell=self._bell)
         self._live = live
         self._end_live = weakref.finalize(self, live.end)
         try:
@@ -272,6 +283,18 @@ class LocalKernel:
         if "error" in answer:
             raise TypeError(answer["error"])
 
+    def _told_lost(self) -> Execution:
+        loss, self._loss = self._loss, ""
+        return Execution(False, error=f"{loss} This cell was not run. {_LOST}", state_lost=True)
+
+    def _taken_over(self, live: Live, outcome: Outcome) -> list[Log]:
+        if outcome.died or not outcome.report:
+            return []
+        try:
+            return self._after_cell(live, outcome)
+        except KernelError:  # it died behind the cell, which the next one is told
+            return []
+
     def _note(self, outcome: Outcome) -> None:
         """Take down what a cell did to the process; also behind an exception in this thread."""
         if outcome.died:
@@ -285,7 +308,7 @@ class LocalKernel:
             rows = report["variables"]
             self._variables = tuple(Variable(str(name), str(kind), str(line)) for name, kind, line in rows)
 
-    def _execution(self, outcome: Outcome) -> Execution:
+    def _execution(self, outcome: Outcome, said: Iterable[Log]) -> Execution:
         reply, report = outcome.reply or {}, outcome.report
         ok = reply.get("status") == "ok" and not outcome.stopped and not outcome.died
         result = report.get("result")
@@ -294,7 +317,7 @@ class LocalKernel:
             result=None if result is None else clip(str(result), self._settings.result_chars + 60),
             stdout=outcome.stdout.text(),
             stderr=outcome.stderr.text(),
-            logs=tuple(Log(*map(str, one)) for one in _rows(report, "logs", 3)),
+            logs=(*(Log(*map(str, one)) for one in _rows(report, "logs", 3)), *said),
             artifacts=tuple(self._artifacts(report)),
             variables=self._variables,
             error="" if ok else _error(outcome),
@@ -307,6 +330,41 @@ class LocalKernel:
             path = plain_file(self.folder, str(relative))
             if path is not None:
                 yield Artifact(str(name), str(kind), path, str(preview))
+
+
+class LocalKernel(LiveKernel):
+    """An IPython kernel on this machine.
+
+    It runs this process's interpreter, in the folder, with an environment that holds no secrets. What the code may
+    do otherwise is what this user may do: it is no sandbox.
+
+    Args:
+        folder: Where code runs; None: a temporary one, removed by `close`.
+        settings: Limits, interpreter, environment.
+        start: Where the process comes from.
+
+    Example:
+        >>> with LocalKernel() as kernel:
+        ...     kernel.execute("x = 20", seconds=30).ok, kernel.execute("x + 1", seconds=30).result
+        (True, '21')
+    """
+
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        settings: KernelSettings | None = None,
+        start: StartProcess = LocalProcess,
+    ) -> None:
+        super().__init__(folder, settings=settings)
+        self._start = start
+
+    def _place(self, process: str) -> str:
+        started = self._settings.python if process == "not started" else ""
+        return f"local kernel, {started}{', ' if started else ''}{process}, no sandbox"
+
+    def _open(self) -> Peer:
+        return start_local(self.folder, self._settings, self._start)
 
 
 def _rows(report: dict[str, Any], key: str, width: int) -> list[list[Any]]:

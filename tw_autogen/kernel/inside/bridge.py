@@ -25,6 +25,7 @@ from .display import AfterImport, Display, tune_pandas
 from .exchange import InsideExchange
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
+from .remote import FILES, HostFiles, RemoteExchange, RemoteFolder, settle_down
 from .trace import Cells, short_warning, trace
 
 SOURCE = "tw_autogen"
@@ -37,14 +38,22 @@ class Bridge:
 
     Args:
         shell: IPython's shell.
-        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`.
+        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `remote`, where the host's
+            folder is not seen from here: `environment` and `most_bytes`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
         self._shell = shell
+        remote = options.get("remote")
+        if remote:
+            settle_down(remote["environment"])
+            shell.history_manager.enabled = False  # a database on a disk, written behind each cell
         self._folder = Path.cwd()
+        self._files = HostFiles(lambda **fields: self._calls.ask("files", op=FILES, **fields))
+        self._remote = RemoteFolder(self._files, remote["most_bytes"]) if remote else None
         arrow = importlib.util.find_spec("pyarrow") is not None
-        self._codec = Codec(InsideExchange(self._folder), arrow=arrow and bool(options["arrow"]))
+        exchange = RemoteExchange(self._files) if remote else InsideExchange(self._folder)
+        self._codec = Codec(exchange, arrow=arrow and bool(options["arrow"]))
         self._calls = HostCalls(shell.kernel, self._codec)
         self._variables: dict[str, Any] = {}
         self._ctx = PluginContext(
@@ -66,7 +75,7 @@ class Bridge:
         """Do what the host asks and put the answer into the payload.
 
         Args:
-            request: JSON of `op` (load, serve, put, get, hello) and what it needs.
+            request: JSON of `op` (load, serve, put, get, hello, take, give) and what it needs.
         """
         asked = json.loads(request)
         try:
@@ -104,6 +113,16 @@ class Bridge:
             raise KeyError(name)
         return self._codec.pack(self._shell.user_ns[name])
 
+    def _do_take(self, asked: Mapping[str, Any]) -> list[str]:
+        return self._remote.take(asked["files"]) if self._remote else []
+
+    def _do_give(self, asked: Mapping[str, Any]) -> list[str]:
+        return self._remote.give(asked["files"]) if self._remote else []
+
+    def answer_file(self, name: str) -> None:
+        """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
+        self.answer(self._calls.read(name))
+
     # Around each cell.
 
     def _before(self, info: Any = None) -> None:
@@ -133,6 +152,7 @@ class Bridge:
                 "artifacts": [[one.name, one.kind, self._relative(one.path), one.preview] for one in kept],
                 "logs": logs,
                 "variables": self._user_variables(),
+                **({"files": self._remote.changed()} if self._remote else {}),
             }
         )
         self._display.result = None
@@ -197,8 +217,17 @@ def start(options: str) -> None:
 
 def answer(request: str) -> None:
     """Answer through the kernel's bridge."""
+    _bridge().answer(request)
+
+
+def answer_file(name: str) -> None:
+    """Answer through the kernel's bridge what lies in a file."""
+    _bridge().answer_file(name)
+
+
+def _bridge() -> Bridge:
     bridge: Bridge = vars(_package())["bridge_of_this_kernel"]
-    bridge.answer(request)
+    return bridge
 
 
 def _package() -> types.ModuleType:

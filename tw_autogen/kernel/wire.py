@@ -1,0 +1,53 @@
+"""`Wire`: what carries requests to a kernel and its messages back; sockets on this machine are one, a websocket another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+Channel = Literal["iopub", "shell", "stdin"]
+
+
+class Wire(Protocol):
+    """The way to one kernel; used by one thread at a time."""
+
+    @property
+    def sources(self) -> Sequence[Any]:
+        """Give what a `zmq.Poller` waits on: one of them is readable while messages are there."""
+        ...
+
+    def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
+        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
+        ...
+
+    def ask_for_life(self) -> None:
+        """Send what any kernel answers at once, on shell and iopub."""
+        ...
+
+    def await_output(self) -> bool:
+        """Wait a moment for a message on iopub; tell whether one is there."""
+        ...
+
+    def answer_input(self, text: str) -> None:
+        """Answer an `input_request`."""
+        ...
+
+    def receive(self, channel: Channel) -> dict[str, Any] | None:
+        """Give the next message that is there; None if there is none."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the kernel and remove what belongs to the wire."""
+        ...
+
+
+def execute_content(code: str, expressions: Mapping[str, str] | None, *, silent: bool) -> dict[str, Any]:
+    """Give the content of an `execute_request`."""
+    return {
+        "code": code,
+        "silent": silent,
+        "store_history": not silent,
+        "user_expressions": dict(expressions or {}),
+        "allow_stdin": True,
+        "stop_on_error": False,  # or the next request behind an error may be aborted unread
+    }
