@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ssl
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +70,7 @@ class Gateway:
         except ImportError as error:
             raise KernelStartError(f"a gateway needs httpx: {INSTALL}", folder=self.folder) from error
 
-        verify: Any = True if self.tls is None else self.tls
+        verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
         try:
             with httpx.Client(timeout=httpx.Timeout(seconds, connect=_PATIENCE_SECONDS), verify=verify) as client:
                 answer = client.request(method, f"{self.url}/{path}", headers=self.headers(), json=body)
@@ -145,6 +146,10 @@ class GatewayProcess:
             self._lost = how
             self._bell.ring()
 
+    def forget(self) -> None:
+        """Let go of what tells of its death; nobody waits for it any more."""
+        self._bell.close()
+
     def exists(self) -> bool:
         """Ask the gateway whether it still knows it.
 
@@ -165,10 +170,20 @@ class GatewayProcess:
             if self._ended:
                 return self._ended
             with contextlib.suppress(OSError):  # a gateway that is gone took its kernels with it
-                self._gateway.call("DELETE", self._path, seconds=_END_SECONDS)
+                self._delete()
             self._ended = self._lost or "killed"
             self._bell.ring()
             return self._ended
+
+    def _delete(self) -> None:
+        """Ask until it is gone: a gateway that is just restarting a kernel takes the first request for nothing."""
+        deadline = time.monotonic() + _END_SECONDS
+        pause = threading.Event()
+        while time.monotonic() < deadline:
+            self._gateway.call("DELETE", self._path, seconds=_END_SECONDS)
+            if not self.exists():
+                return
+            pause.wait(0.1)
 
 
 def _said(answer: Any) -> str:

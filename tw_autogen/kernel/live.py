@@ -174,7 +174,10 @@ class Live:
         request = self._connection.request("", expressions={"a": expression}, silent=True)
         outcome = self._running(request, seconds).wait()
         self._check(outcome, seconds)
-        return outcome.report
+        if self._peer.files is None or "file" not in outcome.report:
+            return outcome.report
+        answer = json.loads(self.codec.find(str(outcome.report["file"])))
+        return answer if isinstance(answer, dict) else {}
 
     def _check(self, outcome: Outcome, seconds: float) -> None:
         if outcome.died:

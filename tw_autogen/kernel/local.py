@@ -63,7 +63,9 @@ class LiveKernel:
     def where(self) -> str:
         """Say in one line where code runs."""
         live = self._live
-        return self._place(f"Python {live.python}, pid {live.process.pid}" if live else "not started")
+        if live is None:
+            return self._place("not started")
+        return self._place(f"Python {live.python}" + (f", pid {live.process.pid}" if live.process.pid else ""))
 
     def _place(self, process: str) -> str:
         """Say where code runs, given what is known of the process."""

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import json
 import selectors
+import socket
 import threading
 import time
 import uuid
@@ -17,6 +18,8 @@ from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.gateway_process import INSTALL, Gateway, GatewayProcess
 from tw_autogen.kernel.running import Doorbell
 from tw_autogen.kernel.wire import Channel, execute_content
+
+_QUICKACK: int = getattr(socket, "TCP_QUICKACK", 0)
 
 _MOMENT_SECONDS = 0.25
 _LOOK_SECONDS = 10.0
@@ -77,7 +80,8 @@ class WebsocketWire:
                 "Let proxies between here and there pass websockets",
                 folder=gateway.folder,
             ) from error
-        threading.Thread(target=self._serve, name="gateway", daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
+        self._thread.start()
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -115,6 +119,10 @@ class WebsocketWire:
         """Close the line."""
         self._closed = True
         self._orders.ring()
+        self._thread.join(_SOCKET_SECONDS)
+        self._orders.close()
+        self._news.close()
+        self._process.forget()
 
     def _send(self, channel: str, kind: str, content: dict[str, Any], parent: Mapping[str, Any] | None = None) -> str:
         number = uuid.uuid4().hex
@@ -130,6 +138,7 @@ class WebsocketWire:
         text = json.dumps({**message, "content": content, "buffers": []})
         if len(text) > _MOST_BYTES:  # ASCII: one character, one byte
             self._process.lose(f"a message of {len(text)} bytes is more than its gateway takes")
+            return number
         self._outbox.append(text)
         self._orders.ring()
         return number
@@ -157,10 +166,13 @@ class WebsocketWire:
                     if not self._closed and not self._take_up_again(str(error) or type(error).__name__, broken):
                         return
         finally:
-            with contextlib.suppress(*broken):
-                self._line.close(timeout=1)
-            self._orders.close()
-            self._news.close()
+            self._hang_up(broken)
+
+    def _hang_up(self, broken: tuple[type[BaseException], ...]) -> None:
+        with contextlib.suppress(*broken):
+            self._line.send_close()
+        with contextlib.suppress(*broken):
+            self._line.shutdown()
 
     def _serve_line(self) -> None:
         """Carry messages both ways until the line is closed or breaks."""
@@ -172,17 +184,19 @@ class WebsocketWire:
                 waiting = getattr(self._line.sock, "pending", int)()  # what TLS has read ahead
                 ready = {key.fileobj for key, _ in selector.select(0 if waiting else _LOOK_SECONDS)}
                 self._orders.answer()
-                while self._outbox:
-                    self._line.send(self._outbox[0])
-                    self._outbox.popleft()
                 if waiting or self._line.sock in ready:
                     self._take(*self._line.recv_data(control_frame=True))
+                    if _QUICKACK:  # or each message waits up to 40 ms for the other side's next one
+                        self._line.sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
                     quiet = 0
                 elif not ready:
                     quiet += 1
                     if quiet > 2:
                         raise TimeoutError("no sound from the gateway")
                     self._line.ping()
+                while self._outbox:  # behind the reading, which notices a line that is closed
+                    self._line.send(self._outbox[0])
+                    self._outbox.popleft()
 
     def _take(self, kind: int, data: Any) -> None:
         abnf = self._websocket.ABNF
@@ -203,8 +217,7 @@ class WebsocketWire:
 
     def _take_up_again(self, why: str, broken: tuple[type[BaseException], ...]) -> bool:
         """Open a line that broke anew; tell whether that was possible."""
-        with contextlib.suppress(*broken):
-            self._line.close(timeout=1)
+        self._hang_up(broken)
         deadline = time.monotonic() + _RECONNECT_SECONDS
         pause = threading.Event()
         while not self._closed and self._process.alive():

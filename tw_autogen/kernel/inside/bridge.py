@@ -25,7 +25,7 @@ from .display import AfterImport, Display, tune_pandas
 from .exchange import InsideExchange
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
-from .remote import FILES, HostFiles, RemoteExchange, RemoteFolder, settle_down
+from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, settle_down
 from .trace import Cells, short_warning, trace
 
 SOURCE = "tw_autogen"
@@ -84,7 +84,10 @@ class Bridge:
             answer = {"problem": error.problem, "line": error.line}
         except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
             answer = {"error": str(error), "type": type(error).__name__}
-        self._send({**answer, "variables": self._user_variables()})
+        answer["variables"] = self._user_variables()
+        if self._remote and len(text := json.dumps(answer)) > PIECE:
+            answer = {"file": self._codec.leave(text)}
+        self._send(answer)
 
     # What the host asks.
 
@@ -121,7 +124,7 @@ class Bridge:
 
     def answer_file(self, name: str) -> None:
         """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
-        self.answer(self._calls.read(name))
+        self.answer(self._codec.find(name))
 
     # Around each cell.
 

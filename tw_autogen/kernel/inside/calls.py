@@ -84,15 +84,8 @@ class HostCalls:
         if "error" in answer:
             raise HostCallError(f"{name}: {answer['error']}")
         if "file" in answer:  # too long for one message
-            answer = json.loads(self.read(answer["file"]))
+            answer = json.loads(self._codec.find(answer["file"]))
         return self._codec.unpack(answer["value"])
-
-    def read(self, name: str) -> str:
-        """Fetch a text that was too long for one message."""
-        with self._codec.exchange.open(name) as file:
-            text = file.read().decode("utf-8")
-        self._codec.exchange.remove(name)
-        return text
 
 
 class Ticket:

@@ -64,6 +64,13 @@ class Codec:
             file.write(text.encode("utf-8"))
         return name
 
+    def find(self, name: str) -> str:
+        """Read and remove a text that the other side left."""
+        with self.exchange.open(name) as file:
+            text = file.read().decode("utf-8")
+        self.exchange.remove(name)
+        return text
+
     def pack(self, value: Any) -> Any:
         """Give plain JSON values.
 

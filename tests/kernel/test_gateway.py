@@ -1,0 +1,463 @@
+"""A kernel behind a real Jupyter Kernel Gateway, on loopback, with a token."""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import pandas as pd
+import pytest
+
+from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
+from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
+from tw_autogen.kernel.file_desk import FileDesk
+
+pytest.importorskip("kernel_gateway", reason="needs the real peer: pip install jupyter_kernel_gateway")
+pytest.importorskip("websocket", reason="needs the extra `gateway`")
+
+TOKEN = "a-token"
+SECONDS = 30
+QUICK = KernelSettings(grace_seconds=1.0)
+PLUGIN = """
+from tw_autogen.plugin import Plugin, register_plugin
+
+@register_plugin
+class note(Plugin):
+    def __call__(self, text):
+        self.ctx.log("info", "note", text)
+        return self.ctx.add_artifact("a note", "note.txt", "txt", text)
+"""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@contextlib.contextmanager
+def gateway(folder):
+    """Run a gateway; give its process and address."""
+    port = free_port()
+    options = {
+        "KernelGatewayApp.ip": "127.0.0.1",
+        "KernelGatewayApp.port": port,
+        "KernelGatewayApp.port_retries": 0,
+        "KernelGatewayApp.auth_token": TOKEN,
+        "JupyterWebsocketPersonality.list_kernels": True,
+        "KernelRestarter.time_to_dead": 0.5,
+    }
+    with open(folder / "gateway.log", "wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kernel_gateway", *(f"--{name}={value}" for name, value in options.items())],
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env={**os.environ, "JUPYTER_CONFIG_DIR": str(folder), "IPYTHONDIR": str(folder / "ipython")},
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            assert process.poll() is None, (folder / "gateway.log").read_text()
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            assert time.monotonic() < deadline, (folder / "gateway.log").read_text()
+            threading.Event().wait(0.05)
+        yield process, f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    with gateway(tmp_path_factory.mktemp("gateway")) as (_, url):
+        yield url
+
+
+@pytest.fixture(scope="module")
+def kernel(url, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("host")
+    with GatewayKernel(folder, gateway_url=url, token=TOKEN, settings=QUICK) as kernel:
+        kernel.load(Loadable("note", PLUGIN))
+        kernel.put("given", 7)
+        kernel.serve("ask", lambda: "answered")
+        yield kernel
+
+
+def running(url):
+    """Give the ids of the kernels that the gateway runs."""
+    request = urllib.request.Request(f"{url}/api/kernels", headers={"Authorization": f"token {TOKEN}"})
+    with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+        return {one["id"] for one in json.load(answer)}
+
+
+def test_it_is_a_kernel_and_says_where_it_runs(kernel, url):
+    assert isinstance(kernel, Kernel)
+    kernel.execute("x = 20", seconds=SECONDS)
+    ran = kernel.execute("print('there')\nx + 1", seconds=SECONDS)
+
+    assert (ran.ok, ran.result, ran.stdout) == (True, "21", "there\n")
+    assert kernel.where.startswith(f"gateway {url}, kernel python3, Python 3.")
+    assert ("x", "int", "20") in [(one.name, one.type, one.summary) for one in kernel.variables()]
+
+
+def test_output_is_told_while_the_cell_runs(kernel):
+    said = []
+    gate = threading.Event()
+    kernel.serve("wait_for_output", lambda: gate.wait(SECONDS))
+
+    def hear(stream, text):
+        said.append((stream, text))
+        gate.set()
+
+    ran = kernel.execute("print('early', flush=True)\nwait_for_output()", seconds=SECONDS, on_output=hear)
+
+    assert said[0] == ("stdout", "early\n")
+    assert ran.result == "True"
+
+
+def test_an_error_names_the_line_of_the_cell(kernel):
+    ran = kernel.execute("a = 1\na / 0", seconds=SECONDS)
+
+    assert not ran.ok
+    assert "line 2" in ran.error
+    assert "ZeroDivisionError" in ran.error
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "import time\ntime.sleep(1e6)"])
+def test_a_cell_beyond_its_time_is_interrupted_and_the_variables_are_kept(kernel, code):
+    kernel.execute("kept = 5", seconds=SECONDS)
+    ran = kernel.execute(code, seconds=0.5)
+
+    assert ran.error.startswith("Stopped after 0.5 s")
+    assert not ran.state_lost
+    assert kernel.execute("kept", seconds=SECONDS).result == "5"
+
+
+LOST = {
+    "ignores interrupts": "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
+    "exits": "import os\nos._exit(3)",
+    "is killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+}
+
+
+@pytest.mark.parametrize("code", LOST.values(), ids=LOST.keys())
+def test_a_lost_kernel_is_told_and_the_next_cell_gets_a_fresh_one_with_all_that_was_put_in(kernel, url, code):
+    kernel.execute("kept = 5\nopen('kept.txt', 'w').write('on disk')", seconds=SECONDS)
+    before = running(url)
+    ran = kernel.execute(code, seconds=8.0 if "exit" in code or "KILL" in code else 1.0)
+
+    assert ran.state_lost
+    assert "All variables are lost" in ran.error
+    after = kernel.execute("('kept' in globals(), given, note('x')[:4], ask(), open('kept.txt').read())", seconds=30)
+    assert after.result == "(False, 7, 'note', 'answered', 'on disk')"
+    assert len(running(url)) == len(before)
+    assert running(url) != before
+
+
+def test_a_death_between_two_cells_is_told(kernel):
+    kernel.execute("import os, threading\nthreading.Timer(0.2, os._exit, [3]).start()", seconds=SECONDS)
+    deadline = time.monotonic() + SECONDS
+    while kernel.execute("1", seconds=SECONDS).ok:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.1)
+
+    assert kernel.execute("given", seconds=SECONDS).result == "7"
+
+
+def test_interrupt_from_another_thread_stops_the_cell(kernel):
+    def stop(stream, text):
+        threading.Thread(target=kernel.interrupt).start()
+
+    ran = kernel.execute("kept = 9\nprint('on', flush=True)\nwhile True: pass", seconds=SECONDS, on_output=stop)
+
+    assert "interrupt" in ran.error
+    assert kernel.execute("kept", seconds=SECONDS).result == "9"
+
+
+def test_frames_and_values_cross_in_both_directions(kernel):
+    frame = pd.DataFrame({"n": [1, 2], "day": pd.to_datetime(["2024-01-01", None]), "text": ["a,b", None]})
+    kernel.put("frame", frame)
+    kernel.put("pair", (1, {"a": None}))
+
+    pd.testing.assert_frame_equal(kernel.get("frame"), frame)
+    assert kernel.get("pair") == (1, {"a": None})
+    with pytest.raises(KeyError, match="nothing_here"):
+        kernel.get("nothing_here")
+    assert [one for one in (kernel.folder / ".tw").iterdir()] == []
+
+
+def test_values_longer_than_a_message_may_be_cross_in_pieces(kernel):
+    long = "ä" * 6_000_000
+    kernel.put("long", long)
+    kernel.serve("more", lambda text: text + text)
+
+    assert kernel.get("long") == long
+    assert kernel.execute("len(more(long))", seconds=60).result == "12000000"
+
+
+def test_code_calls_the_host_with_frames_and_side_by_side(kernel):
+    together = threading.Barrier(2, timeout=SECONDS)
+    kernel.serve("grow", lambda table, by: table.assign(n=table.n + by))
+    kernel.serve("meet", lambda name: f"{together.wait() >= 0} {name}")
+    code = "import pandas as pd\nlist(grow(pd.DataFrame({'n': [1, 2]}), 10).n), [t.result() for t in [meet.submit(n) for n in 'ab']]"
+
+    assert kernel.execute(code, seconds=SECONDS).result == "([11, 12], ['True a', 'True b'])"
+
+
+def test_time_in_the_host_is_not_the_cells_and_its_errors_are(kernel):
+    def slow():
+        threading.Event().wait(1.2)
+        raise PermissionError("not on Sundays")
+
+    kernel.serve("slow", slow)
+    ran = kernel.execute("slow()", seconds=0.6)
+
+    assert "HostCallError: slow: PermissionError: not on Sundays" in ran.error
+    assert ran.seconds < 0.6
+
+
+def test_a_call_back_into_the_busy_kernel_is_refused(kernel):
+    def again():
+        with pytest.raises(KernelBusyError, match="running a cell"):
+            kernel.execute("1", seconds=SECONDS)
+        return "refused"
+
+    kernel.serve("again", again)
+
+    assert kernel.execute("again()", seconds=SECONDS).result == "'refused'"
+
+
+def test_a_plugin_that_does_not_load_names_its_line(kernel):
+    with pytest.raises(PluginLoadError, match="ZeroDivisionError"):
+        kernel.load(Loadable("bad", "from tw_autogen.plugin import register_plugin\n1 / 0\n"))
+
+
+def test_artifacts_made_there_lie_in_the_hosts_folder(kernel):
+    ran = kernel.execute(
+        "from IPython.display import HTML, display\ndisplay(HTML('<b>hi</b>'))\nnote('said')", seconds=30
+    )
+
+    assert [(one.kind, one.path.parent, one.path.read_text()) for one in ran.artifacts] == [
+        ("html", kernel.folder, "<b>hi</b>"),
+        ("txt", kernel.folder, "said"),
+    ]
+    assert [one.message for one in ran.logs] == ["said"]
+
+
+def test_files_of_the_host_are_there_and_files_made_there_are_here(kernel):
+    (kernel.folder / "sub").mkdir(exist_ok=True)
+    (kernel.folder / "sub" / "in.csv").write_text("a\n1\n")
+    (kernel.folder / ".secret").write_text("stays")
+    code = "import os\ntext = open('sub/in.csv').read()\nos.makedirs('new')\nopen('new/out.csv', 'w').write(text * 2)"
+    kernel.execute(code + "\nopen('sub/in.csv', 'a').write('2\\n')", seconds=SECONDS)
+
+    assert (kernel.folder / "new" / "out.csv").read_text() == "a\n1\na\n1\n"
+    assert (kernel.folder / "sub" / "in.csv").read_text() == "a\n1\n2\n"
+    assert kernel.execute("os.path.exists('.secret')", seconds=SECONDS).result == "False"
+    (kernel.folder / "sub" / "in.csv").write_text("b\n")
+    assert kernel.execute("open('sub/in.csv').read()", seconds=SECONDS).result == "'b\\n'"
+
+
+def test_a_file_that_is_too_large_stays_and_is_told_once(url, tmp_path):
+    with GatewayKernel(tmp_path, gateway_url=url, token=TOKEN, file_bytes=1000) as kernel:
+        (tmp_path / "here.bin").write_bytes(bytes(2000))
+        first = kernel.execute("open('there.bin', 'wb').write(bytes(3000))", seconds=SECONDS)
+        second = kernel.execute("1", seconds=SECONDS)
+
+    assert [one.message.split(":")[0] for one in first.logs] == [
+        "here.bin stays where it is",
+        "there.bin stays where it is",
+    ]
+    assert not (tmp_path / "there.bin").exists()
+    assert second.logs == ()
+
+
+def test_a_file_of_several_pieces_arrives_whole(kernel):
+    body = os.urandom(2_500_000)
+    (kernel.folder / "big.bin").write_bytes(body)
+    ran = kernel.execute("body = open('big.bin', 'rb').read()\nopen('back.bin', 'wb').write(body[::-1])", seconds=60)
+
+    assert ran.ok
+    assert (kernel.folder / "back.bin").read_bytes() == body[::-1]
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/etc/passwd", ".ssh/key", "a/../../b", "", "a/.git/config"])
+def test_a_kernel_reaches_no_other_files_of_the_host(tmp_path, name):
+    desk = FileDesk(tmp_path)
+
+    with pytest.raises(PermissionError, match="not a file that travels"):
+        desk.answer({"what": "read", "file": name, "place": 0, "size": 10})
+    with pytest.raises(PermissionError, match="not a file that travels"):
+        desk.answer({"what": "write", "file": name, "place": 0, "data": "", "last": True})
+
+
+def test_a_link_in_the_hosts_folder_leads_a_kernel_nowhere(tmp_path):
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "secret").write_text("s")
+    (inside / "link").symlink_to(outside)
+    desk = FileDesk(inside)
+
+    with pytest.raises(OSError, match="link"):
+        desk.answer({"what": "read", "file": "link/secret", "place": 0, "size": 10})
+    with pytest.raises(PermissionError, match="a link is in the way"):
+        desk.answer({"what": "write", "file": "link/secret", "place": 0, "data": "", "last": True})
+    assert (outside / "secret").read_text() == "s"
+
+
+def test_only_the_environment_that_is_allowed_is_sent(url, tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUGIN_sql_key", "sent")
+    monkeypatch.setenv("A_SECRET", "kept")
+    with GatewayKernel(tmp_path, gateway_url=url, token=TOKEN) as kernel:
+        ran = kernel.execute("import os\nos.environ.get('PLUGIN_sql_key')", seconds=SECONDS)
+
+    assert ran.result == "'sent'"
+
+
+def test_restart_gives_a_fresh_process_and_close_leaves_none(url, tmp_path):
+    before = running(url)
+    kernel = GatewayKernel(tmp_path, gateway_url=url, token=TOKEN)
+    kernel.put("given", 7)
+    kernel.execute("kept = 5", seconds=SECONDS)
+    first = running(url) - before
+    kernel.restart()
+    second = running(url) - before
+
+    assert kernel.execute("('kept' in globals(), given)", seconds=SECONDS).result == "(False, 7)"
+    assert len(first) == len(second) == 1
+    assert first != second
+    kernel.close()
+    kernel.close()
+    assert running(url) == before
+    with pytest.raises(KernelStartError, match="closed"):
+        kernel.execute("1", seconds=SECONDS)
+
+
+def test_close_from_another_thread_ends_the_cell(url, tmp_path):
+    kernel = GatewayKernel(tmp_path, gateway_url=url, token=TOKEN)
+    before = running(url)
+
+    def close(stream, text):
+        threading.Thread(target=kernel.close).start()
+
+    ran = kernel.execute("print('on', flush=True)\nwhile True: pass", seconds=60, on_output=close)
+
+    assert ran.state_lost
+    assert running(url) <= before
+
+
+def test_what_keeps_a_kernel_from_starting_is_told_with_a_remedy(url, tmp_path):
+    nobody = f"http://127.0.0.1:{free_port()}"
+    for options, words in {
+        ("nobody", nobody, TOKEN, "python3"): rf"gateway {nobody} does not answer .*Start it .*gateway_url",
+        ("token", url, "wrong", "python3"): rf"gateway {url} refuses the token \(HTTP 401\)\. Pass the one",
+        ("no token", url, "", "python3"): rf"gateway {url} refuses requests without a token",
+        ("spec", url, TOKEN, "python4"): r"knows no kernelspec 'python4'; it has: .*python3.*kernel_name",
+        ("address", "127.0.0.1:8888", TOKEN, "python3"): r"is no address of a gateway; it begins with http://",
+    }.items():
+        _, address, token, name = options
+        kernel = GatewayKernel(tmp_path, gateway_url=address, token=token, kernel_name=name)
+        with pytest.raises(KernelStartError, match=words):
+            kernel.execute("1", seconds=SECONDS)
+
+
+@contextlib.contextmanager
+def cable(url):
+    """Forward a port to the gateway; what is given cuts every connection through it."""
+    target = ("127.0.0.1", int(url.rpartition(":")[2]))
+    server = socket.create_server(("127.0.0.1", 0))
+    pairs, done, guard = {}, threading.Event(), threading.Lock()
+
+    def cut():
+        with guard:
+            for one in pairs:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def carry():
+        with selectors.DefaultSelector() as selector:
+            selector.register(server, selectors.EVENT_READ)
+            while not done.is_set():
+                for key, _ in selector.select(0.05):
+                    if key.fileobj is server:
+                        here, there = server.accept()[0], socket.create_connection(target)
+                        with guard:
+                            pairs.update({here: there, there: here})
+                        selector.register(here, selectors.EVENT_READ)
+                        selector.register(there, selectors.EVENT_READ)
+                    elif key.fileobj in pairs:
+                        end(selector, key.fileobj) if not forward(key.fileobj) else None
+
+    def forward(source):
+        try:
+            data = source.recv(1 << 16)
+            pairs[source].sendall(data)
+        except OSError:
+            return False
+        return bool(data)
+
+    def end(selector, one):
+        with guard:
+            other = pairs.pop(one)
+            pairs.pop(other)
+        for side in (one, other):
+            selector.unregister(side)
+            side.close()
+
+    thread = threading.Thread(target=carry)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", cut
+    finally:
+        done.set()
+        thread.join(SECONDS)
+        for one in (*pairs, server):
+            one.close()
+
+
+def test_a_line_that_breaks_is_taken_up_again_and_nothing_is_lost(url, tmp_path):
+    with (
+        cable(url) as (address, cut),
+        GatewayKernel(tmp_path, gateway_url=address, token=TOKEN) as kernel,
+    ):
+        kernel.execute("kept = 5", seconds=SECONDS)
+        cut()
+        between = kernel.execute("kept", seconds=SECONDS)
+        during = kernel.execute(
+            "import time\nprint('on', flush=True)\ntime.sleep(1)\nprint('still on')\nkept + 1",
+            seconds=SECONDS,
+            on_output=lambda stream, text: cut() if text == "on\n" else None,
+        )
+
+    assert between.result == "5"
+    assert (during.ok, during.result, during.stdout) == (True, "6", "on\nstill on\n")
+
+
+def test_a_gateway_that_goes_ends_the_cell_and_is_told(tmp_path):
+    (tmp_path / "host").mkdir()
+    with gateway(tmp_path) as (process, address):
+        kernel = GatewayKernel(tmp_path / "host", gateway_url=address, token=TOKEN)
+
+        def kill(stream, text):
+            os.killpg(process.pid, signal.SIGKILL)
+
+        started = time.monotonic()
+        ran = kernel.execute("print('on', flush=True)\nwhile True: pass", seconds=60, on_output=kill)
+
+    assert ran.state_lost
+    assert f"the way to gateway {address} is lost" in ran.error
+    assert time.monotonic() - started < 40
+    with pytest.raises(KernelStartError, match="does not answer"):
+        kernel.execute("1", seconds=SECONDS)
+    kernel.close()
