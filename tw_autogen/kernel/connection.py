@@ -26,7 +26,7 @@ _RECONNECT_MS = 5
 
 
 class Connection:
-    """The `Wire` to a kernel on this machine: its connection file and sockets; made before its process, closed behind it.
+    """The `Wire` to a kernel on this machine: a connection file and sockets, made before its process, closed behind it.
 
     The sockets connect at once and find the kernel as soon as it listens, so that nobody waits for a fixed time.
     """

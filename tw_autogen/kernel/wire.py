@@ -1,4 +1,4 @@
-"""`Wire`: what carries requests to a kernel and its messages back; sockets on this machine are one, a websocket another."""
+"""`Wire`: what carries requests to a kernel and its messages back, such as sockets on this machine or a websocket."""
 
 from __future__ import annotations
 
