@@ -1,5 +1,6 @@
 """Kernels: Python processes that remember, in which generated code runs."""
 
+from tw_autogen.kernel.container import ContainerKernel
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.gateway import GatewayKernel
 from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, test_plugin
@@ -9,6 +10,7 @@ from tw_autogen.kernel.settings import KernelSettings
 
 __all__ = [
     "Artifact",
+    "ContainerKernel",
     "Execution",
     "GatewayKernel",
     "Kernel",
