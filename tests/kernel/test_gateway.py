@@ -42,26 +42,40 @@ def free_port():
         return one.getsockname()[1]
 
 
+GATEWAY = {
+    "KernelGatewayApp.ip": "127.0.0.1",
+    "KernelGatewayApp.port": "{port}",
+    "KernelGatewayApp.port_retries": 0,
+    "KernelGatewayApp.auth_token": TOKEN,
+    "JupyterWebsocketPersonality.list_kernels": True,
+    "KernelRestarter.time_to_dead": 0.5,
+}
+SERVER = {
+    "ServerApp.ip": "127.0.0.1",
+    "ServerApp.port": "{port}",
+    "ServerApp.port_retries": 0,
+    "ServerApp.open_browser": False,
+    "ServerApp.allow_root": True,
+    "ServerApp.base_url": "/user/ada",
+    "IdentityProvider.token": TOKEN,
+    "KernelRestarter.time_to_dead": 0.5,
+}
+
+
 @contextlib.contextmanager
-def gateway(folder):
+def gateway(folder, module="kernel_gateway", options=GATEWAY):
     """Run a gateway; give its process and address."""
     port = free_port()
-    options = {
-        "KernelGatewayApp.ip": "127.0.0.1",
-        "KernelGatewayApp.port": port,
-        "KernelGatewayApp.port_retries": 0,
-        "KernelGatewayApp.auth_token": TOKEN,
-        "JupyterWebsocketPersonality.list_kernels": True,
-        "KernelRestarter.time_to_dead": 0.5,
-    }
+    words = [f"--{name}={str(value).format(port=port)}" for name, value in options.items()]
+    home = {name: str(folder / name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
     with open(folder / "gateway.log", "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "kernel_gateway", *(f"--{name}={value}" for name, value in options.items())],
+            [sys.executable, "-m", module, *words],
             cwd=folder,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**os.environ, "JUPYTER_CONFIG_DIR": str(folder), "IPYTHONDIR": str(folder / "ipython")},
+            env={**os.environ, **home},
         )
     try:
         deadline = time.monotonic() + 60
@@ -294,12 +308,21 @@ def test_a_file_of_several_pieces_arrives_whole(kernel):
 
 @pytest.mark.parametrize("name", ["../out.txt", "/etc/passwd", ".ssh/key", "a/../../b", "", "a/.git/config"])
 def test_a_kernel_reaches_no_other_files_of_the_host(tmp_path, name):
-    desk = FileDesk(tmp_path)
+    desk = FileDesk(tmp_path, 1000)
 
     with pytest.raises(PermissionError, match="not a file that travels"):
         desk.answer({"what": "read", "file": name, "place": 0, "size": 10})
     with pytest.raises(PermissionError, match="not a file that travels"):
         desk.answer({"what": "write", "file": name, "place": 0, "data": "", "last": True})
+
+
+def test_a_kernel_fills_no_more_of_the_hosts_disk_than_it_may(tmp_path):
+    desk = FileDesk(tmp_path, 3)
+    asked = {"what": "write", "file": "a.txt", "data": "YWI=", "last": False}
+    desk.answer({**asked, "place": 0})
+
+    with pytest.raises(PermissionError, match="more than 3 bytes: 'a.txt'"):
+        desk.answer({**asked, "place": 2})
 
 
 def test_a_link_in_the_hosts_folder_leads_a_kernel_nowhere(tmp_path):
@@ -308,7 +331,7 @@ def test_a_link_in_the_hosts_folder_leads_a_kernel_nowhere(tmp_path):
     outside.mkdir()
     (outside / "secret").write_text("s")
     (inside / "link").symlink_to(outside)
-    desk = FileDesk(inside)
+    desk = FileDesk(inside, 1000)
 
     with pytest.raises(OSError, match="link"):
         desk.answer({"what": "read", "file": "link/secret", "place": 0, "size": 10})
@@ -467,3 +490,21 @@ def test_a_gateway_that_goes_ends_the_cell_and_is_told(tmp_path):
     with pytest.raises(KernelStartError, match="does not answer"):
         kernel.execute("1", seconds=SECONDS)
     kernel.close()
+
+
+def test_a_jupyter_server_below_a_path_does_as_well(tmp_path):
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host" / "in.txt").write_text("from here")
+    with gateway(tmp_path, "jupyter_server", SERVER) as (_, address):
+        url = f"{address}/user/ada/"
+        with pytest.raises(KernelStartError, match="refuses the token"):
+            GatewayKernel(tmp_path / "host", gateway_url=url, token="wrong").execute("1", seconds=SECONDS)
+        with GatewayKernel(tmp_path / "host", gateway_url=url, token=TOKEN, settings=QUICK) as kernel:
+            kernel.serve("upper", str.upper)
+            ran = kernel.execute("open('out.txt', 'w').write(upper(open('in.txt').read()))", seconds=SECONDS)
+            stopped = kernel.execute("while True: pass", seconds=0.5)
+            died = kernel.execute("import os\nos._exit(3)", seconds=SECONDS)
+
+    assert ran.ok, ran.error
+    assert (tmp_path / "host" / "out.txt").read_text() == "FROM HERE"
+    assert (stopped.state_lost, died.state_lost) == (False, True)

@@ -27,10 +27,12 @@ class FileDesk:
 
     Args:
         folder: The host's.
+        most_bytes: Longer files are not taken, tables that cross excepted.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, most_bytes: int) -> None:
         self._folder = folder
+        self._most_bytes = most_bytes
         self._parts: dict[str, str] = {}
         self._numbers = itertools.count(1)
 
@@ -56,6 +58,8 @@ class FileDesk:
             return base64.b64encode(file.read(size)).decode()
 
     def _write(self, name: str, place: int, data: bytes, *, last: bool) -> None:
+        if place + len(data) > self._most_bytes and not name.startswith(f"{FOLDER}/"):
+            raise PermissionError(f"more than {self._most_bytes} bytes: {name!r}")
         flags = os.O_WRONLY | os.O_APPEND | _BINARY
         if place == 0:
             self._parts[name] = f"{FOLDER}/part-{os.getpid()}-{next(self._numbers)}"

@@ -72,7 +72,7 @@ class GatewayKernel(LiveKernel):
         names = self._settings.environment
         sent = {key: value for key, value in os.environ.items() if any(fnmatch.fnmatchcase(key, one) for one in names)}
         remote = {"environment": sent, "most_bytes": self._file_bytes}
-        return Peer(wire, process, options={"remote": remote}, files=FileDesk(self.folder))
+        return Peer(wire, process, options={"remote": remote}, files=FileDesk(self.folder, self._file_bytes))
 
     def _before_cell(self, live: Live) -> list[Log]:
         return self._mirrored.send(lambda op, **fields: self._ask(live, op, **fields))

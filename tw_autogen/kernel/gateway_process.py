@@ -105,7 +105,8 @@ class Gateway:
                 f"does not answer ({error}). Start it (`jupyter kernelgateway`), or check gateway_url"
             ) from error
         said = _said(answer)
-        if status == 401 or (status == 403 and not said and not may_refuse):
+        unknown = not said or "forbidden" in said.lower() or "_xsrf" in said  # as a Jupyter Server says it
+        if status == 401 or (status == 403 and unknown and not may_refuse):
             given = "the token" if self.token else "requests without a token"
             raise self._error(f"refuses {given} (HTTP {status}). Pass the one that it was started with as token")
         if status >= 400 and not (may_refuse and status in (403, 404, 405)):

@@ -120,7 +120,8 @@ class LiveKernel:
             if outcome.died:
                 self._loss = ""  # told by this very result
             elif not outcome.report:  # an interrupt came while it was made
-                self._take_variables(live.ask("hello"))
+                with contextlib.suppress(KernelError):  # it died behind the cell, which the next one is told
+                    self._ask(live, "hello")
             said += self._taken_over(live, outcome)
             return self._execution(outcome, said)
 
