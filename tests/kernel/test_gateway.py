@@ -283,6 +283,21 @@ def test_files_of_the_host_are_there_and_files_made_there_are_here(kernel):
     assert kernel.execute("open('sub/in.csv').read()", seconds=SECONDS).result == "'b\\n'"
 
 
+def test_a_function_of_the_host_sees_files_of_the_cell_and_the_cell_those_of_the_function(kernel):
+    def shout(name):
+        (kernel.folder / "loud.txt").write_text((kernel.folder / name).read_text().upper())
+        return "loud.txt"
+
+    kernel.serve("shout", shout)
+    code = "open('quiet.txt', 'w').write('{}')\n{}"
+    called = kernel.execute(code.format("hush", "open(shout('quiet.txt')).read()"), seconds=SECONDS)
+    submitted = kernel.execute(
+        code.format("hush hush", "open(shout.submit('quiet.txt').result()).read()"), seconds=SECONDS
+    )
+
+    assert (called.result, submitted.result) == ("'HUSH'", "'HUSH HUSH'")
+
+
 def test_a_file_that_is_too_large_stays_and_is_told_once(url, tmp_path):
     with GatewayKernel(tmp_path, gateway_url=url, token=TOKEN, file_bytes=1000) as kernel:
         (tmp_path / "here.bin").write_bytes(bytes(2000))

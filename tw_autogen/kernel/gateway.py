@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tw_autogen.kernel.execution import Log
-from tw_autogen.kernel.file_desk import FileDesk, Mirrored
+from tw_autogen.kernel.file_desk import FileDesk
 from tw_autogen.kernel.gateway_process import Gateway, GatewayProcess
 from tw_autogen.kernel.live import Live, Peer
 from tw_autogen.kernel.local import LiveKernel
@@ -22,9 +22,9 @@ class GatewayKernel(LiveKernel):
     """A kernel behind Jupyter Kernel Gateway, Enterprise Gateway or Jupyter Server; there only ipykernel is needed.
 
     It works in a temporary folder of that machine. Before each cell the files of `folder` that are new or changed are
-    copied there, behind it those that the cell made are copied back; hidden files stay, and so does what is deleted on
-    one side only. What walls the code in is the gateway's business. A kernel whose owner is killed before `close` lives
-    on there until the gateway ends idle ones (`MappingKernelManager.cull_idle_timeout`).
+    copied there, behind it those that the cell made are copied back, and around each host call too; hidden files stay,
+    and so does what is deleted on one side only. What walls the code in is the gateway's business. A kernel whose owner
+    is killed before `close` lives on there until the gateway ends idle ones (`MappingKernelManager.cull_idle_timeout`).
 
     Args:
         folder: The host's; None: a temporary one, removed by `close`.
@@ -55,13 +55,13 @@ class GatewayKernel(LiveKernel):
         self._kernel_name = kernel_name
         self._kernel_environment = dict(kernel_environment or {})
         self._file_bytes = file_bytes
-        self._mirrored = Mirrored(self.folder, file_bytes)
+        self._desk = FileDesk(self.folder, file_bytes)
 
     def _place(self, process: str) -> str:
         return f"gateway {self._gateway.url}, kernel {self._kernel_name}, {process}, no sandbox but the gateway's"
 
     def _open(self) -> Peer:
-        self._mirrored = Mirrored(self.folder, self._file_bytes)
+        self._desk = FileDesk(self.folder, self._file_bytes)  # a fresh kernel has seen no file
         kernel = self._gateway.start(self._kernel_name, self._kernel_environment, self._settings.start_seconds)
         process = GatewayProcess(self._gateway, kernel)
         try:
@@ -72,10 +72,10 @@ class GatewayKernel(LiveKernel):
         names = self._settings.environment
         sent = {key: value for key, value in os.environ.items() if any(fnmatch.fnmatchcase(key, one) for one in names)}
         remote = {"environment": sent, "most_bytes": self._file_bytes}
-        return Peer(wire, process, options={"remote": remote}, files=FileDesk(self.folder, self._file_bytes))
+        return Peer(wire, process, options={"remote": remote}, files=self._desk)
 
     def _before_cell(self, live: Live) -> list[Log]:
-        return self._mirrored.send(lambda op, **fields: self._ask(live, op, **fields))
+        return self._desk.send(lambda op, **fields: self._ask(live, op, **fields))
 
     def _after_cell(self, live: Live, outcome: Outcome) -> list[Log]:
-        return self._mirrored.fetch(lambda op, **fields: self._ask(live, op, **fields), outcome.report)
+        return self._desk.fetch(lambda op, **fields: self._ask(live, op, **fields), outcome.report)

@@ -54,7 +54,7 @@ class Bridge:
         arrow = importlib.util.find_spec("pyarrow") is not None
         exchange = RemoteExchange(self._files) if remote else InsideExchange(self._folder)
         self._codec = Codec(exchange, arrow=arrow and bool(options["arrow"]))
-        self._calls = HostCalls(shell.kernel, self._codec)
+        self._calls = HostCalls(shell.kernel, self._codec, self._remote)
         self._variables: dict[str, Any] = {}
         self._ctx = PluginContext(
             self._folder,

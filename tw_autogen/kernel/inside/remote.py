@@ -61,6 +61,11 @@ class HostFiles:
         """Remove a file that crossed."""
         self._ask(what="remove", file=name)
 
+    def changed(self) -> tuple[list[tuple[str, int]], list[str]]:
+        """Give what is new in the host's folder, see `Mirror.changed`."""
+        found, left = self._ask(what="changed")
+        return found, left
+
 
 class RemoteExchange:
     """Tables that cross: made in memory here, sent when they are closed."""
@@ -163,10 +168,23 @@ class RemoteFolder:
         self._folder = Path.cwd()
         self._files = files
         self._mirror = Mirror(self._folder, most_bytes)
+        self._untold: list[str] = []
 
     def changed(self) -> tuple[list[tuple[str, int]], list[str]]:
         """Give what the host has not seen, see `Mirror.changed`."""
-        return self._mirror.changed()
+        found, left = self._mirror.changed()
+        told, self._untold = [*self._untold, *left], []
+        return found, told
+
+    def give_new(self) -> None:
+        """Send what the host has not seen, before one of its functions is called."""
+        found, left = self._mirror.changed()
+        self._untold += [*left, *self.give([name for name, _ in found])]
+
+    def take_new(self) -> None:
+        """Fetch what is new in the host's folder, behind a call."""
+        found, left = self._files.changed()
+        self._untold += [*left, *self.take([name for name, _ in found])]
 
     def take(self, names: Sequence[str]) -> list[str]:
         """Fetch files of the host's; say in words what could not be."""
