@@ -15,9 +15,13 @@ import urllib.request
 import pandas as pd
 import pytest
 
+from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
 from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
 from tw_autogen.kernel.file_desk import FileDesk
+from tw_autogen.planner import Planner
+from tw_autogen.session import Session
+from tw_autogen.testing import ScriptedModel, codes, plans
 
 pytest.importorskip("kernel_gateway", reason="needs the real peer: pip install jupyter_kernel_gateway")
 pytest.importorskip("websocket", reason="needs the extra `gateway`")
@@ -523,3 +527,21 @@ def test_a_jupyter_server_below_a_path_does_as_well(tmp_path):
     assert ran.ok, ran.error
     assert (tmp_path / "host" / "out.txt").read_text() == "FROM HERE"
     assert (stopped.state_lost, died.state_lost) == (False, True)
+
+
+def test_a_session_works_there_with_the_users_file_and_what_code_made(url, tmp_path):
+    sales = tmp_path / "sales.csv"
+    sales.write_text("units\n3\n4\n")
+    code = "import pandas as pd\ntable = pd.read_csv('sales.csv')\n(table * 2).to_csv('twice.csv', index=False)"
+    with (
+        ScriptedModel([plans("double the units"), plans("Done.", to="User")]) as planner,
+        ScriptedModel([codes(code)]) as coder,
+        GatewayKernel(tmp_path / "there", gateway_url=url, token=TOKEN) as kernel,
+    ):
+        interpreter = CodeInterpreter(coder, kernel)
+        with Session([Planner(planner, [interpreter]), interpreter], folder=tmp_path / "session") as session:
+            answer = session.ask("Double the units.", files=[sales])
+
+    assert answer.text == "Done."
+    assert [one.name for one in answer.artifacts] == ["twice.csv"]
+    assert answer.artifacts[0].path.read_text() == "units\n6\n8\n"
