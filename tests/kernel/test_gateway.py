@@ -424,6 +424,8 @@ class Cable:
         self._other = {}
         self._guard = threading.Lock()
         self._done = threading.Event()
+        self._from_gateway = set()
+        self.swallows = ""
         self._thread = threading.Thread(target=self._carry)
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}"
@@ -454,13 +456,15 @@ class Cable:
         here, there = self._server.accept()[0], socket.create_connection(self._target)
         with self._guard:
             self._other.update({here: there, there: here})
+            self._from_gateway.add(there)
         for one in (here, there):
             selector.register(one, selectors.EVENT_READ)
 
     def _forward(self, source):
         try:
             data = source.recv(1 << 16)
-            self._other[source].sendall(data)
+            if self.swallows != ("answers" if source in self._from_gateway else "requests"):
+                self._other[source].sendall(data)
         except OSError:
             return False
         return bool(data)
@@ -490,6 +494,31 @@ def test_a_line_that_breaks_is_taken_up_again_and_nothing_is_lost(url, tmp_path)
 
     assert between.result == "5"
     assert (during.ok, during.result, during.stdout) == (True, "6", "on\nstill on\n")
+
+
+@pytest.mark.parametrize("lost", ["requests", "answers"])
+def test_a_cell_that_was_under_way_when_the_line_broke_runs_once(url, tmp_path, lost):
+    with (
+        contextlib.closing(Cable(url)) as cable,
+        GatewayKernel(tmp_path, gateway_url=cable.url, token=TOKEN) as kernel,
+    ):
+        kernel.execute("count = 0", seconds=SECONDS)
+
+        def heal():
+            cable.swallows = ""
+            cable.cut()
+
+        cable.swallows = lost
+        healing = threading.Timer(0.5, heal)
+        healing.start()
+        ran = kernel.execute("count += 1\ncount", seconds=SECONDS)
+        healing.join()
+        after = kernel.execute("count", seconds=SECONDS)
+
+    assert not ran.state_lost
+    assert ran.result == "1" or "The kernel gave no answer" in ran.error
+    assert after.result == "1"
+    assert lost == "answers" or ran.ok
 
 
 def test_a_gateway_that_goes_ends_the_cell_and_is_told(tmp_path):

@@ -45,7 +45,7 @@ class WebsocketWire:
     """The `Wire` to a kernel behind a gateway.
 
     The thread that serves the socket also answers pings, notices the kernel's death, and takes a line that broke up
-    again: the gateway keeps what the kernel says meanwhile.
+    again: the gateway keeps what the kernel says meanwhile, and a request of which nothing was heard is sent again.
 
     Args:
         gateway: Where the kernel runs.
@@ -72,6 +72,7 @@ class WebsocketWire:
         self._news, self._orders = Doorbell(), Doorbell()
         self._closed = False
         self._asked: dict[str, Any] = {}
+        self._unheard: tuple[str, dict[str, Any]] = ("", {})
         try:
             self._line = self._connect()
         except (OSError, websocket.WebSocketException) as error:
@@ -139,6 +140,8 @@ class WebsocketWire:
         if len(text) > _MOST_BYTES:  # ASCII: one character, one byte
             self._process.lose(f"a message of {len(text)} bytes is more than its gateway takes")
             return number
+        if kind == "execute_request":
+            self._unheard = (number, {**message, "content": content, "buffers": []})
         self._outbox.append(text)
         self._orders.ring()
         return number
@@ -208,6 +211,8 @@ class WebsocketWire:
         message = _message(data)
         if message is None or message["channel"] not in self._inbox:
             return
+        if message["parent_header"].get("msg_id") == self._unheard[0]:
+            self._unheard = ("", {})
         state = message["content"].get("execution_state") if message["msg_type"] == "status" else None
         with self._lock:
             self._inbox[message["channel"]].append(message)
@@ -227,6 +232,7 @@ class WebsocketWire:
                     self._process.lose("its gateway no longer knows it")
                     return False
                 self._line = self._connect()
+                self._send_again()
                 return True
             except broken as error:
                 why = str(error) or why
@@ -235,6 +241,14 @@ class WebsocketWire:
                 return False
             pause.wait(0.2)
         return False
+
+    def _send_again(self) -> None:
+        """Repeat a request of which nothing was heard; a kernel in which it ran says so, and doesn't run it again."""
+        number, message = self._unheard
+        if number and not any(number in one for one in self._outbox):
+            # The very same message would be dropped without a word.
+            self._outbox.append(json.dumps({**message, "metadata": {"again": time.monotonic()}}))
+            self._orders.ring()
 
 
 def _message(data: bytes) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ from .display import AfterImport, Display, tune_pandas
 from .exchange import InsideExchange
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
-from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, settle_down
+from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
 from .trace import Cells, short_warning, trace
 
 SOURCE = "tw_autogen"
@@ -48,6 +48,8 @@ class Bridge:
         if remote:
             settle_down(remote["environment"])
             shell.history_manager.enabled = False  # a database on a disk, written behind each cell
+            handlers = shell.kernel.shell_handlers
+            handlers["execute_request"] = RunOnce(handlers["execute_request"])
         self._folder = Path.cwd()
         self._files = HostFiles(lambda **fields: self._calls.ask("files", op=FILES, **fields))
         self._remote = RemoteFolder(self._files, remote["most_bytes"]) if remote else None

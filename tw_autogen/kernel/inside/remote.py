@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import base64
 import contextlib
+import inspect
 import io
 import os
 import shutil
@@ -218,6 +219,28 @@ class RemoteFolder:
     def _give(self, name: str) -> None:
         with open(self._folder / name, "rb") as file:
             self._files.send(name, file)
+
+
+class RunOnce:
+    """Stands before a kernel's handler of cells; one that is sent again, lest it never came, is not run again.
+
+    Args:
+        run: The handler.
+    """
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run = run
+        self._last: Any = None
+
+    async def __call__(self, stream: Any, ident: Any, parent: Any) -> None:
+        """Run a cell, unless it is the one before."""
+        number = parent["header"]["msg_id"]
+        if number == self._last:
+            return
+        self._last = number
+        done = self._run(stream, ident, parent)
+        if inspect.isawaitable(done):
+            await done
 
 
 def settle_down(environment: dict[str, str]) -> None:
