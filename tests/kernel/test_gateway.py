@@ -4,8 +4,10 @@ import contextlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -556,6 +558,26 @@ def test_a_jupyter_server_below_a_path_does_as_well(tmp_path):
     assert ran.ok, ran.error
     assert (tmp_path / "host" / "out.txt").read_text() == "FROM HERE"
     assert (stopped.state_lost, died.state_lost) == (False, True)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate with openssl")
+def test_a_gateway_with_a_certificate_of_its_own_needs_to_be_trusted(tmp_path):
+    (tmp_path / "host").mkdir()
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *words.split(), *files], check=True, capture_output=True, timeout=60)
+    options = {**GATEWAY, "KernelGatewayApp.certfile": certificate, "KernelGatewayApp.keyfile": key}
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    with gateway(tmp_path, options=options) as (_, address):
+        url = address.replace("http:", "https:")
+        with GatewayKernel(tmp_path / "host", gateway_url=url, token=TOKEN, tls=trusted) as kernel:
+            kernel.put("long", "x" * 3_000_000)
+            assert kernel.execute("len(long)", seconds=SECONDS).result == "3000000"
+            assert len(kernel.get("long")) == 3_000_000
+        stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
+        with pytest.raises(KernelStartError, match="does not answer .*certificate verify failed"):
+            GatewayKernel(tmp_path / "host", gateway_url=url, token=TOKEN, tls=stranger).execute("1", seconds=SECONDS)
 
 
 def test_a_session_works_there_with_the_users_file_and_what_code_made(url, tmp_path):

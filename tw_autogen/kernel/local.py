@@ -164,8 +164,10 @@ class LiveKernel:
         with self._alone():
             live = self._ready()
             answer = self._ask(live, "get", name=name)
-            if "error" not in answer:
+            if "ok" in answer:
                 return live.codec.unpack(answer["ok"])
+            if "error" not in answer:
+                raise KernelError(f"the kernel gave no answer when asked for {name!r}", folder=self.folder)
             if answer["type"] == "KeyError":
                 raise KeyError(name)
             raise TypeError(answer["error"])
