@@ -172,7 +172,9 @@ LOST = {
 
 @pytest.mark.parametrize("code", LOST.values(), ids=LOST.keys())
 def test_a_lost_kernel_is_told_and_the_next_cell_gets_a_fresh_one_with_all_that_was_put_in(kernel, url, code):
-    kernel.execute("kept = 5\nopen('kept.txt', 'w').write('on disk')", seconds=SECONDS)
+    there = kernel.execute(
+        "import os\nkept = 5\nprint(open('kept.txt', 'w').write('on disk'))\nprint(os.getcwd())", seconds=SECONDS
+    )
     before = running(url)
     ran = kernel.execute(code, seconds=8.0 if "exit" in code or "KILL" in code else 1.0)
 
@@ -180,6 +182,7 @@ def test_a_lost_kernel_is_told_and_the_next_cell_gets_a_fresh_one_with_all_that_
     assert "All variables are lost" in ran.error
     after = kernel.execute("('kept' in globals(), given, note('x')[:4], ask(), open('kept.txt').read())", seconds=30)
     assert after.result == "(False, 7, 'note', 'answered', 'on disk')"
+    assert not os.path.exists(there.stdout.split()[-1])  # the folder of a kernel that was killed
     assert len(running(url)) == len(before)
     assert running(url) != before
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import ssl
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -55,6 +56,7 @@ class GatewayKernel(LiveKernel):
         self._kernel_name = kernel_name
         self._kernel_environment = dict(kernel_environment or {})
         self._file_bytes = file_bytes
+        self._folder_name = ""
         self._desk = FileDesk(self.folder, file_bytes)
 
     def _place(self, process: str) -> str:
@@ -71,7 +73,13 @@ class GatewayKernel(LiveKernel):
             raise
         names = self._settings.environment
         sent = {key: value for key, value in os.environ.items() if any(fnmatch.fnmatchcase(key, one) for one in names)}
-        remote = {"environment": sent, "most_bytes": self._file_bytes}
+        leftover, self._folder_name = self._folder_name, f"tw-kernel-{uuid.uuid4().hex}"
+        remote = {
+            "environment": sent,
+            "most_bytes": self._file_bytes,
+            "folder_name": self._folder_name,
+            "leftover": leftover,
+        }
         return Peer(wire, process, options={"remote": remote}, files=self._desk)
 
     def _before_cell(self, live: Live) -> list[Log]:

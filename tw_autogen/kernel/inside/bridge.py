@@ -39,14 +39,14 @@ class Bridge:
     Args:
         shell: IPython's shell.
         options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `remote`, where the host's
-            folder is not seen from here: `environment` and `most_bytes`.
+            folder is not seen from here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
         self._shell = shell
         remote = options.get("remote")
         if remote:
-            settle_down(remote["environment"])
+            settle_down(remote["environment"], folder_name=remote["folder_name"], leftover=remote["leftover"])
             shell.history_manager.enabled = False  # a database on a disk, written behind each cell
             handlers = shell.kernel.shell_handlers
             handlers["execute_request"] = RunOnce(handlers["execute_request"])

@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -243,9 +243,18 @@ class RunOnce:
             await done
 
 
-def settle_down(environment: dict[str, str]) -> None:
-    """Move a kernel that anybody started into a folder of its own, removed when it ends."""
-    folder = tempfile.mkdtemp(prefix="tw-kernel-")
+def settle_down(environment: Mapping[str, str], *, folder_name: str, leftover: str) -> None:
+    """Move a kernel that anybody started into a folder of its own, removed when it ends.
+
+    Args:
+        environment: Variables to set.
+        folder_name: What the folder is called; the host knows it, so that it can be removed by the next kernel.
+        leftover: The folder of the kernel before, which may have been killed.
+    """
+    if leftover:
+        shutil.rmtree(Path(tempfile.gettempdir(), leftover), ignore_errors=True)
+    folder = Path(tempfile.gettempdir(), folder_name)
+    folder.mkdir(mode=0o700)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.chdir(folder)
     os.environ.update(environment)
