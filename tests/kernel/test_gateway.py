@@ -21,6 +21,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
 from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
 from tw_autogen.kernel.file_desk import FileDesk
+from tw_autogen.kernel.inside.remote import settle_down
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
 from tw_autogen.testing import ScriptedModel, codes, plans
@@ -347,6 +348,12 @@ def test_a_kernel_fills_no_more_of_the_hosts_disk_than_it_may(tmp_path):
 
     with pytest.raises(PermissionError, match="more than 3 bytes: 'a.txt'"):
         desk.answer({**asked, "place": 2})
+
+
+@pytest.mark.parametrize("name", ["..", "/", "/etc", "tw-kernel-", "tw-kernel-" + "0" * 32 + "/.."])
+def test_no_folder_but_a_kernels_own_is_ever_removed(name):
+    with pytest.raises(ValueError, match="not the name of a kernel's folder"):
+        settle_down({}, folder_name="tw-kernel-" + "0" * 32, leftover=name)
 
 
 def test_a_link_in_the_hosts_folder_leads_a_kernel_nowhere(tmp_path):

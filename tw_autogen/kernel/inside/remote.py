@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -251,6 +252,9 @@ def settle_down(environment: Mapping[str, str], *, folder_name: str, leftover: s
         folder_name: What the folder is called; the host knows it, so that it can be removed by the next kernel.
         leftover: The folder of the kernel before, which may have been killed.
     """
+    for name in (leftover, folder_name):
+        if name and not re.fullmatch(r"tw-kernel-[0-9a-f]{32}", name):  # one of them is removed, with all below it
+            raise ValueError(f"not the name of a kernel's folder: {name!r}")
     if leftover:
         shutil.rmtree(Path(tempfile.gettempdir(), leftover), ignore_errors=True)
     folder = Path(tempfile.gettempdir(), folder_name)
