@@ -1,6 +1,8 @@
 """Kernels: Python processes that remember, in which generated code runs."""
 
+from tw_autogen.kernel.container import ContainerKernel
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
+from tw_autogen.kernel.gateway import GatewayKernel
 from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, test_plugin
 from tw_autogen.kernel.kernel import Kernel, Loadable, OnOutput
 from tw_autogen.kernel.local import LocalKernel
@@ -8,7 +10,9 @@ from tw_autogen.kernel.settings import KernelSettings
 
 __all__ = [
     "Artifact",
+    "ContainerKernel",
     "Execution",
+    "GatewayKernel",
     "Kernel",
     "KernelSettings",
     "Loadable",

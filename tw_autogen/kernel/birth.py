@@ -17,8 +17,9 @@ from tw_autogen.kernel.environment import cache_folder, clean_environment, kerne
 from tw_autogen.kernel.forkserver import ForkServer, launch_one
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
-from tw_autogen.kernel.process import Launch, Process, StartProcess
-from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, user_for
+from tw_autogen.kernel.peer import Peer
+from tw_autogen.kernel.process import Launch, StartProcess
+from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, user_for, words
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import StewardedProcess, WallDown
 
@@ -49,12 +50,12 @@ class Newborn:
         level: Its wall.
         environment: Its variables.
         uid: The user that it becomes; 0: the host's.
-        way: How it came to be: `warm`, `forked`, `cold`, or `started` by a function of the user's.
+        way: How it came to be: `warm`, `forked` or `cold`.
         folder: Its session's folder, once it has one.
     """
 
     connection: Connection
-    process: Process
+    process: StewardedProcess
     level: str
     environment: dict[str, str]
     uid: int = 0
@@ -68,7 +69,6 @@ class Newborn:
             KernelError: it has ended meanwhile.
             WallDown: the wall can't stand with these folders.
         """
-        assert isinstance(self.process, StewardedProcess)  # noqa: S101 - no other one is kept ready
         self.move_in(place.folder)
         hand_over(place.folder, self.uid)
         fresh = _environment(settings, self.connection.runtime, self.level)
@@ -80,14 +80,31 @@ class Newborn:
         self.folder = folder
         TENANTS.enter(folder, self.uid)
 
-    def discard(self) -> str:
-        """End it and remove what belongs to it; give how it ended."""
-        how = self.process.end()
-        self.connection.close()
+    def peer(self, settings: KernelSettings) -> Peer:
+        """Give it as the host holds it."""
+        return Peer(
+            self.connection,
+            self.process,
+            self.connection.said,
+            self.move_out,
+            {"folder": str(self.folder), "environment": self.environment},
+            uid=self.uid,
+            walls=words(self.level, settings),
+            bundled=True,
+            listens=self.way == "warm",
+        )
+
+    def move_out(self) -> None:
+        """Forget where it worked."""
         if self.folder is not None:
             TENANTS.leave(self.folder, self.uid)
             self.folder = None
-        return how
+
+    def discard(self) -> None:
+        """End it and remove what belongs to it."""
+        self.process.end()
+        self.connection.close()
+        self.move_out()
 
 
 def bear_forked(server: ForkServer, settings: KernelSettings, place: Place | None) -> Newborn:
@@ -104,7 +121,6 @@ def bear_forked(server: ForkServer, settings: KernelSettings, place: Place | Non
     """
     newborn = _bear(server.level, settings, place, "forked", lambda request, _: server.fork(request))
     if place is not None:
-        assert isinstance(newborn.process, StewardedProcess)  # noqa: S101 - for the types
         try:
             newborn.process.await_assignment(settings.start_seconds)
         except BaseException:
@@ -132,7 +148,6 @@ def bear_cold(settings: KernelSettings, place: Place) -> Newborn:
             raise KernelStartError(
                 f"{settings.python} does not start: {error.strerror}", folder=place.folder
             ) from error
-        assert isinstance(newborn.process, StewardedProcess)  # noqa: S101 - for the types
         try:
             newborn.process.await_assignment(settings.start_seconds)
         except WallDown as error:
@@ -147,8 +162,14 @@ def bear_cold(settings: KernelSettings, place: Place) -> Newborn:
     raise AssertionError("`levels` ends with an error")
 
 
-def bear_plain(settings: KernelSettings, place: Place, start: StartProcess) -> Newborn:
+def start_plain(place: Place, settings: KernelSettings, start: StartProcess, walls: str | None = None) -> Peer:
     """Start a kernel as a plain process, or by a function of the user's.
+
+    Args:
+        place: Where its code runs.
+        settings: Interpreter and environment.
+        start: Starts the process.
+        walls: Says in one line what stands around it; None: nothing of ours.
 
     Raises:
         KernelStartError: it does not start.
@@ -163,7 +184,7 @@ def bear_plain(settings: KernelSettings, place: Place, start: StartProcess) -> N
     except BaseException:
         connection.close()
         raise
-    return Newborn(connection, process, OFF, environment, way="started")
+    return Peer(connection, process, connection.said, walls=words(OFF, settings) if walls is None else walls)
 
 
 def _bear(

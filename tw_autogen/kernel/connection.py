@@ -7,8 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,22 @@ import zmq
 from jupyter_client.connect import write_connection_file
 from jupyter_client.session import Session
 
+from tw_autogen.kernel.wire import Channel, execute_content
+
 _LONGEST_PATH = 100
 """Bytes that a socket's path may have (107 on Linux, 103 on macOS, with the number that is appended)."""
+
+_MOMENT_MS = 20
 
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
 _LARGEST_MESSAGE = 64 << 20
-_PROBE_MS = 20
 _SAID_CHARS = 2000
 
 
 class Connection:
-    """One kernel's connection file and sockets; made before its process, closed behind it.
+    """The `Wire` to a kernel on this machine: a connection file and sockets, made before its process, closed behind it.
 
     The sockets connect at once and find the kernel as soon as it listens, so that nobody waits for a fixed time.
     """
@@ -47,35 +49,21 @@ class Connection:
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         self.shell, self.stdin = (self._open(context, zmq.DEALER, info, one) for one in ("shell", "stdin"))
         self.iopub = self._open(context, zmq.SUB, info, "iopub")
+        self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
 
-    def request(self, code: str, *, expressions: dict[str, str] | None = None, silent: bool = False) -> str:
+    @property
+    def sources(self) -> tuple[zmq.Socket[bytes], ...]:
+        """Give the sockets."""
+        return tuple(self._channels.values())
+
+    def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
         """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
-        content = {
-            "code": code.encode("utf-8", "backslashreplace").decode("utf-8"),  # half a surrogate pair can't be sent
-            "silent": silent,
-            "store_history": not silent,
-            "user_expressions": expressions or {},
-            "allow_stdin": True,
-            "stop_on_error": False,  # or the next request behind an error may be aborted unread
-        }
+        content = execute_content(code, expressions, silent=silent)
         return str(self.session.send(self.shell, "execute_request", content)["header"]["msg_id"])
 
     def ask_for_life(self) -> None:
         """Send what any kernel answers at once, on shell and iopub."""
         self.session.send(self.shell, "kernel_info_request", {})
-
-    def await_life(self, alive: Callable[[], bool], deadline: float) -> bool:
-        """Wait until messages come on iopub, whose subscription may arrive later than the first request.
-
-        Args:
-            alive: Tells whether there is still somebody to wait for.
-            deadline: As of `time.monotonic`.
-        """
-        while time.monotonic() < deadline and alive():
-            self.ask_for_life()
-            if self.iopub.poll(_PROBE_MS, zmq.POLLIN):
-                return True
-        return False
 
     def said(self) -> str:
         """Give the end of what the process wrote before its streams were led to the host."""
@@ -83,15 +71,19 @@ class Connection:
             return self.log.read_text(encoding="utf-8", errors="replace").strip()[-_SAID_CHARS:]
         return ""
 
+    def await_output(self) -> bool:
+        """Wait a moment for a message on iopub; tell whether one is there."""
+        return bool(self.iopub.poll(_MOMENT_MS, zmq.POLLIN))
+
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
         self.session.send(self.stdin, "input_reply", {"value": text})
 
-    def receive(self, socket: zmq.Socket[bytes]) -> dict[str, Any] | None:
+    def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Give the next message that is there; None if there is none. What can't be read is passed over."""
         while True:
             try:
-                _, message = self.session.recv(socket, mode=zmq.NOBLOCK)
+                _, message = self.session.recv(self._channels[channel], mode=zmq.NOBLOCK)
             except Exception:  # noqa: BLE001 - what a kernel sends may be anything, and must not end the host's loop
                 continue
             return message if message is None else dict(message)

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tw_autogen.kernel.file_desk import FileDesk
 from tw_autogen.kernel.inside.codec import Codec
+from tw_autogen.kernel.inside.remote import FILES, PIECE
 from tw_autogen.kernel.served import Served, failure
 
 _OVER = "the cell that made this call was stopped or is over"
@@ -68,11 +70,20 @@ class HostCalls:
     dropped, and it holds up no other.
     """
 
-    def __init__(self, served: Served, codec: Codec, wake: Callable[[], None], *, threads: int = 8) -> None:
+    def __init__(
+        self,
+        served: Served,
+        codec: Codec,
+        wake: Callable[[], None],
+        *,
+        threads: int = 8,
+        files: FileDesk | None = None,
+    ) -> None:
         self._served = served
         self._codec = codec
         self._wake = wake
         self._threads = threads
+        self._files = files
         self._context = contextvars.copy_context()
         self._submitted: dict[Any, _Job] = {}
         self._queued: deque[_Job] = deque()
@@ -108,6 +119,8 @@ class HostCalls:
             asked = json.loads(request)
             number, op = asked["id"], asked.get("op", "call")
             self._drop()
+            if op == FILES and self._files is not None:
+                return json.dumps({"id": number, "value": self._files.answer(asked)})
             if self._over:
                 return failure(number, InterruptedError(_OVER))
             if op in ("call", "submit"):
@@ -133,10 +146,12 @@ class HostCalls:
         if waiting is None or waiting.job.answer is None:
             return None
         self._stop_waiting()
-        answer = waiting.job.answer
-        if waiting.number == waiting.job.number:
-            return answer
-        return json.dumps({**json.loads(answer), "id": waiting.number})
+        text = waiting.job.answer
+        if waiting.number != waiting.job.number:
+            text = json.dumps({**json.loads(text), "id": waiting.number})
+        if self._files is None or len(text) <= PIECE:
+            return text
+        return json.dumps({"id": waiting.number, "file": self._codec.leave(text)})
 
     def abandon(self) -> None:
         """Wait for nothing any more, and take nothing more; calls that have not begun don't begin."""

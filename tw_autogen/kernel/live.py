@@ -7,29 +7,31 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import KernelError, KernelStartError
-from tw_autogen.kernel.birth import Newborn, Place
 from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.codec import Codec
+from tw_autogen.kernel.inside.remote import PIECE
 from tw_autogen.kernel.kernel import OnOutput
+from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.running import Doorbell, Outcome, Running
-from tw_autogen.kernel.sandbox import words
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import StewardedProcess
+from tw_autogen.kernel.wire import await_life
 
 
 class Live:
     """A process that is ready, with our bridge in it.
 
     Args:
-        newborn: The process with its sockets; it belongs to this object from now on.
-        place: Where its code runs.
+        folder: Where its code runs.
         settings: Limits.
+        peer: The kernel, just started; this owns it from now on.
         served: The functions that code may call.
         bell: Rings when another thread wants the running request stopped.
 
@@ -38,26 +40,32 @@ class Live:
     """
 
     def __init__(
-        self, newborn: Newborn, place: Place, *, settings: KernelSettings, served: Served, bell: Doorbell
+        self,
+        folder: Path,
+        *,
+        settings: KernelSettings,
+        peer: Peer,
+        served: Served,
+        bell: Doorbell,
     ) -> None:
-        self._newborn = newborn
-        self._folder = place.folder
+        self._folder = folder
         self._settings = settings
         self._served = served
         self._bell = bell
         self._owner = os.getpid()
-        self._exchange = HostExchange(place.folder, newborn.uid)
+        self._exchange = HostExchange(folder, peer.uid)
         self.codec = Codec(self._exchange)
         self.python = ""
-        self.process = newborn.process
-        self.wall = words(newborn.level, settings)
-        self._connection = newborn.connection
+        self._peer = peer
+        self._connection = peer.wire
+        self.process = peer.process
+        self.walls = peer.walls
         try:
             self._make_ready()
         except KernelError as error:
-            said = self._connection.said()
+            said = peer.said().strip()[-2000:]
             self.end()
-            raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=self._folder) from error
+            raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=folder) from error
         except BaseException:
             self.end()
             raise
@@ -78,14 +86,19 @@ class Live:
         Raises:
             KernelError: the process ended, or did not answer in time and was killed.
         """
-        return self._evaluate("answer", json.dumps({"op": op, **fields}), self._settings.load_seconds)
+        text = json.dumps({"op": op, **fields})
+        if self._peer.files is None or len(text) <= PIECE:
+            return self._evaluate("answer", text, self._settings.load_seconds)
+        return self._evaluate("answer_file", self.codec.leave(text), self._settings.load_seconds)
 
     def end(self) -> str:
         """End the process and remove what belongs to it; give how it ended."""
         if os.getpid() != self._owner:  # a fork of the owner must not end the owner's kernel
             return ""
-        how = self._newborn.discard()
+        how = self.process.end()
+        self._connection.close()
         self._exchange.close()
+        self._peer.release()
         return how
 
     def _make_ready(self) -> None:
@@ -96,10 +109,9 @@ class Live:
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,
             "arrow": importlib.util.find_spec("pyarrow") is not None,
+            **self._peer.options,
         }
-        if self._newborn.way != "started":
-            options |= {"folder": str(self._folder), "environment": self._newborn.environment}
-        bundle = install_expression() if self._newborn.way == "started" else "None"
+        bundle = "None" if self._peer.bundled else install_expression()
         start = call_expression("start", json.dumps(options))
         hello = call_expression("answer", json.dumps({"op": "hello"}))
         request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
@@ -109,9 +121,8 @@ class Live:
             raise KernelError(_first_error(outcome.reply or {}), folder=self._folder)
         self.python = outcome.report["ok"]["python"]
         self.codec = Codec(self._exchange, arrow=outcome.report["ok"]["arrow"])
-        if self._newborn.way != "warm" and not self._connection.await_life(
-            self.process.alive, began + self._settings.start_seconds
-        ):
+        patience = began + self._settings.start_seconds - time.monotonic()
+        if not (self._peer.listens or await_life(self._connection, self.process.alive, patience)):
             raise KernelError("no output comes from the kernel", folder=self._folder)
 
     def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:
@@ -119,7 +130,10 @@ class Live:
         request = self._connection.request("", expressions={"a": expression}, silent=True)
         outcome = self._running(request, seconds).wait()
         self._check(outcome, seconds)
-        return outcome.report
+        if self._peer.files is None or "file" not in outcome.report:
+            return outcome.report
+        answer = json.loads(self.codec.find(str(outcome.report["file"])))
+        return answer if isinstance(answer, dict) else {}
 
     def _check(self, outcome: Outcome, seconds: float) -> None:
         if outcome.died:
@@ -136,7 +150,9 @@ class Live:
             seconds=seconds,
             grace_seconds=self._settings.grace_seconds,
             output_chars=self._settings.output_chars,
-            calls=lambda wake: HostCalls(self._served, self.codec, wake, threads=self._settings.host_threads),
+            calls=lambda wake: HostCalls(
+                self._served, self.codec, wake, threads=self._settings.host_threads, files=self._peer.files
+            ),
             bell=self._bell,
             on_output=on_output,
         )

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import tempfile
-import threading
-import weakref
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
-from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
-from tw_autogen.kernel.birth import Place, bear_plain
-from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
-from tw_autogen.kernel.folder import plain_file
-from tw_autogen.kernel.inside.output import clip
-from tw_autogen.kernel.kernel import Loadable, OnOutput
-from tw_autogen.kernel.live import Live
+from tw_autogen.kernel.birth import STEWARDED, Place, start_plain
+from tw_autogen.kernel.kernel import Loadable
+from tw_autogen.kernel.live_kernel import LiveKernel
+from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.pool import KernelPool, default_pool
-from tw_autogen.kernel.process import StartProcess
-from tw_autogen.kernel.running import Doorbell, Outcome
-from tw_autogen.kernel.served import Served
+from tw_autogen.kernel.process import LocalProcess, StartProcess
+from tw_autogen.kernel.sandbox import levels
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.turns import OutOfTurn, Turns
-
-_LOST = "All variables are lost; the next cell gets a fresh kernel with plugins loaded."
 
 
-class LocalKernel:
-    """An IPython kernel in a process of its own, started when it is first needed.
+class LocalKernel(LiveKernel):
+    """An IPython kernel on this machine, started when it is first needed.
 
     It runs this process's interpreter, in the folder, with an environment that holds no secrets, behind the strongest
     sandbox that stands on this system (`KernelSettings.sandbox`). On Linux it is forked from a process that has
@@ -56,322 +41,31 @@ class LocalKernel:
         pool: KernelPool | None = None,
         start: StartProcess | None = None,
     ) -> None:
-        if folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix="tw-kernel-")).resolve()
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        else:
-            self.folder = Path(folder).resolve()
-            self.folder.mkdir(parents=True, exist_ok=True)
-        self._owns_folder = folder is None
-        self._settings = settings or KernelSettings()
+        super().__init__(folder, settings=settings)
         self._start = start
         self._pool = pool or default_pool()
         self._read: tuple[str, ...] = ()
-        self._fresh = True
         if start is None:
             self._pool.prepare(self._settings)
-        self._turns = Turns(self._settings.turn_seconds)
-        self._bell = Doorbell()
-        weakref.finalize(self, self._bell.close)
-        self._live: Live | None = None
-        self._end_live: Callable[[], object] | None = None
-        self._plugins: dict[str, Loadable] = {}
-        self._served = Served()
-        self._values: dict[str, Any] = {}
-        self._variables: tuple[Variable, ...] = ()
-        self._loss = ""
-        self._executing = False
-        self._closed = False
 
-    @property
-    def where(self) -> str:
-        """Say in one line where code runs."""
-        live = self._live
-        if live is None:
-            return f"local kernel, {self._settings.python}, not started"
-        return f"local kernel, Python {live.python}, pid {live.process.pid}, {live.wall}"
+    def _place(self, process: str) -> str:
+        if self._live is None:
+            return f"local kernel, {self._settings.python}, {process}"
+        return f"local kernel, {process}, {self._live.walls}"
 
-    @property
-    def pid(self) -> int | None:
-        """Give the number of the kernel's process, as this process sees it; None while there is none."""
-        if self._live is None or not self._live.process.alive():
-            return None
-        return self._live.process.pid
-
-    def execute(
-        self,
-        code: str,
-        *,
-        seconds: float,
-        on_output: OnOutput | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Execution:
-        """Run one cell; see `Kernel.execute`."""
-        with self._alone():
-            live = self._ready(replay_failure=KernelStartError)
-            if self._loss:
-                loss, self._loss = self._loss, ""
-                return Execution(False, error=f"{loss} This cell was not run. {_LOST}", state_lost=True)
-            self._bell.answer()
-            running = live.start_cell(code, seconds=seconds, on_output=on_output)
-            self._executing, self._fresh = True, False
-            if cancelled is not None and cancelled.is_set():
-                self._bell.ring()  # an interrupt that came before this line found nothing that runs
-            try:
-                outcome = running.wait()
-            except BaseException:
-                self._note(running.outcome)
-                raise
-            finally:
-                self._executing = False
-            self._note(outcome)
-            if outcome.died:
-                self._loss = ""  # told by this very result
-            elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
-                self._look_after(live, outcome)
-            return self._execution(outcome)
-
-    def load(self, plugin: Loadable) -> None:
-        """Put a plugin in; see `Kernel.load`."""
-        with self._alone():
-            self._admit(plugin)
-            self._load(self._ready(), plugin)
-            self._plugins[plugin.name] = plugin
-
-    def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
-        """Let code in the kernel call a function of this process; see `Kernel.serve`.
-
-        Under the name `call_llm_api` it also answers plugins that ask their context for the model.
-
-        Raises:
-            ValueError: the name is no Python name.
-        """
-        if not name.isidentifier():
-            raise ValueError(f"{name!r} is not a Python name")
-        with self._alone():
-            self._served.add(name, function, seconds)
-            if self._live is not None:
-                self._ask(self._ready(), "serve", name=name, doc=self._served.docs()[name])
-
-    def put(self, name: str, value: Any) -> None:
-        """Make a variable; see `Kernel.put`. JSON values are session variables too, which plugins read.
-
-        Raises:
-            TypeError: the value is of a type that doesn't cross.
-            ValueError: the name is no Python name.
-        """
-        if not name.isidentifier():
-            raise ValueError(f"{name!r} is not a Python name")
-        with self._alone():
-            self._put(self._ready(), name, value)
-            self._values[name] = value
-
-    def get(self, name: str) -> Any:
-        """Fetch a variable's value; see `Kernel.get`."""
-        with self._alone():
-            live = self._ready()
-            answer = self._ask(live, "get", name=name)
-            if "error" not in answer:
-                return live.codec.unpack(answer["ok"])
-            if answer["type"] == "KeyError":
-                raise KeyError(name)
-            raise TypeError(answer["error"])
-
-    def variables(self) -> tuple[Variable, ...]:
-        """Give the user's variables as they were after the last cell."""
-        return self._variables
-
-    def interrupt(self) -> None:
-        """Stop the running cell, keep the process; from any thread."""
-        if self._executing:
-            self._bell.ring()
-
-    def restart(self) -> None:
-        """End the process and start a fresh one with plugins, served functions and put variables."""
-        with self._alone():
-            self._end()
-            self._loss = ""
-            self._ready()
-
-    def close(self) -> None:
-        """End the process; a cell that is running in another thread ends too. Files stay, unless the folder is ours."""
-        self._closed = True
-        live = self._live
-        if live is not None and self._executing:
-            live.process.end()  # the thread that waits for the cell sees it and cleans up
-        with self._turns.take_if_free() as free:
-            if free:
-                self._end()
-        if self._owns_folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> LocalKernel:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            try:
-                stack.enter_context(self._turns.take())
-            except OutOfTurn:
-                raise KernelBusyError(
-                    "the kernel is running a cell; a function that this cell calls can't use it now, and another "
-                    f"thread waits {self._settings.turn_seconds:g} s for its turn at most",
-                    folder=self.folder,
-                ) from None
-            try:
-                yield
-            finally:
-                if self._closed:
-                    self._end()
-
-    def _ready(self, *, replay_failure: type[KernelError] | None = None) -> Live:
-        """Give a live process, a fresh one if there is none, with all that belongs into it."""
-        if self._closed:
-            raise KernelStartError("the kernel is closed", folder=self.folder)
-        if self._live is not None and not self._live.process.alive():
-            self._loss = f"The kernel died between two cells: {self._live.end()}."
-            self._end()
-        if self._live is not None:
-            return self._live
+    def _open(self) -> Peer:
         place = Place(self.folder, self._read)
-        newborn = (
-            self._pool.take(self._settings, place)
-            if self._start is None
-            else bear_plain(self._settings, place, self._start)
-        )
-        live = Live(newborn, place, settings=self._settings, served=self._served, bell=self._bell)
-        self._live, self._fresh = live, True
-        self._end_live = weakref.finalize(self, live.end)
-        try:
-            for name, doc in self._served.docs().items():
-                self._ask(live, "serve", name=name, doc=doc)
-            for plugin in self._plugins.values():
-                self._load(live, plugin)
-            for name, value in self._values.items():
-                self._put(live, name, value)
-        except (KernelError, PluginLoadError) as error:
-            self._end()
-            if replay_failure is None or isinstance(error, replay_failure):
-                raise
-            raise replay_failure(f"a fresh kernel could not be filled: {error}", folder=self.folder) from error
-        except BaseException:
-            self._end()
-            raise
-        return live
+        if self._start is not None:
+            return start_plain(place, self._settings, self._start)
+        if not STEWARDED:
+            next(levels(self._settings))  # says that no sandbox stands here, unless none is wanted
+            return start_plain(place, self._settings, LocalProcess)
+        return self._pool.take(self._settings, place).peer(self._settings)
 
-    def _end(self) -> None:
-        if self._end_live is not None:
-            self._end_live()
-        self._live = self._end_live = None
-        self._variables = ()
-
-    def _ask(self, live: Live, op: str, **fields: Any) -> dict[str, Any]:
-        try:
-            answer = live.ask(op, **fields)
-        except KernelError as error:
-            self._loss = f"{str(error).capitalize()}."
-            self._end()
-            raise
-        self._take_variables(answer)
-        return answer
-
-    def _admit(self, plugin: Loadable) -> None:
+    def _before_plugin(self, plugin: Loadable) -> None:
         """Let the kernel read a plugin's folder: a kernel that has run no cell yet is replaced by one that may."""
         folder = str(plugin.path.resolve().parent) if plugin.path else None
         if folder is not None and folder not in self._read:
             self._read = (*self._read, folder)
             if self._live is not None and self._fresh and self._start is None:
                 self._end()
-
-    def _load(self, live: Live, plugin: Loadable) -> None:
-        path = plugin.path or f"<plugin {plugin.name}>"
-        where = str(plugin.path.resolve()) if plugin.path else None
-        fields = {"name": plugin.name, "source": plugin.source, "settings": dict(plugin.settings), "path": where}
-        try:
-            answer = self._ask(live, "load", **fields)
-        except KernelError as error:
-            raise PluginLoadError(str(error), path=path) from error
-        if "ok" not in answer:
-            problem = answer.get("problem") or answer.get("error") or "the kernel gave no answer"
-            raise PluginLoadError(problem, path=path, line=answer.get("line"))
-
-    def _put(self, live: Live, name: str, value: Any) -> None:
-        table = type(value).__name__ in ("DataFrame", "Series")
-        answer = self._ask(live, "put", name=name, value=live.codec.pack(value), session=not table)
-        if "error" in answer:
-            raise TypeError(answer["error"])
-
-    def _note(self, outcome: Outcome) -> None:
-        """Take down what a cell did to the process; also behind an exception in this thread."""
-        if outcome.died:
-            self._loss = f"The kernel ended with the cell before: {outcome.died}."
-            self._end()
-        elif outcome.report:
-            self._take_variables(outcome.report)
-
-    def _look_after(self, live: Live, outcome: Outcome) -> None:
-        """Ask a kernel that did not report whether it still answers; end it if it does not."""
-        try:
-            answer = live.ask("hello")
-        except KernelError:
-            answer = {}
-        if "ok" in answer:
-            self._take_variables(answer)
-        else:
-            self._end()
-            outcome.died = "it answered nothing any more, and was ended"
-
-    def _take_variables(self, report: dict[str, Any]) -> None:
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
-            rows = report["variables"]
-            self._variables = tuple(Variable(str(name), str(kind), str(line)) for name, kind, line in rows)
-
-    def _execution(self, outcome: Outcome) -> Execution:
-        reply, report = outcome.reply or {}, outcome.report
-        ok = reply.get("status") == "ok" and not outcome.stopped and not outcome.died
-        result = report.get("result")
-        return Execution(
-            ok=ok,
-            result=None if result is None else clip(str(result), self._settings.result_chars + 60),
-            stdout=outcome.stdout.text(),
-            stderr=outcome.stderr.text(),
-            logs=tuple(Log(*map(str, one)) for one in _rows(report, "logs", 3)),
-            artifacts=tuple(self._artifacts(report)),
-            variables=self._variables,
-            error="" if ok else _error(outcome),
-            state_lost=bool(outcome.died),
-            seconds=max(0.0, outcome.seconds - outcome.host_seconds),
-        )
-
-    def _artifacts(self, report: dict[str, Any]) -> Iterator[Artifact]:
-        for name, kind, relative, preview in _rows(report, "artifacts", 4):
-            path = plain_file(self.folder, str(relative))
-            if path is not None:
-                yield Artifact(str(name), str(kind), path, str(preview))
-
-
-def _rows(report: dict[str, Any], key: str, width: int) -> list[list[Any]]:
-    """Give a report's rows; what is not one, because code wrote it, is left out."""
-    rows = report.get(key)
-    return [one for one in rows if isinstance(one, list) and len(one) == width] if isinstance(rows, list) else []
-
-
-def _error(outcome: Outcome) -> str:
-    """Say why a cell did not run to its end."""
-    reply = outcome.reply or {}
-    trace = str(outcome.report.get("error") or "") or (
-        f"{reply['ename']}: {reply.get('evalue', '')}" if reply.get("ename") else ""
-    )
-    if outcome.killed:
-        return f"Stopped {outcome.stopped}: the code did not react to an interrupt, so the kernel was killed. {_LOST}"
-    if outcome.died:
-        return f"The kernel died while this cell ran: {outcome.died}. {_LOST}"
-    if outcome.stopped:
-        return f"Stopped {outcome.stopped}, by an interrupt; variables are kept.\n{trace}".strip()
-    return trace or "The kernel gave no answer to this cell; variables are kept."

@@ -15,14 +15,14 @@ from pathlib import Path
 from types import TracebackType
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.birth import STEWARDED, Newborn, Place, bear_cold, bear_forked, bear_plain
+from tw_autogen.kernel.birth import STEWARDED, Newborn, Place, bear_cold, bear_forked
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import LANDLOCK
-from tw_autogen.kernel.process import LocalProcess
 from tw_autogen.kernel.sandbox import BUBBLEWRAP, TENANTS, failed, levels
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import WallDown
+from tw_autogen.kernel.wire import await_life
 
 _FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 _MOST_SERVERS = 4
@@ -84,9 +84,6 @@ class KernelPool:
             KernelStartError: none starts.
             SandboxError: no wall can stand.
         """
-        if not STEWARDED:
-            next(levels(settings))
-            return bear_plain(settings, place, LocalProcess)
         try:
             while not TENANTS.user(place.folder) and (spare := self._spare(settings)) is not None:
                 with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
@@ -249,7 +246,7 @@ def _warm(server: ForkServer, settings: KernelSettings) -> int:
 
 def _listens(newborn: Newborn, seconds: float) -> bool:
     """Wait until a kernel answers; tell whether it does."""
-    return newborn.connection.await_life(newborn.process.alive, time.monotonic() + seconds)
+    return await_life(newborn.connection, newborn.process.alive, seconds)
 
 
 def _key(settings: KernelSettings) -> object:

@@ -12,13 +12,13 @@ from typing import Any
 
 import zmq
 
-from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.bridge import SOURCE
 from tw_autogen.kernel.inside.calls import MARK
 from tw_autogen.kernel.inside.output import Clipped
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.process import Process
+from tw_autogen.kernel.wire import Wire
 
 _DRAIN_SECONDS = 2.0
 """How long output may trail behind the reply, and a reply behind `idle`."""
@@ -102,7 +102,7 @@ class Running:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Wire,
         process: Process,
         request: str,
         *,
@@ -130,7 +130,7 @@ class Running:
         self._idle = False
         self.outcome = Outcome(Clipped(output_chars), Clipped(output_chars))
         self._poller = zmq.Poller()
-        sources = (connection.iopub, connection.shell, connection.stdin, bell.fileno(), self._answers.fileno())
+        sources = (*connection.sources, bell.fileno(), self._answers.fileno())
         for one in (*sources, process.death):
             if one is not None:
                 self._poller.register(one, zmq.POLLIN)
@@ -214,7 +214,7 @@ class Running:
 
     def _read_output(self) -> None:
         for _ in range(_MESSAGES_AT_ONCE):
-            message = self._connection.receive(self._connection.iopub)
+            message = self._connection.receive("iopub")
             if message is None:
                 return
             if message["parent_header"].get("msg_id") != self._request:
@@ -229,13 +229,13 @@ class Running:
                     self._on_output(content["name"], text)
 
     def _read_reply(self) -> None:
-        while (message := self._connection.receive(self._connection.shell)) is not None:
+        while (message := self._connection.receive("shell")) is not None:
             if message["parent_header"].get("msg_id") == self._request and message["msg_type"] == "execute_reply":
                 self.outcome.reply = message["content"]
                 self.outcome.report = _report(message["content"])
 
     def _serve(self) -> None:
-        message = self._connection.receive(self._connection.stdin)
+        message = self._connection.receive("stdin")
         before, answer = self._calls.spent_seconds, None
         if message is not None and message["msg_type"] == "input_request":
             prompt = str(message["content"].get("prompt", ""))

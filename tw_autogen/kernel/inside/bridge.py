@@ -26,6 +26,7 @@ from .exchange import InsideExchange
 from .guard import Guard, always_reply, pack_anything
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
+from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
 from .trace import Cells, short_warning, trace
 
 SOURCE = "tw_autogen"
@@ -38,8 +39,9 @@ class Bridge:
 
     Args:
         shell: IPython's shell.
-        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; where this process was made
-            before its session was known, also `folder` and `environment`.
+        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `folder` and `environment`,
+            where this process was made before its session was known; `remote`, where the host's folder is not seen
+            from here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
@@ -48,10 +50,19 @@ class Bridge:
             os.chdir(options["folder"])
             os.environ.clear()
             os.environ.update(options["environment"])
+        remote = options.get("remote")
+        if remote:
+            settle_down(remote["environment"], folder_name=remote["folder_name"], leftover=remote["leftover"])
+            shell.history_manager.enabled = False  # a database on a disk, written behind each cell
+            handlers = shell.kernel.shell_handlers
+            handlers["execute_request"] = RunOnce(handlers["execute_request"])
         self._folder = Path.cwd()
+        self._files = HostFiles(lambda **fields: self._calls.ask("files", op=FILES, **fields))
+        self._remote = RemoteFolder(self._files, remote["most_bytes"]) if remote else None
         arrow = importlib.util.find_spec("pyarrow") is not None
-        self._codec = Codec(InsideExchange(self._folder), arrow=arrow and bool(options["arrow"]))
-        self._calls = HostCalls(shell.kernel, self._codec)
+        exchange = RemoteExchange(self._files) if remote else InsideExchange(self._folder)
+        self._codec = Codec(exchange, arrow=arrow and bool(options["arrow"]))
+        self._calls = HostCalls(shell.kernel, self._codec, self._remote)
         self._variables: dict[str, Any] = {}
         self._ctx = PluginContext(
             self._folder,
@@ -73,7 +84,7 @@ class Bridge:
         """Do what the host asks and put the answer into the payload.
 
         Args:
-            request: JSON of `op` (load, serve, put, get, hello) and what it needs.
+            request: JSON of `op` (load, serve, put, get, hello, take, give) and what it needs.
         """
         asked = loads(request)
         try:
@@ -82,7 +93,10 @@ class Bridge:
             answer = {"problem": error.problem, "line": error.line}
         except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
             answer = {"error": str(error), "type": type(error).__name__}
-        self._send({**answer, "variables": self._user_variables()})
+        answer["variables"] = self._user_variables()
+        if self._remote and len(text := dumps(answer)) > PIECE:
+            answer = {"file": self._codec.leave(text)}
+        self._send(answer)
 
     # What the host asks.
 
@@ -110,6 +124,16 @@ class Bridge:
         if name not in self._shell.user_ns:
             raise KeyError(name)
         return self._codec.pack(self._shell.user_ns[name])
+
+    def _do_take(self, asked: Mapping[str, Any]) -> list[str]:
+        return self._remote.take(asked["files"]) if self._remote else []
+
+    def _do_give(self, asked: Mapping[str, Any]) -> list[str]:
+        return self._remote.give(asked["files"]) if self._remote else []
+
+    def answer_file(self, name: str) -> None:
+        """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
+        self.answer(self._codec.find(name))
 
     # Around each cell.
 
@@ -142,6 +166,7 @@ class Bridge:
                 "artifacts": [[one.name, one.kind, self._relative(one.path), one.preview] for one in kept],
                 "logs": logs,
                 "variables": self._user_variables(),
+                **({"files": self._remote.changed()} if self._remote else {}),
             }
         )
         self._display.result = None
@@ -208,8 +233,17 @@ def start(options: str) -> None:
 
 def answer(request: str) -> None:
     """Answer through the kernel's bridge."""
+    _bridge().answer(request)
+
+
+def answer_file(name: str) -> None:
+    """Answer through the kernel's bridge what lies in a file."""
+    _bridge().answer_file(name)
+
+
+def _bridge() -> Bridge:
     bridge: Bridge = vars(_package())["bridge_of_this_kernel"]
-    bridge.answer(request)
+    return bridge
 
 
 def _package() -> types.ModuleType:

@@ -11,6 +11,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from typing import Any
 
 from .codec import Codec
+from .remote import RemoteFolder
 
 MARK = "\0tw-call\0"
 """A prompt that begins with this is a call; no person's prompt does."""
@@ -31,11 +32,13 @@ class HostCalls:
     Args:
         kernel: ipykernel's kernel; its `raw_input` carries the calls, and asks no person any more.
         codec: Packs arguments and unpacks results.
+        folder: The kernel's, where the host sees another one.
     """
 
-    def __init__(self, kernel: Any, codec: Codec) -> None:
+    def __init__(self, kernel: Any, codec: Codec, folder: RemoteFolder | None = None) -> None:
         self._ask: Callable[[str], str] = kernel.raw_input
         self._codec = codec
+        self._folder = folder
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._process = os.getpid()
@@ -70,7 +73,23 @@ class HostCalls:
             HostCallError: the function failed, or there is none of that name.
         """
         packed = {"args": self._codec.pack(list(args)), "kwargs": self._codec.pack(kwargs)}
-        return self.ask(name, op=op, **packed)
+        if self._folder is not None:
+            self._folder.give_new()
+        value = self.ask(name, op=op, **packed)
+        if self._folder is not None and op == "call":
+            self._folder.take_new()
+        return value
+
+    def result(self, name: str, ticket: Any) -> Any:
+        """Wait for a submitted call, and give what comes back.
+
+        Raises:
+            HostCallError: it failed.
+        """
+        value = self.ask(name, op="result", ticket=ticket)
+        if self._folder is not None:
+            self._folder.take_new()
+        return value
 
     def ask(self, name: str, **fields: Any) -> Any:
         """Send one request about a function, and give what comes back.
@@ -89,6 +108,8 @@ class HostCalls:
             raise HostCallError(f"{name}: the answer was lost; call it again")
         if "error" in answer:
             raise HostCallError(f"{name}: {answer['error']}")
+        if "file" in answer:  # too long for one message
+            answer = loads(self._codec.find(answer["file"]))
         return self._codec.unpack(answer["value"])
 
 
@@ -114,7 +135,7 @@ class Ticket:
             HostCallError: the function failed, or the cell that submitted the call is over.
         """
         if self._value is None:
-            self._value = (self._calls.ask(self._name, op="result", ticket=self._number),)
+            self._value = (self._calls.result(self._name, self._number),)
         return self._value[0]
 
     def done(self) -> bool:

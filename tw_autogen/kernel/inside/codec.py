@@ -57,6 +57,20 @@ class Codec:
         """Read what `dumps` gave on the other side."""
         return self.unpack(loads(text))
 
+    def leave(self, text: str) -> str:
+        """Write a text into the exchange, for the other side to fetch; give its name."""
+        name, file = self.exchange.create(".json")
+        with file:
+            file.write(text.encode("utf-8"))
+        return name
+
+    def find(self, name: str) -> str:
+        """Read and remove a text that the other side left."""
+        with self.exchange.open(name) as file:
+            text = file.read().decode("utf-8")
+        self.exchange.remove(name)
+        return text
+
     def pack(self, value: Any) -> Any:
         """Give plain JSON values.
 
