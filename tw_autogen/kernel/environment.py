@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import functools
 import os
+import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 _PASSED = (
@@ -23,6 +25,12 @@ _PASSED = (
 )  # fmt: skip
 
 
+@functools.cache
+def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
+    """Give what tells whether a name matches one of several patterns, `*` for any ending."""
+    return re.compile("|".join(fnmatch.translate(one) for one in patterns)).match
+
+
 def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -> dict[str, str]:
     """Give the variables for a process in which kernels are made.
 
@@ -32,10 +40,8 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
         host: This process's environment.
         allowed: Further names, `*` for any ending.
     """
-    patterns = (*_PASSED, *allowed)
-    passed = {
-        name: value for name, value in host.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-    }
+    passes = matcher((*_PASSED, *allowed))
+    passed = {name: value for name, value in host.items() if passes(name)}
     passed["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     passed["MPLCONFIGDIR"] = host.get("MPLCONFIGDIR") or str(cache_folder(host) / "matplotlib")
     passed["NO_COLOR"] = "1"

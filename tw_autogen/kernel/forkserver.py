@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ class ForkServer:
             self._control.close()
             raise
         self._control.settimeout(_SEND_SECONDS)
+        self._listening = threading.Lock()
         self._hello: dict[str, Any] = {}
 
     def ready(self, seconds: float = 0.0) -> bool:
@@ -58,14 +60,22 @@ class ForkServer:
             KernelError: it has ended.
             WallDown: the wall can't stand.
         """
-        if not self._hello and select.select([self._control], [], [], seconds)[0]:
-            packet = self._control.recv(1 << 16)
-            if not packet:
-                raise KernelError("the fork server ended before it was ready")
-            message = json.loads(packet)
-            if message["kind"] == "failed":
-                raise WallDown(message["why"])
-            self._hello = message
+        if self._hello:
+            return True
+        with self._listening:
+            if not self._hello and select.select([self._control], [], [], seconds)[0]:
+                packet = self._control.recv(1 << 16)
+                if not packet:
+                    raise KernelError("the fork server ended before it was ready")
+                message = json.loads(packet)
+                if message["kind"] == "failed":
+                    raise WallDown(message["why"])
+                self._hello = message
+        return bool(self._hello)
+
+    @property
+    def greeted(self) -> bool:
+        """Tell whether it has said that it is ready."""
         return bool(self._hello)
 
     @property

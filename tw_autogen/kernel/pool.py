@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fnmatch
 import os
 import shutil
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.birth import STEWARDED, Newborn, Place, bear_cold, bear_forked
-from tw_autogen.kernel.environment import clean_environment
+from tw_autogen.kernel.bundle import call_expression
+from tw_autogen.kernel.environment import clean_environment, matcher
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import LANDLOCK
 from tw_autogen.kernel.sandbox import BUBBLEWRAP, TENANTS, failed, levels
@@ -26,17 +26,22 @@ from tw_autogen.kernel.wire import await_life
 
 _FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 _MOST_SERVERS = 4
+_MOST_READY = 4
 _HELLO_SECONDS = 120.0
+_PAUSE_SECONDS = 60.0
+"""How long no server is tried again where one has failed."""
+_HASTE_SECONDS = 0.05
+"""How long a session has the processors for itself before the next kernel is made."""
 
 
 @dataclass
 class _Nest:
-    """One fork server, and the kernels that it keeps ready."""
+    """One fork server, and the kernels that it keeps ready, each with what it was made with."""
 
     settings: KernelSettings
     server: ForkServer
     folder: Path
-    ready: list[Newborn] = field(default_factory=list)
+    ready: list[tuple[object, Newborn]] = field(default_factory=list)
     used: float = field(default_factory=time.monotonic)
 
 
@@ -55,7 +60,9 @@ class KernelPool:
 
     def __init__(self) -> None:
         self._nests: dict[object, _Nest] = {}
-        self._wanted: list[tuple[object, KernelSettings]] = []
+        self._wanted: dict[object, KernelSettings] = {}
+        self._failed: dict[object, float] = {}
+        self._taken = 0.0
         self._change = threading.Condition()
         self._keeper: threading.Thread | None = None
         self._owner = os.getpid()
@@ -65,13 +72,13 @@ class KernelPool:
         """Have a fork server for these settings, and kernels ready, soon; returns at once."""
         if not (STEWARDED and settings.fork) or self.closed or os.getpid() != self._owner:
             return
-        key = _key(settings)
+        key = _server_key(settings)
         with self._change:
-            nest = self._nests.get(key)
-            if nest is not None:
-                nest.used = time.monotonic()
-            if all(one != key for one, _ in self._wanted):
-                self._wanted.append((key, settings))
+            if key in self._nests:
+                self._nests[key].used = time.monotonic()
+            elif time.monotonic() < self._failed.get(key, 0.0) + _PAUSE_SECONDS:
+                return
+            self._wanted[_kernel_key(settings)] = settings
             if self._keeper is None:
                 self._keeper = threading.Thread(target=self._keep, name="tw-autogen-kernels", daemon=True)
                 self._keeper.start()
@@ -84,25 +91,20 @@ class KernelPool:
             KernelStartError: none starts.
             SandboxError: no wall can stand.
         """
+        self._taken = time.monotonic()
         try:
-            while not TENANTS.user(place.folder) and (spare := self._spare(settings)) is not None:
-                with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
-                    spare.settle(place, settings)
-                    spare.way = "warm"
-                    return spare
-                spare.discard()
-            return self._fork(settings, place) or bear_cold(settings, place)
+            return self._settled(settings, place) or self._forked(settings, place) or bear_cold(settings, place)
         finally:
             self.prepare(settings)
 
     def wait(self, settings: KernelSettings, seconds: float = _HELLO_SECONDS) -> bool:
-        """Wait until a kernel is ready for these settings; tell whether one is."""
+        """Wait until the server is there and kernels are ready for these settings; tell whether they are."""
         self.prepare(settings)
-        key, deadline = _key(settings), time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         with self._change:
             while not self.closed and time.monotonic() < deadline:
-                nest = self._nests.get(key)
-                if nest is not None and len(nest.ready) >= _warm(nest.server, settings) and nest.server.ready():
+                nest = self._nests.get(_server_key(settings))
+                if nest is not None and nest.server.greeted and not _lacking(nest, settings):
                     return True
                 self._change.wait(max(0.0, min(0.05, deadline - time.monotonic())))
         return False
@@ -125,25 +127,36 @@ class KernelPool:
     ) -> None:
         self.close()
 
-    def _spare(self, settings: KernelSettings) -> Newborn | None:
+    def _nest(self, settings: KernelSettings) -> _Nest | None:
+        """Give a server that is ready and up to date."""
         with self._change:
-            nest = self._nests.get(_key(settings))
-            if nest is None or nest.server.stale():
-                return None
-            return nest.ready.pop() if nest.ready else None
+            nest = self._nests.get(_server_key(settings))
+        usable = nest is not None and self._owner == os.getpid() and nest.server.greeted and not nest.server.stale()
+        return nest if usable else None
 
-    def _fork(self, settings: KernelSettings, place: Place) -> Newborn | None:
-        with self._change:
-            nest = self._nests.get(_key(settings))
-            if nest is None or nest.server.stale() or os.getpid() != self._owner:
-                return None
-            try:
-                if not nest.server.ready():
+    def _settled(self, settings: KernelSettings, place: Place) -> Newborn | None:
+        """Give a kernel that was kept ready, if there is one and nobody else works in that folder."""
+        nest, key = self._nest(settings), _kernel_key(settings)
+        while nest is not None and not TENANTS.user(place.folder):
+            with self._change:
+                found = next((one for one in nest.ready if one[0] == key), None)
+                if found is None:
                     return None
-                newborn = bear_forked(nest.server, settings, place)
-            except (OSError, KernelError):
-                return None
-        return newborn
+                nest.ready.remove(found)
+            newborn = found[1]
+            with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
+                newborn.settle(place, settings)
+                newborn.way = "warm"
+                return newborn
+            newborn.discard()
+        return None
+
+    def _forked(self, settings: KernelSettings, place: Place) -> Newborn | None:
+        nest = self._nest(settings)
+        if nest is not None:
+            with contextlib.suppress(OSError, KernelError):
+                return bear_forked(nest.server, settings, place)
+        return None
 
     # What the keeper does, in a thread of its own.
 
@@ -155,12 +168,12 @@ class KernelPool:
                         break
                 if self.closed:
                     return
-                wanted, self._wanted = self._wanted, []
-                old = self._aged()
+                wanted, self._wanted = self._wanted, {}
+                old = self._outworn({_server_key(settings) for settings in wanted.values()})
             for nest in old:
                 _end(nest)
-            for key, settings in wanted:
-                self._tend(key, settings)
+            for settings in wanted.values():
+                self._tend(settings)
             with self._change:
                 if not self._nests and not self._wanted:
                     self._keeper = None
@@ -170,21 +183,21 @@ class KernelPool:
         ends = [nest.used + nest.settings.warm_seconds for nest in self._nests.values()]
         return max(0.0, min(ends, default=time.monotonic()) - time.monotonic()) + 0.01
 
-    def _aged(self) -> list[_Nest]:
+    def _outworn(self, wanted: set[object]) -> list[_Nest]:
         """Take out what nobody needs any more, what is out of date, and what is too many."""
         now = time.monotonic()
-        wanted = {key for key, _ in self._wanted}
         out = [
             key
             for key, nest in self._nests.items()
             if nest.server.stale() or (key not in wanted and now > nest.used + nest.settings.warm_seconds)
         ]
-        left = sorted((nest.used, str(key), key) for key, nest in self._nests.items() if key not in out)
-        out += [key for _, _, key in left[: max(0, len(left) - _MOST_SERVERS)]]
+        left = sorted((key for key in self._nests if key not in out), key=lambda key: self._nests[key].used)
+        out += left[: max(0, len(left) - _MOST_SERVERS)]
         return [self._nests.pop(key) for key in out]
 
-    def _tend(self, key: object, settings: KernelSettings) -> None:
+    def _tend(self, settings: KernelSettings) -> None:
         """Start a server if there is none, and fill up the kernels that it keeps ready."""
+        key = _server_key(settings)
         nest: _Nest | None = None
         try:
             with self._change:
@@ -195,21 +208,37 @@ class KernelPool:
                     self._nests[key] = nest
             if not nest.server.ready(_HELLO_SECONDS):
                 raise KernelError("the fork server was not ready in time")
-            while not self.closed and len(nest.ready) < _warm(nest.server, settings):
-                newborn = bear_forked(nest.server, settings, None)
-                if not _listens(newborn, settings.start_seconds):
-                    newborn.discard()
-                    raise KernelError("a forked kernel did not start")
-                with self._change:
-                    nest.ready.append(newborn)
-                    self._change.notify_all()
+            while not self.closed and _lacking(nest, settings):
+                self._let_begin()
+                self._fill(nest, settings)
         except WallDown as error:
             if nest is not None:
                 failed(nest.server.level, str(error))
             self._drop(key)
             self.prepare(settings)
         except (KernelError, OSError):  # kernels are then started one by one
+            self._failed[key] = time.monotonic()
             self._drop(key)
+
+    def _let_begin(self) -> None:
+        """Leave the processors for a moment to whoever has just taken a kernel."""
+        with self._change:
+            while not self.closed and (left := self._taken + _HASTE_SECONDS - time.monotonic()) > 0:
+                self._change.wait(left)
+
+    def _fill(self, nest: _Nest, settings: KernelSettings) -> None:
+        newborn = bear_forked(nest.server, settings, None)
+        newborn.connection.request("None", expressions={"a": call_expression("rehearse", "None")}, silent=True)
+        if not await_life(newborn.connection, newborn.process.alive, settings.start_seconds):
+            newborn.discard()
+            raise KernelError("a forked kernel did not start")
+        with self._change:
+            nest.ready.append((_kernel_key(settings), newborn))
+            many = nest.ready[: max(0, len(nest.ready) - max(_MOST_READY, settings.warm))]
+            del nest.ready[: len(many)]
+            self._change.notify_all()
+        for _, one in many:
+            one.discard()
 
     def _drop(self, key: object) -> None:
         with self._change:
@@ -234,30 +263,27 @@ def _start(settings: KernelSettings) -> _Nest:
 
 def _end(nest: _Nest) -> None:
     nest.server.close()
-    for newborn in nest.ready:
+    for _, newborn in nest.ready:
         newborn.discard()
     shutil.rmtree(nest.folder, ignore_errors=True)
 
 
-def _warm(server: ForkServer, settings: KernelSettings) -> int:
-    """Say how many kernels are kept ready: none behind a wall that must know a session's folders from the start."""
-    return 0 if server.level == LANDLOCK else settings.warm
+def _lacking(nest: _Nest, settings: KernelSettings) -> bool:
+    """Tell whether kernels are to be made: never behind a wall that must know a session's folders from the start."""
+    key = _kernel_key(settings)
+    return nest.server.level != LANDLOCK and sum(one == key for one, _ in nest.ready) < settings.warm
 
 
-def _listens(newborn: Newborn, seconds: float) -> bool:
-    """Wait until a kernel answers; tell whether it does."""
-    return await_life(newborn.connection, newborn.process.alive, seconds)
+def _server_key(settings: KernelSettings) -> object:
+    """Give all that a server is made with."""
+    fixed = sorted((name, value) for name, value in os.environ.items() if matcher(_FIXED)(name))
+    return settings.python, settings.sandbox, settings.preload, tuple(fixed)
 
 
-def _key(settings: KernelSettings) -> object:
-    """Give all that a server, or a kernel kept ready, is made with and can't be told later."""
-    fixed = sorted((name, value) for name, value in clean_environment(os.environ).items() if _is_fixed(name))
-    later = {"environment": (), "read": (), "write": (), "warm": 0, "warm_seconds": 0.0}
-    return replace(settings, **later), tuple(fixed)  # type: ignore[arg-type] # the fields' own types
-
-
-def _is_fixed(name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, one) for one in _FIXED)
+def _kernel_key(settings: KernelSettings) -> object:
+    """Give all that a kernel kept ready is made with and can't be told later."""
+    limits = (settings.memory_mb, settings.file_mb, settings.disk_mb, settings.processes, settings.open_files)
+    return _server_key(settings), settings.allow_network, limits
 
 
 _default: list[KernelPool] = []

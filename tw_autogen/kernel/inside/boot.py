@@ -10,19 +10,37 @@ import sys
 sys.path[:] = [entry for entry in sys.path if entry]
 
 import contextlib
+import importlib
 import os
 import select
 import signal
 import threading
 from typing import Any
 
-_ARGUMENTS = (
-    "--HistoryManager.enabled=False",
-    "--InteractiveShell.colors=nocolor",
-    "--InteractiveShell.cache_size=0",
-    "--InteractiveShellApp.ignore_cwd=True",
-    "--Kernel._execute_sleep=0",
+_CONFIG = {
+    "HistoryManager": {"enabled": False},
+    "InteractiveShell": {"colors": "nocolor", "cache_size": 0},
+    "InteractiveShellApp": {"ignore_cwd": True},
+    "IPKernelApp": {"ignore_cwd": True},
+    "Kernel": {"_execute_sleep": 0},
+    "IPythonKernel": {"_execute_sleep": 0},
+}
+_NEEDED = (
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "ipykernel.zmqshell",
+    "ipykernel.debugger",
+    "ipykernel.subshell_manager",
+    "IPython.core.completerlib",
+    "IPython.core.debugger",
+    "IPython.core.oinspect",
+    "IPython.utils.wildcard",
+    "IPython.extensions.storemagic",
+    "faulthandler",
+    "pdb",
+    "tornado.platform.asyncio",
 )
+"""Imported before a kernel is made, so that forked ones have them; each is imported late somewhere."""
 
 
 def hold_on(lifeline: int) -> None:
@@ -53,7 +71,9 @@ def load() -> None:
     """Import ipykernel, without what costs a start 0.2 s and is of no use here: the debugger."""
     sys.modules["debugpy"] = None  # type: ignore[assignment] # the import system's way to say: not there
     try:
-        import ipykernel.kernelapp  # noqa: F401 # deferred: behind the line above
+        for name in _NEEDED:
+            with contextlib.suppress(ImportError):  # another version has another name for it
+                importlib.import_module(name)
     finally:
         del sys.modules["debugpy"]
 
@@ -61,7 +81,8 @@ def load() -> None:
 def make(connection_file: str, *, heartbeat: bool = False) -> Any:
     """Make a kernel that listens where a connection file says; its `start()` runs it for ever.
 
-    It has no history database, no sleep behind a cell, and opens no TCP port of its own.
+    It has no history database, no sleep behind a cell, reads no configuration of the user's, and opens no TCP port of
+    its own.
 
     Args:
         connection_file: As jupyter_client writes it.
@@ -71,8 +92,15 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
     import zmq
     from ipykernel import iostream
     from ipykernel.kernelapp import IPKernelApp
+    from traitlets.config import Config
 
     class App(IPKernelApp):  # type: ignore[misc] # ipykernel has no types
+        def parse_command_line(self, argv: Any = None) -> None:
+            """Take no arguments: to build the parser takes longer than all else."""
+
+        def load_config_file(self, *args: Any, **kwargs: Any) -> None:
+            """Read no configuration."""
+
         def init_iopub(self, context: Any) -> None:
             context.setsockopt(zmq.SNDHWM, 0)  # or a flood of output drops messages, `idle` among them
             super().init_iopub(context)
@@ -81,10 +109,16 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
             if heartbeat:
                 super().init_heartbeat()
 
+        def log_connection_info(self) -> None:
+            """Say nothing: nobody else is to connect."""
+
     if zmq.has("ipc"):
         _pipe_by_file(iostream.IOPubThread, f"ipc://{os.path.dirname(connection_file)}/children")
-    app = App.instance()
-    app.initialize([f"-f={connection_file}", *_ARGUMENTS])
+    app = App.instance(connection_file=connection_file, config=Config(_CONFIG))
+    sys.modules.setdefault("debugpy", None)  # type: ignore[arg-type] # imported late, see `load`
+    app.initialize([])
+    if sys.modules["debugpy"] is None:
+        del sys.modules["debugpy"]
     sys.path.append("")  # modules beside the user's data can be imported; at the end, so that they shadow nothing
     return app
 

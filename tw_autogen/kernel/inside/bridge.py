@@ -231,6 +231,22 @@ def start(options: str) -> None:
         package.bridge_of_this_kernel = Bridge(get_ipython(), loads(options))  # type: ignore[attr-defined]
 
 
+def rehearse(text: str) -> None:
+    """Do once, in a kernel that waits for a session, what takes long the first time.
+
+    Args:
+        text: Python that does nothing.
+    """
+    from IPython import get_ipython  # deferred, as in `start`
+
+    shell: Any = get_ipython()
+    importlib.util.find_spec("pyarrow")
+    shell.run_cell(text, store_history=False, silent=True)
+    shell.display_formatter.format(1)
+    describe(shell.user_ns, hidden=shell.user_ns_hidden)
+    platform.python_version()
+
+
 def answer(request: str) -> None:
     """Answer through the kernel's bridge."""
     _bridge().answer(request)

@@ -10,6 +10,7 @@ It speaks with the host over a socket, in packets of JSON: `assign`, `signal`, `
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import random
@@ -149,7 +150,10 @@ def _become_kernel(
         _tell(channel, kind="kernel")
         channel.close()
         _reseed()
-        kernel_app(request["connection_file"], heartbeat=request["heartbeat"]).start()
+        gc.disable()  # it would look through all that was imported, and copy it for this process by doing so
+        app = kernel_app(request["connection_file"], heartbeat=request["heartbeat"])
+        gc.enable()
+        app.start()
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - told to the host, through the log and the channel if it is open
         with contextlib.suppress(OSError):
