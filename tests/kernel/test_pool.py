@@ -1,0 +1,235 @@
+"""Kernels from a fork server: kept ready, forked, or cold when anything about it fails; nothing outlives its owner."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.birth import Place
+from tw_autogen.kernel.pool import KernelPool
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
+LIGHT = KernelSettings(preload=("decimal",))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with KernelPool() as pool:
+        yield pool
+
+
+def below(pid):
+    """Give the processes that a process has started, with what they have started."""
+    found = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (thread / "children").read_text().split()):
+            found += [child, *below(child)]
+    return found
+
+
+def gone(pids, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        left = [pid for pid in pids if Path(f"/proc/{pid}").exists() and state(pid) != "Z"]
+        if not left:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
+def server_of(pool):
+    return next(iter(pool._nests.values())).server
+
+
+def test_a_kernel_that_was_kept_ready_is_taken_first_then_one_is_forked(pool, tmp_path):
+    assert pool.wait(LIGHT)
+    with LocalKernel(tmp_path / "a", settings=LIGHT, pool=pool) as first:
+        assert first.execute("import decimal\n1 + 1", seconds=30).result == "2"
+        assert first.folder.samefile(tmp_path / "a")
+        newborn = pool.take(LIGHT, Place(tmp_path))
+    ways = {newborn.way}
+    newborn.discard()
+
+    assert pool.wait(LIGHT)
+    newborn = pool.take(LIGHT, Place(tmp_path))
+    ways.add(newborn.way)
+    newborn.discard()
+    assert ways <= {"warm", "forked"}
+    assert newborn.way == "warm"
+
+
+def test_what_it_imports_is_there_and_what_is_not_installed_is_left_out(tmp_path):
+    settings = KernelSettings(preload=("decimal", "there_is_no_such_package"), warm=0)
+    with KernelPool() as pool:
+        assert pool.wait(settings)
+        assert server_of(pool).missing == ("there_is_no_such_package",)
+        with LocalKernel(tmp_path, settings=settings, pool=pool) as kernel:
+            assert kernel.execute("import sys\n'decimal' in sys.modules", seconds=30).result == "True"
+
+
+def test_forked_kernels_have_random_numbers_of_their_own(pool, tmp_path):
+    code = "import random\nrandom.random()"
+    assert pool.wait(LIGHT)
+    drawn = set()
+    for name in ("a", "b", "c"):
+        with LocalKernel(tmp_path / name, settings=LIGHT, pool=pool) as kernel:
+            drawn.add(kernel.execute(code, seconds=30).result)
+
+    assert len(drawn) == 3
+
+
+def test_a_kernel_kept_ready_sees_the_environment_of_now(pool, tmp_path, monkeypatch):
+    assert pool.wait(LIGHT)
+    monkeypatch.setenv("PLUGIN_weather_KEY", "set later")
+    with LocalKernel(tmp_path, settings=LIGHT, pool=pool) as kernel:
+        seen = kernel.execute("import os\nos.environ['PLUGIN_weather_KEY']", seconds=30)
+
+    assert seen.result == "'set later'"
+
+
+def test_sessions_go_on_without_the_server_and_the_next_one_starts_all_the_same(tmp_path):
+    with KernelPool() as pool:
+        assert pool.wait(LIGHT)
+        with LocalKernel(tmp_path / "a", settings=LIGHT, pool=pool) as kernel:
+            kernel.execute("kept = 5", seconds=30)
+            server = server_of(pool)._process
+            os.kill(server.pid, signal.SIGKILL)
+            server.wait(10)
+
+            assert kernel.execute("kept", seconds=30).result == "5"
+            with LocalKernel(tmp_path / "b", settings=LIGHT, pool=pool) as other:
+                assert other.execute("1 + 1", seconds=30).result == "2"
+            assert pool.wait(LIGHT)
+            assert server_of(pool)._process.pid != server.pid
+
+
+def test_a_server_is_made_anew_when_packages_have_changed(tmp_path, monkeypatch):
+    packages = tmp_path / "more-packages"
+    packages.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    with KernelPool() as pool:
+        assert pool.wait(LIGHT)
+        before = server_of(pool)
+        (packages / "brand_new.py").write_text("here = True\n")
+        os.utime(packages, (1, 1))
+
+        with LocalKernel(tmp_path / "a", settings=LIGHT, pool=pool) as kernel:
+            assert kernel.execute("import brand_new\nbrand_new.here", seconds=30).result == "True"
+            assert pool.wait(LIGHT)
+        assert server_of(pool) is not before
+
+
+def test_a_server_that_nobody_needs_ends_by_itself():
+    with KernelPool() as pool:
+        settings = KernelSettings(preload=(), warm_seconds=0.5)
+        assert pool.wait(settings)
+        started = server_of(pool)._process.pid
+
+        assert gone([started, *below(started)])
+        assert not pool._nests
+
+
+def test_a_server_that_does_not_start_is_no_loss(tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *" many "*) exit 1;; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    settings = KernelSettings(python=str(python), read=(str(tmp_path),))
+    with KernelPool() as pool:
+        assert not pool.wait(settings, seconds=2.0)
+        newborn = pool.take(settings, Place(tmp_path))
+        try:
+            assert newborn.way == "cold"
+        finally:
+            newborn.discard()
+
+
+def test_no_kernel_is_kept_ready_where_none_is_wanted(tmp_path):
+    settings = KernelSettings(preload=(), warm=0)
+    with KernelPool() as pool:
+        assert pool.wait(settings)
+        newborn = pool.take(settings, Place(tmp_path))
+        try:
+            assert newborn.way == "forked"
+            assert not next(iter(pool._nests.values())).ready
+        finally:
+            newborn.discard()
+
+
+OWNER = """
+import sys
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.pool import default_pool
+settings = KernelSettings(preload=())
+default_pool().wait(settings)
+kernel = LocalKernel(settings=settings)
+kernel.execute("import subprocess\\nsubprocess.Popen(['sleep', '100'], start_new_session=True)", seconds=30)
+default_pool().wait(settings)
+print("ready", flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize("then", ["sys.stdin.read()", ""], ids=["killed", "forgets"])
+def test_no_process_outlives_its_owner(then):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(then="sys.stdin.read()")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with owner:
+        assert owner.stdout.readline() == "ready\n"
+        started = below(owner.pid)
+        assert len(started) >= 3  # server and stewards; what they started lies below them
+        if then:
+            os.kill(owner.pid, signal.SIGKILL)
+        else:
+            owner.stdin.close()
+    assert gone(started)
+
+
+def test_no_descriptor_and_no_folder_is_left_behind(pool, tmp_path):
+    left = []
+    for number in range(6):
+        with LocalKernel(tmp_path / str(number), settings=LIGHT, pool=pool) as kernel:
+            kernel.execute("1", seconds=30)
+            runtime = kernel._live._connection.runtime
+        assert pool.wait(LIGHT)
+        assert not runtime.exists()
+        left.append(len(os.listdir("/proc/self/fd")))
+
+    assert max(left[1:]) <= left[0] + 2  # zmq keeps one or two for its own threads
+
+
+FORKED = """
+import os
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.pool import default_pool
+settings = KernelSettings(preload=())
+default_pool().wait(settings)
+with LocalKernel(settings=settings) as kernel:
+    kernel.execute("kept = 1", seconds=30)
+    child = os.fork()
+    if child == 0:
+        with LocalKernel(settings=settings) as other:
+            print(other.execute("'kept' in globals()", seconds=30).result, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    print(kernel.execute("kept", seconds=30).result, flush=True)
+"""
+
+
+def test_a_fork_of_the_host_has_kernels_of_its_own():
+    ran = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=True)
+
+    assert ran.stdout.split() == ["False", "1"]
