@@ -20,9 +20,10 @@ class KernelSettings:
         allow_network: Code may open sockets. Plugins that need the network better run in the host.
         read: Files and folders that code may read, besides system, interpreter and the session's folder.
         write: Folders that code may write, besides the session's folder.
-        memory_mb: How much memory one process of a kernel may write to, and all of them together; 0: no limit.
+        memory_mb: How much memory one process of a kernel may write to, which the system sees to, and all of them
+            together, which is looked at many times a second; 0: no limit.
         file_mb: How large one file may get; 0: no limit.
-        disk_mb: How large the session's folder may get; 0: no limit.
+        disk_mb: How large the session's folder may get, looked at as often; 0: no limit.
         processes: How many processes and threads a kernel may have; 0: no limit.
         open_files: How many files one process may have open.
         fork: Start kernels from a process that has imported already what they need (Linux).

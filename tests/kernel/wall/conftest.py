@@ -17,7 +17,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker(linux_only)
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in LEVELS if one != "auto"]
+
+
+@pytest.fixture(scope="module", params=["auto", *SLOW])
 def level(request):
     """Give a level; one that this system does not have is left out, except the default, which must be had."""
     if "OPENAI_API_KEY" in os.environ:

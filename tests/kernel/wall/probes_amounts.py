@@ -80,7 +80,7 @@ class MuchMemory:
 
 
 class MemoryOfMany:
-    """Several processes of the code's use 4 GB together, none of them more than 512 MB."""
+    """Several processes of the code's use 4 GB together for a second, none of them more than 512 MB."""
 
     seconds = 30
 
