@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,29 @@ def plan(level: str, settings: KernelSettings, runtime: Path, uid: int) -> dict[
             "processes": settings.processes,
             "open_files": settings.open_files,
         },
+    }
+
+
+def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what the kernel's end of the bridge is told of its wall, to explain errors by; empty without one.
+
+    Args:
+        level: One of `LEVELS`, or `off`.
+        settings: Limits and network.
+        assignment: `read` and `write`: the session's folders.
+    """
+    if level == OFF:
+        return {}
+    return {
+        "level": level,
+        "network": settings.allow_network,
+        "read": assignment["read"],
+        "write": assignment["write"],
+        "system": _SYSTEM,
+        "memory_mb": settings.memory_mb,
+        "file_mb": settings.file_mb,
+        "processes": settings.processes,
+        "open_files": settings.open_files,
     }
 
 
