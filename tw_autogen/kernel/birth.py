@@ -21,6 +21,7 @@ from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.process import Launch, StartProcess
 from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, told, user_for, words
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.standing import stood
 from tw_autogen.kernel.steward import StewardedProcess, WallDown
 
 STEWARDED = sys.platform.startswith("linux")
@@ -83,6 +84,7 @@ class Newborn:
     def peer(self, settings: KernelSettings) -> Peer:
         """Give it as the host holds it, once it has its session's folders."""
         place = self.place or Place(Path())
+        stood(self.level, settings)
         return Peer(
             self.connection,
             self.process,

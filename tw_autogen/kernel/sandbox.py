@@ -42,6 +42,9 @@ _REMEDIES = {
     LANDLOCK: "a Linux kernel with Landlock (5.13 or newer, `lsm=landlock`)",
     BUBBLEWRAP: "the package bubblewrap",
 }
+RAISES = "What would raise one:"
+"""Stands in an error before the remedies."""
+
 _failed: dict[str, str] = {}
 _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
@@ -99,7 +102,7 @@ def levels(settings: KernelSettings) -> Iterator[str]:
             yield level
     reasons = "; ".join(f"{level}: {_failed[level]}" for level in wanted if level in _failed)
     raise SandboxError(
-        f"no sandbox can stand here ({reasons}), so no code is run. What would raise one: "
+        f"no sandbox can stand here ({reasons}), so no code is run. {RAISES} "
         f"{' or '.join(_REMEDIES[level] for level in wanted)}. "
         "To run code with all that this user may do, set kernel.sandbox to 'off'"
     )
