@@ -133,3 +133,32 @@ def test_two_distributions_that_own_autogen_are_found(command, environ, tmp_path
     assert ran.returncode == 1, ran.stderr
     assert "✗ fail autogen          owned by ag2 and autogen, which overwrite each other's files" in ran.stdout
     assert 'pip uninstall -y ag2 autogen && pip install "tw-autogen[autogen]"' in ran.stdout
+
+
+def test_it_says_which_sandbox_stands(doctor):
+    found = checks(doctor("--json"))["sandbox"]
+
+    assert found["state"] == "ok"
+    assert found["found"].endswith("no network")
+
+
+def test_without_a_sandbox_it_warns(doctor):
+    found = checks(doctor("--json", "--set", "kernel.sandbox=off"))["sandbox"]
+
+    assert found["state"] == "warn"
+    assert "code may do what this user may do" in found["found"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+def test_where_no_sandbox_can_stand_it_fails_and_says_what_would_raise_one(environ, tmp_path):
+    settings = {**environ, "PATH": str(tmp_path)}
+    command = [sys.executable, "-m", "tw_autogen.cli", "doctor", "--json", "--set", "kernel.sandbox=bubblewrap"]
+
+    done = subprocess.run(command, env=settings, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+
+    assert done.returncode == 1, done.stderr
+    found = checks(done)
+    assert found["sandbox"]["state"] == "fail"
+    assert found["sandbox"]["found"] == "no sandbox can stand here (bubblewrap: no program bwrap), so no code is run."
+    assert found["sandbox"]["remedy"].startswith("the package bubblewrap. To run code with all that this user may do")
+    assert "kernel" not in found

@@ -265,6 +265,52 @@ def test_files_are_copied_read_only_and_described_in_the_request(team, tmp_path)
     assert (session.folder / "sales.csv").stat().st_mode & 0o222 == 0
 
 
+def test_code_reads_a_given_file_and_a_write_to_it_says_what_to_do(team, tmp_path):
+    sales = tmp_path / "sales.csv"
+    sales.write_text("units\n10\n", encoding="utf-8")
+    spoil = "import pandas as pd\npd.DataFrame({'units': [0]}).to_csv('sales.csv')"
+    heed = "import pandas as pd\npd.read_csv('sales.csv').to_csv('copy.csv', index=False)\nopen('copy.csv').read()"
+    session, _, coder = team([plans("double"), plans("done", to="User")], [codes(spoil), codes(heed)])
+
+    answer = session.ask("double the units", files=[sales])
+
+    told = coder.calls[1][-1]["content"]
+    assert "sales.csv is read-only, as files are that were given: copy it under another name" in told
+    assert [one.name for one in answer.artifacts] == ["copy.csv"]
+    assert (session.folder / "sales.csv").read_text(encoding="utf-8") == "units\n10\n"
+
+
+def test_a_file_that_is_given_again_is_the_new_one(team, tmp_path):
+    sales = tmp_path / "sales.csv"
+    session, planner, coder = team(
+        [plans("a"), plans("done", to="User"), plans("b"), plans("done", to="User")],
+        [codes("open('sales.csv').read()"), codes("open('sales.csv').read()")],
+    )
+    for text in ("units\n10\n", "units\n20\n"):
+        sales.write_text(text, encoding="utf-8")
+        session.ask("sum", files=[sales])
+
+    assert "'units\\n20\\n'" in planner.calls[3][-1]["content"]
+
+
+def test_a_link_that_code_left_under_a_given_name_is_replaced_and_not_followed(team, kernel, tmp_path):
+    (tmp_path / "in").mkdir()
+    sales = tmp_path / "in" / "sales.csv"
+    sales.write_text("units\n10\n", encoding="utf-8")
+    host = tmp_path / "host.txt"
+    host.write_text("the host's", encoding="utf-8")
+    session, *_ = team([plans("done", to="User")], [])
+    (session.folder / "sales.csv").unlink(missing_ok=True)
+    kernel.execute(f"import os\nos.symlink({str(host)!r}, 'sales.csv')", seconds=30)
+    assert (session.folder / "sales.csv").is_symlink()
+
+    session.ask("sum", files=[sales])
+
+    assert host.read_text(encoding="utf-8") == "the host's"
+    assert not (session.folder / "sales.csv").is_symlink()
+    assert (session.folder / "sales.csv").read_text(encoding="utf-8") == "units\n10\n"
+
+
 def test_a_file_that_does_not_exist_is_an_error_before_anything_runs(team):
     session, *_ = team([], [])
 

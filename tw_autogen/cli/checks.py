@@ -13,8 +13,11 @@ from typing import Literal
 
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.probe import probe_format
-from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError
+from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.launcher.wall import OFF
+from tw_autogen.kernel.sandbox import RAISES, words
+from tw_autogen.kernel.standing import standing
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import read_settings
 from tw_autogen.settings import Settings
@@ -76,11 +79,15 @@ def check_hosts() -> Iterator[Check]:
 
 
 def check_kernel(options: Options) -> Iterator[Check]:
-    """Start a kernel, and let it add."""
+    """See which sandbox stands, start a kernel behind it, and let it add."""
     try:
         settings = _read(options).read("kernel", KernelSettings)
     except ConfigError as error:
         yield Check("kernel", "fail", str(error), "mend the setting")
+        return
+    sandbox = _check_sandbox(settings)
+    yield sandbox
+    if sandbox.state == "fail":
         return
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tw-doctor-") as folder:
@@ -98,6 +105,16 @@ def check_kernel(options: Options) -> Iterator[Check]:
         yield Check("kernel", "warn", f"{where}: 1 + 1 took {seconds:.1f} s", "a busy machine, or a slow disk")
     else:
         yield Check("kernel", "ok", f"{where}: 1 + 1 in {seconds:.1f} s")
+
+
+def _check_sandbox(settings: KernelSettings) -> Check:
+    try:
+        level = standing(settings)
+    except SandboxError as error:
+        found, _, remedy = str(error).partition(f"{RAISES} ")
+        return Check("sandbox", "fail", found.strip(), remedy)
+    found = words(level, settings).removeprefix("sandbox: ")
+    return Check("sandbox", "warn", found, "kernel.sandbox=auto") if level == OFF else Check("sandbox", "ok", found)
 
 
 def check_model(options: Options) -> Iterator[Check]:

@@ -9,6 +9,7 @@ from tw_autogen.errors import (
     RoundInterrupted,
     RoundTimedOut,
     RoundTooLong,
+    SandboxError,
     TwAutogenError,
 )
 
@@ -50,7 +51,7 @@ def exit_of_error(error: TwAutogenError, *, timed: bool = False) -> Exit:
         error: What was raised.
         timed: The user gave a time limit of their own, so that reaching it is `timeout`.
     """
-    if isinstance(error, ConfigError):
+    if isinstance(error, ConfigError | SandboxError):
         return Exit.usage
     if isinstance(error, RoundInterrupted):
         return Exit.interrupted

@@ -19,8 +19,9 @@ from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.process import Launch, StartProcess
-from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, user_for, words
+from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, told, user_for, words
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.standing import stood
 from tw_autogen.kernel.steward import StewardedProcess, WallDown
 
 STEWARDED = sys.platform.startswith("linux")
@@ -51,7 +52,7 @@ class Newborn:
         environment: Its variables.
         uid: The user that it becomes; 0: the host's.
         way: How it came to be: `warm`, `forked` or `cold`.
-        folder: Its session's folder, once it has one.
+        place: What it sees of its session, once it has one.
     """
 
     connection: Connection
@@ -60,7 +61,7 @@ class Newborn:
     environment: dict[str, str]
     uid: int = 0
     way: str = "cold"
-    folder: Path | None = None
+    place: Place | None = None
 
     def settle(self, place: Place, settings: KernelSettings) -> None:
         """Give a kernel that was kept ready its session's folders.
@@ -69,25 +70,31 @@ class Newborn:
             KernelError: it has ended meanwhile.
             WallDown: the wall can't stand with these folders.
         """
-        self.move_in(place.folder)
+        self.move_in(place)
         hand_over(place.folder, self.uid)
         fresh = _environment(settings, self.connection.runtime, self.level)
         self.environment = fresh
         self.process.assign(_assignment(place, settings), settings.start_seconds)
 
-    def move_in(self, folder: Path) -> None:
+    def move_in(self, place: Place) -> None:
         """Remember where it works."""
-        self.folder = folder
-        TENANTS.enter(folder, self.uid)
+        self.place = place
+        TENANTS.enter(place.folder, self.uid)
 
     def peer(self, settings: KernelSettings) -> Peer:
-        """Give it as the host holds it."""
+        """Give it as the host holds it, once it has its session's folders."""
+        place = self.place or Place(Path())
+        stood(self.level, settings)
         return Peer(
             self.connection,
             self.process,
             self.connection.said,
             self.move_out,
-            {"folder": str(self.folder), "environment": self.environment},
+            {
+                "folder": str(place.folder),
+                "environment": self.environment,
+                "wall": told(self.level, settings, _assignment(place, settings)),
+            },
             uid=self.uid,
             walls=words(self.level, settings),
             bundled=True,
@@ -96,9 +103,9 @@ class Newborn:
 
     def move_out(self) -> None:
         """Forget where it worked."""
-        if self.folder is not None:
-            TENANTS.leave(self.folder, self.uid)
-            self.folder = None
+        if self.place is not None:
+            TENANTS.leave(self.place.folder, self.uid)
+            self.place = None
 
     def discard(self) -> None:
         """End it and remove what belongs to it."""
@@ -217,7 +224,7 @@ def _bear(
         raise
     newborn = Newborn(connection, process, level, environment, uid, way)
     if place is not None:
-        newborn.move_in(place.folder)
+        newborn.move_in(place)
     return newborn
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tw_autogen.errors import SandboxError
 from tw_autogen.kernel.birth import STEWARDED, Place, start_plain
 from tw_autogen.kernel.kernel import Loadable
+from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import LocalProcess, StartProcess
-from tw_autogen.kernel.sandbox import levels
+from tw_autogen.kernel.sandbox import levels, words
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.standing import standing
 
 
 class LocalKernel(LiveKernel):
@@ -50,8 +53,17 @@ class LocalKernel(LiveKernel):
 
     def _place(self, process: str) -> str:
         if self._live is None:
-            return f"local kernel, {self._settings.python}, {process}"
+            return f"local kernel, {self._settings.python}, {process}, {self._walls()}"
         return f"local kernel, {process}, {self._live.walls}"
+
+    def _walls(self) -> str:
+        """Say in one line what will stand around the process."""
+        if self._start is not None:
+            return words(OFF, self._settings)
+        try:
+            return words(standing(self._settings), self._settings)
+        except SandboxError as error:
+            return str(error)
 
     def _open(self) -> Peer:
         place = Place(self.folder, self._read)

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,9 @@ _REMEDIES = {
     LANDLOCK: "a Linux kernel with Landlock (5.13 or newer, `lsm=landlock`)",
     BUBBLEWRAP: "the package bubblewrap",
 }
+RAISES = "What would raise one:"
+"""Stands in an error before the remedies."""
+
 _failed: dict[str, str] = {}
 _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
@@ -99,7 +102,7 @@ def levels(settings: KernelSettings) -> Iterator[str]:
             yield level
     reasons = "; ".join(f"{level}: {_failed[level]}" for level in wanted if level in _failed)
     raise SandboxError(
-        f"no sandbox can stand here ({reasons}), so no code is run. What would raise one: "
+        f"no sandbox can stand here ({reasons}), so no code is run. {RAISES} "
         f"{' or '.join(_REMEDIES[level] for level in wanted)}. "
         "To run code with all that this user may do, set kernel.sandbox to 'off'"
     )
@@ -146,6 +149,29 @@ def plan(level: str, settings: KernelSettings, runtime: Path, uid: int) -> dict[
             "processes": settings.processes,
             "open_files": settings.open_files,
         },
+    }
+
+
+def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what the kernel's end of the bridge is told of its wall, to explain errors by; empty without one.
+
+    Args:
+        level: One of `LEVELS`, or `off`.
+        settings: Limits and network.
+        assignment: `read` and `write`: the session's folders.
+    """
+    if level == OFF:
+        return {}
+    return {
+        "level": level,
+        "network": settings.allow_network,
+        "read": assignment["read"],
+        "write": assignment["write"],
+        "system": _SYSTEM,
+        "memory_mb": settings.memory_mb,
+        "file_mb": settings.file_mb,
+        "processes": settings.processes,
+        "open_files": settings.open_files,
     }
 
 

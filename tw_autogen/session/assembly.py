@@ -13,6 +13,7 @@ from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
+from tw_autogen.kernel.standing import standing
 from tw_autogen.model import ChatModel, ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, find_plugins
@@ -118,6 +119,7 @@ def open_session(
 
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
+        SandboxError: no sandbox can stand around the code here.
     """
     specs = check_plugins(plugins)
     given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
@@ -227,6 +229,7 @@ class _Kernels:
             return self._own(seat.kernel)
         if self._shared is None:
             options = self._read.read("kernel", KernelSettings)
+            standing(options)  # where no sandbox can stand, that is said before any model is asked
             self._shared = self._own(lambda folder: LocalKernel(folder, settings=options))
         return self._shared
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import keyword
+import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,14 +37,28 @@ def checked_inputs(files: Sequence[Path | str], variables: Mapping[str, Any]) ->
 def copy_in(path: Path, folder: Path) -> Path:
     """Copy a file read-only into a folder; one that lies there already stays as it is.
 
+    What code may have left under that name is replaced; a link of its making is not followed.
+
     Returns:
         The copy.
+
+    Raises:
+        ConfigError: a folder of that name is in the way.
     """
     target = folder / path.name
-    if target.exists() and target.samefile(path):
+    if not target.is_symlink() and target.exists() and target.samefile(path):
         return target
-    if target.exists():
-        target.chmod(target.stat().st_mode | stat.S_IWUSR)
-    shutil.copyfile(path, target)
-    target.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+    if target.is_dir() and not target.is_symlink():
+        raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {path.name!r}")
+    made, name = tempfile.mkstemp(prefix=".given-", dir=folder)
+    try:
+        with os.fdopen(made, "wb") as file, path.open("rb") as given:
+            shutil.copyfileobj(given, file)
+        os.chmod(name, stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+        if os.name == "nt" and target.exists():
+            target.chmod(stat.S_IWRITE)  # a read-only file can't be replaced there
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
     return target

@@ -204,7 +204,7 @@ class Session:
             self.variables.update(variables or {})
             self.rounds.append(Round(text))
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
-            profile = profile_request(copies, variables or {}, self._settings.profile_chars)
+            profile = profile_request(sources, variables or {}, self._settings.profile_chars)
             self.post(USER, f"{text}\n\n{profile}" if profile else text, send_to=send_to, images=images)
             return self.rounds[-1]
 

@@ -24,6 +24,7 @@ from .describe import describe
 from .display import AfterImport, Display, tune_pandas
 from .exchange import InsideExchange
 from .guard import Guard, always_reply, pack_anything
+from .hints import Hints
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
 from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
@@ -40,8 +41,9 @@ class Bridge:
     Args:
         shell: IPython's shell.
         options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `folder` and `environment`,
-            where this process was made before its session was known; `remote`, where the host's folder is not seen
-            from here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
+            where this process was made before its session was known; `wall`, what stands around it, see `Hints`;
+            `remote`, where the host's folder is not seen from here: `environment`, `most_bytes`, and names of folders,
+            see `settle_down`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
@@ -74,6 +76,7 @@ class Bridge:
         self._functions: dict[str, Callable[..., Any]] = {}
         self._plugin_files: dict[str, str] = {}
         self._cells = Cells()
+        self._hints = Hints(str(self._folder), options.get("wall") or {})
         self._errors: list[str] = []
         self._display = Display(shell, self._ctx, options["result_chars"])
         self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
@@ -178,7 +181,7 @@ class Bridge:
         """Take the place of IPython's `showtraceback`, whose text is slow to make and long to read."""
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
         if error is not None:
-            text = trace(error, self._cells, self._plugin_files)
+            text = trace(error, self._cells, self._plugin_files, self._hints)
             self._errors.append(text)
             self._shell._last_traceback = [text]
 

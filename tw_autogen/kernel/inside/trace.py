@@ -11,6 +11,7 @@ import sysconfig
 import traceback
 from collections import OrderedDict
 
+from .hints import Hints
 from .output import clip
 
 _CELL = re.compile(r"<cell (\d+)>$")
@@ -44,13 +45,14 @@ class Cells:
         return number, line, lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
-def trace(error: BaseException, cells: Cells, plugins: dict[str, str]) -> str:
-    """Give the frames of cells and plugins, innermost last, and the exception's own line.
+def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hints) -> str:
+    """Give the frames of cells and plugins, innermost last, the exception's own line, and a hint if a wall caused it.
 
     Args:
         error: With its traceback.
         cells: The code that was run.
         plugins: File name of each plugin's source, and the plugin's name.
+        hints: What stands around the code.
     """
     frames = traceback.extract_tb(error.__traceback__)
     lines = [line for frame in frames if (line := _frame(frame, cells, plugins))]
@@ -61,7 +63,8 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str]) -> str:
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error and str(cause) != str(error):
         text = f"{_last(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
-    return clip(without_paths(text), _ERROR_CHARS)
+    hint = hints.of(error)
+    return clip(without_paths(text), _ERROR_CHARS) + (f"\n{hint}" if hint else "")
 
 
 def without_paths(text: str) -> str:

@@ -1,0 +1,157 @@
+"""What a wall refuses says so, and names the setting; what would have failed without a wall says nothing of one."""
+
+import os
+import sys
+
+import pytest
+
+from tw_autogen.errors import SandboxError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+LIMITS = {"memory_mb": 400, "file_mb": 8, "processes": 60, "open_files": 300, "disk_mb": 200}
+
+
+@pytest.fixture(scope="module", params=["namespaces", "landlock"])
+def kernel(request, tmp_path_factory):
+    granted = tmp_path_factory.mktemp("granted")
+    granted.chmod(0o755)
+    (granted / "given.csv").write_text("a\n1\n")
+    settings = KernelSettings(sandbox=request.param, read=(str(granted),), **LIMITS)
+    with LocalKernel(settings=settings) as kernel:
+        try:
+            kernel.execute("1", seconds=60)
+        except SandboxError as error:
+            pytest.skip(str(error))
+        kernel.level, kernel.granted = request.param, granted
+        yield kernel
+
+
+def last_line(kernel, code):
+    execution = kernel.execute(code, seconds=60)
+    assert not execution.ok
+    assert not execution.state_lost, execution.error
+    return execution.error.splitlines()[-1]
+
+
+NETWORK = {
+    "socket": "import socket\nsocket.socket()",
+    "name": "import socket\nsocket.getaddrinfo('example.org', 80)",
+    "urlopen": "import urllib.request\nurllib.request.urlopen('http://example.org')",
+    "pandas": "import pandas as pd\npd.read_csv('http://example.org/x.csv')",
+    "asyncio": "import asyncio\nawait asyncio.open_connection('127.0.0.1', 80)",
+    "as a cause": "import socket\ntry:\n    socket.socket()\nexcept OSError as error:\n"
+    "    raise ValueError('no data') from error",
+}
+
+
+@pytest.mark.parametrize("code", NETWORK.values(), ids=NETWORK.keys())
+def test_the_network_names_its_setting(kernel, code):
+    assert last_line(kernel, code).startswith("The sandbox allows no network; kernel.allow_network=True would")
+
+
+def test_a_file_outside_names_what_would_show_it(kernel, tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "sales.csv").write_text("a\n1\n")
+    file = str(tmp_path / "sales.csv")
+
+    line = last_line(kernel, f"import pandas as pd\npd.read_csv({file!r})")
+
+    if kernel.level == "namespaces":  # the folder for temporary files is another one there
+        assert line.startswith("The sandbox gives code an empty /tmp of its own; kernel.read=")
+    else:
+        assert f"kernel.read=[{file!r}] would show it" in line
+
+
+def test_a_folder_outside_names_what_would_show_it_and_what_is_shown(kernel):
+    line = last_line(kernel, "import os\nos.listdir('/home')")
+
+    assert line.startswith(f"The sandbox shows code only the working folder, {kernel.granted} and the system")
+    assert "kernel.read=['/home'] would show it, kernel.write=['/home'] would let code write there" in line
+
+
+WRITES = {
+    "new file": "open('/usr/share/tw-new.txt', 'w')",
+    "folder": "import os\nos.makedirs('/usr/share/tw-new')",
+    "table": "import pandas as pd\npd.DataFrame({'a': [1]}).to_csv('/usr/share/tw-new.csv')",
+}
+
+
+@pytest.mark.parametrize("code", WRITES.values(), ids=WRITES.keys())
+def test_writing_where_only_reading_is_allowed_names_its_setting(kernel, code):
+    line = last_line(kernel, code)
+
+    assert line.startswith("The sandbox lets code write only in the working folder")
+    assert line.endswith("kernel.write=['/usr/share'] would let it write there.")
+
+
+def test_a_granted_folder_can_be_read_and_names_what_would_let_code_write_there(kernel):
+    assert kernel.execute(f"open({str(kernel.granted / 'given.csv')!r}).read()", seconds=60).result == repr("a\n1\n")
+
+    line = last_line(kernel, f"open({str(kernel.granted / 'new.csv')!r}, 'w')")
+
+    assert line.endswith(f"kernel.write=[{str(kernel.granted)!r}] would let it write there.")
+
+
+AMOUNTS = {
+    "memory": ("x = bytearray(1 << 30)", "400 MB of memory; kernel.memory_mb"),
+    "array": ("import numpy as np\nx = np.ones(1 << 28)", "400 MB of memory; kernel.memory_mb"),
+    "threads": (
+        "import threading\nend = threading.Event()\ntry:\n"
+        "    for _ in range(100): threading.Thread(target=end.wait).start()\nfinally:\n    end.set()",
+        "60 processes and threads; kernel.processes",
+    ),
+    "processes": (
+        "import subprocess\nmade = []\ntry:\n    for _ in range(100): made.append(subprocess.Popen(['sleep', '20']))\n"
+        "finally:\n    for one in made:\n        one.kill(); one.wait()",
+        "60 processes and threads; kernel.processes",
+    ),
+    "file": (
+        "with open('large', 'wb') as file:\n    file.write(bytes(9 << 20))",
+        "files of 8 MB at most; kernel.file_mb",
+    ),
+    "open files": (
+        "made = []\ntry:\n    for _ in range(400): made.append(open('/dev/null'))\nfinally:\n    made.clear()",
+        "300 open files; close some; kernel.open_files",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "words"), AMOUNTS.values(), ids=AMOUNTS.keys())
+def test_an_amount_that_is_used_up_names_its_setting(kernel, code, words):
+    assert last_line(kernel, code).startswith(f"The sandbox allows {words} sets how")
+
+
+ORDINARY = {
+    "missing": "open('missing.csv')",
+    "missing, by its whole path": "import os\nopen(os.path.abspath('missing.csv'))",
+    "missing in the system": "open('/usr/share/missing.csv')",
+    "missing where reading is granted": None,
+    "a folder": "open('.')",
+    "nothing to read yet": "import os\nr, w = os.pipe()\nos.set_blocking(r, False)\nos.read(r, 1)",
+    "a number": "1 / 0",
+    "an import": "import not_there_at_all",
+    "a closed port's exception": "raise ConnectionError('the plugin says so')",
+}
+
+
+@pytest.mark.parametrize("code", ORDINARY.values(), ids=ORDINARY.keys())
+def test_an_ordinary_error_says_nothing_of_a_sandbox(kernel, code):
+    execution = kernel.execute(code or f"open({str(kernel.granted / 'missing.csv')!r})", seconds=60)
+
+    assert not execution.ok
+    assert "sandbox" not in execution.error
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="without a wall root may open what it likes")
+def test_without_a_wall_nothing_is_said_of_one():
+    with LocalKernel(settings=KernelSettings(sandbox="off")) as kernel:
+        assert "sandbox" not in kernel.execute("open('/not/there.csv')", seconds=60).error
+
+
+def test_with_the_network_allowed_its_errors_are_its_own():
+    with LocalKernel(settings=KernelSettings(allow_network=True)) as kernel:
+        execution = kernel.execute("import socket\nsocket.create_connection(('127.0.0.1', 1), timeout=5)", seconds=60)
+
+    assert "Connection refused" in execution.error
+    assert "sandbox" not in execution.error

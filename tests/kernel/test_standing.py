@@ -1,0 +1,65 @@
+"""Which wall will stand is known before a kernel is started, and is the one that then does."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tw_autogen.errors import SandboxError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.sandbox import words
+from tw_autogen.kernel.standing import standing
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+
+
+@pytest.mark.parametrize("sandbox", ["auto", "namespaces", "landlock"])
+def test_what_is_said_before_the_start_is_what_stands_then(sandbox):
+    settings = KernelSettings(sandbox=sandbox)
+    with LocalKernel(settings=settings) as kernel:
+        before = kernel.where
+        try:
+            kernel.execute("1", seconds=60)
+        except SandboxError as error:
+            assert str(error) in before  # noqa: PT017 - both ways of a system are right, if they agree
+            return
+
+        assert "not started" in before
+        assert words(standing(settings), settings) in before
+        assert before.partition("sandbox: ")[2] == kernel.where.partition("sandbox: ")[2]
+
+
+def test_without_one_it_says_so():
+    with LocalKernel(settings=KernelSettings(sandbox="off")) as kernel:
+        assert kernel.where.endswith("no sandbox (kernel.sandbox='off'): code may do what this user may do")
+
+
+def test_it_is_tried_once():
+    standing(KernelSettings())
+    started = time.monotonic()
+
+    standing(KernelSettings())
+
+    assert time.monotonic() - started < 0.01
+
+
+_NOBODY = """
+from tw_autogen.session import open_session
+from tw_autogen.testing import ScriptedModel
+
+with ScriptedModel([]) as model:
+    open_session(model, settings={"kernel.sandbox": "bubblewrap"})
+"""
+
+
+def test_where_none_can_stand_a_session_says_so_before_any_model_is_asked(tmp_path):
+    environment = {**os.environ, "PATH": str(tmp_path), "TW_AUTOGEN_SESSION_WORKSPACE": str(tmp_path)}
+
+    done = subprocess.run([sys.executable, "-c", _NOBODY], env=environment, capture_output=True, text=True, timeout=60)
+
+    last = done.stderr.strip().splitlines()[-1]
+    assert "SandboxError: no sandbox can stand here (bubblewrap: no program bwrap), so no code is run." in last
+    assert "What would raise one: the package bubblewrap" in last
+    assert not list(tmp_path.glob("session-*/events.jsonl"))

@@ -1,0 +1,61 @@
+"""Which wall will stand around a kernel, found out without starting one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tw_autogen.kernel.environment import clean_environment
+from tw_autogen.kernel.launcher import trial
+from tw_autogen.kernel.launcher.wall import OFF
+from tw_autogen.kernel.sandbox import failed, hand_over, levels, plan, user_for
+from tw_autogen.kernel.settings import KernelSettings
+
+_SECONDS = 10.0
+_HERE = Path(trial.__file__).parent
+_known: set[tuple[str, str]] = set()
+
+
+def standing(settings: KernelSettings) -> str:
+    """Give the level that stands: one that a kernel had before, else the first that a process can put up.
+
+    Args:
+        settings: `sandbox` says which are wanted, `python` who puts it up.
+
+    Raises:
+        SandboxError: none can stand here.
+    """
+    for level in levels(settings):
+        if level == OFF or (level, settings.python) in _known:
+            return level
+        why = _try(level, settings)
+        if not why:
+            stood(level, settings)
+            return level
+        failed(level, why)
+    raise AssertionError("`levels` ends with an error")
+
+
+def stood(level: str, settings: KernelSettings) -> None:
+    """Remember that a wall has stood."""
+    _known.add((level, settings.python))
+
+
+def _try(level: str, settings: KernelSettings) -> str:
+    """Put a wall up; say why it can't stand, empty if it can or if that can't be told: then a kernel tells."""
+    with tempfile.TemporaryDirectory(prefix="tw-trial-", ignore_cleanup_errors=True) as folder:
+        uid = user_for(level)
+        wanted = plan(level, settings, Path(folder), uid)
+        hand_over(Path(folder), uid)
+        command = [settings.python, "-I", "-S", "-c", trial.STUB, str(_HERE), json.dumps(wanted)]
+        environment = clean_environment(os.environ)
+        try:
+            done = subprocess.run(
+                command, env=environment, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    return done.stdout.decode(errors="replace").strip()
