@@ -110,6 +110,7 @@ class MemoryOfMany:
                 count += len(heard)
             if count < 8:
                 raise OSError(f"{count} of 8 had their memory")
+            time.sleep(1)  # what all take together is looked at many times a second, not at each page
             return True
         finally:
             os.close(leave)
