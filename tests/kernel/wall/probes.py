@@ -134,7 +134,6 @@ PROBES = (
     Probe(probes_system.CoreDump, sure=False),
     Probe(probes_amounts.ManyProcesses, sure=False),
     Probe(probes_amounts.MuchMemory, sure=False, ends=True),
-    Probe(probes_amounts.MemoryOfMany, sure=False, ends=True),
     Probe(probes_amounts.LargeFile, sure=False),
     Probe(probes_amounts.ManyFiles, sure=False, ends=True),
     Probe(probes_amounts.Watches, sure=False),

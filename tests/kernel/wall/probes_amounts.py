@@ -7,7 +7,6 @@ import select
 import signal
 import tempfile
 import threading
-import time
 
 from tests.kernel.wall.inside import LIBC, call, remove_tree
 
@@ -77,45 +76,6 @@ class MuchMemory:
 
     def in_pieces(w):
         return len([bytearray(256 << 20) for _ in range(16)]) == 16  # not touched
-
-
-class MemoryOfMany:
-    """Several processes of the code's use 4 GB together for a second, none of them more than 512 MB."""
-
-    seconds = 30
-
-    def children(w):
-        said, saying = os.pipe()
-        stay, leave = os.pipe()
-        children = []
-        try:
-            for _ in range(8):
-                child = os.fork()
-                if child == 0:
-                    LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)
-                    os.close(leave)
-                    try:
-                        _touch(mmap.mmap(-1, GB // 2, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-                        os.write(saying, b"x")
-                        select.select([stay], [], [], 15)
-                    finally:
-                        os._exit(0)
-                children.append(child)
-            os.close(saying)
-            count, end = 0, time.monotonic() + 15
-            while count < 8 and time.monotonic() < end and select.select([said], [], [], 5)[0]:
-                heard = os.read(said, 8)
-                if not heard:
-                    break
-                count += len(heard)
-            if count < 8:
-                raise OSError(f"{count} of 8 had their memory")
-            time.sleep(1)  # what all take together is looked at many times a second, not at each page
-            return True
-        finally:
-            os.close(leave)
-            for child in children:
-                os.waitpid(child, 0)
 
 
 class LargeFile:

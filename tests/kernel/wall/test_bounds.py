@@ -1,0 +1,61 @@
+"""What all processes of a kernel take up together is bounded, though no limit of the system's says so."""
+
+import pytest
+
+from tw_autogen.kernel import KernelSettings, LocalKernel
+
+MANY = """
+import ctypes, mmap, os, time
+for _ in range(4):
+    if os.fork() == 0:
+        memory = mmap.mmap(-1, 300 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        view = (ctypes.c_char * len(memory)).from_buffer(memory)
+        ctypes.memset(ctypes.addressof(view), 1, len(memory))
+        time.sleep(30)
+        os._exit(0)
+time.sleep(30)
+"""
+FILES = """
+import time
+for number in range(30):
+    with open(f"{number}.bin", "wb") as file:
+        file.write(bytes(10 << 20))
+time.sleep(30)
+"""
+FORKS = """
+import os, time
+children = []
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        time.sleep(5)
+        os._exit(0)
+    children.append(child)
+time.sleep(1.5)
+for child in children:
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "told"),
+    [({"memory_mb": 700}, MANY, "kernel.memory_mb"), ({"disk_mb": 100}, FILES, "kernel.disk_mb")],
+    ids=["memory", "disk"],
+)
+def test_a_kernel_whose_processes_take_too_much_together_is_ended_and_says_why(tmp_path, limits, code, told):
+    with LocalKernel(tmp_path, settings=KernelSettings(**limits)) as kernel:
+        execution = kernel.execute(code, seconds=25)
+
+        assert execution.state_lost
+        assert told in execution.error
+        assert execution.seconds < 20
+        assert kernel.execute("1 + 1", seconds=30).result == "2"
+
+
+def test_memory_that_processes_share_is_counted_once(tmp_path):
+    with LocalKernel(tmp_path, settings=KernelSettings(memory_mb=700)) as kernel:
+        kernel.execute("shared = bytearray(b'x' * (100 << 20))", seconds=30)
+        execution = kernel.execute(FORKS, seconds=30)  # 20 children that have as much, and took nothing
+
+        assert execution.ok, execution.error
