@@ -193,3 +193,38 @@ def test_ctrl_c_ends_with_130_and_says_so(ask, options):
     assert (json.loads(ran.stdout)["status"] if "json" in options else ran.stdout) in ("interrupted", "")
     assert "stopped" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_code_reads_the_current_folder_and_is_told_where_it_is(ask, tmp_path):
+    here = tmp_path.resolve() / "project"
+    (here / "data").mkdir(parents=True)
+    (here / "data" / "sales.csv").write_text("units\n40\n2\n")
+    code = f"import pandas as pd\nint(pd.read_csv({str(here / 'data' / 'sales.csv')!r}).units.sum())"
+    spoil = f"open({str(here / 'data' / 'new.csv')!r}, 'w')"
+    replies = [plans("add"), codes(code), plans("write"), codes(spoil), codes("1"), answers()]
+
+    ran = ask(replies, "-p", "add up data/sales.csv", "-C", str(here))
+
+    assert ran.returncode == 0, ran.stderr
+    assert f"code can read {here}\n" in ran.stderr
+    assert "  → 42\n" in ran.stderr
+    told = f"The User's own folder is {here}. Code can read it"
+    assert told in ran.requests[0]["messages"][-1]["content"]
+    assert told in ran.requests[1]["messages"][-1]["content"]
+    assert (
+        f"kernel.write=[{str(here / 'data')!r}] would let it write there" in ran.requests[4]["messages"][-1]["content"]
+    )
+    assert not (here / "data" / "new.csv").exists()
+
+
+def test_a_home_folder_is_not_read_and_that_is_said(ask_outside, tmp_path):
+    (tmp_path / "secret.txt").write_text("a secret")
+    code = f"open({str(tmp_path / 'secret.txt')!r}).read()"
+
+    ran = ask_outside(
+        [plans("read"), codes(code), codes("1"), answers()], "-p", "read it", more={"HOME": str(tmp_path)}
+    )
+
+    assert f"code can't read {tmp_path.resolve()}, because it is your home folder; name the files" in ran.stderr
+    assert "own folder is" not in ran.requests[0]["messages"][-1]["content"]
+    assert "FileNotFoundError" in ran.requests[2]["messages"][-1]["content"]

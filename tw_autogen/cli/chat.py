@@ -52,7 +52,7 @@ class Chat:
         Raises:
             ConfigError: the session can't be opened.
         """
-        self._session = open_for(self._options, [self._show])
+        self._session = open_for(self._options, [self._show], self._show.say)
         try:
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
             self._loop(Prompt(_PROMPT, list(self._commands)))
@@ -139,7 +139,7 @@ class Chat:
         self._say(f"tokens     {spent}")
 
     def _reset(self, rest: str) -> None:
-        fresh = open_for(self._options, [self._show])
+        fresh = open_for(self._options, [self._show], self._show.say)
         self._session.close()
         self._say("a new session; the old one's folder: ", self._session.folder)
         self._session = fresh

@@ -85,5 +85,6 @@ def _show_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> 
 def main() -> None:
     """Ask questions about your data: they are planned, turned into code, checked, run and answered.
 
-    Without -p you chat; with it you get the answer to one question, alone on standard output.
+    Without -p you chat; with it you get the answer to one question, alone on standard output. Code runs in a
+    sandbox: it reads the current folder (or that of -C), unless it is your home, and writes in the session's own.
     """

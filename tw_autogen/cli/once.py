@@ -42,7 +42,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     once = _Once(show.tally)
     handler: Handler = show.tally if quiet else show
     try:
-        with open_for(options, [handler]) as session:
+        with open_for(options, [handler], _nothing if quiet else show.say) as session:
             once.ask(session, prompt, files)
     except TwAutogenError as error:
         once.fail(error, exit_of_error(error, timed=options.timeout is not None))
@@ -59,6 +59,10 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
         sys.stdout.write(once.answer + "\n")
     sys.stdout.flush()
     return once.exit
+
+
+def _nothing(words: str) -> None:
+    """Say nothing."""
 
 
 class _Once:

@@ -79,6 +79,10 @@ class Show:
         self._output = OutputLines(_OUTPUT_LINES)
         self._known_files: set[str] = set()
 
+    def say(self, words: str) -> None:
+        """Print a line about the session."""
+        self._console.print(Text(clean(words), style="dim"), soft_wrap=True)
+
     @singledispatchmethod
     def _take(self, event: Event) -> None:
         """Let pass what a person need not see."""

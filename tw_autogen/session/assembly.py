@@ -157,7 +157,7 @@ def open_team(
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
-        kernels = _Kernels(root / "files", read, undo)
+        kernels = _Kernels(root / "files", read, options.user_folder, undo)
         workers = [_worker(seat, models, kernels, read, undo) for seat in seats if _known(seat.role) != "planner"]
         own = read.read("planner", PlannerSettings)
         planners: list[Role] = [
@@ -168,7 +168,7 @@ def open_team(
         session = Session(
             [*planners, *workers],
             folder=root,
-            settings=options,
+            settings=options if kernels.shared else replace(options, user_folder=""),
             handlers=handlers,
             owned=kernels.made,
             session_id=session_id,
@@ -213,13 +213,14 @@ class _Models:
 
 
 class _Kernels:
-    """Where code runs: what a seat brings, else one kernel for all; `made` are those that the session owns."""
+    """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns."""
 
-    def __init__(self, folder: Path, read: Settings, undo: ExitStack) -> None:
+    def __init__(self, folder: Path, read: Settings, user_folder: str, undo: ExitStack) -> None:
         self._folder = folder
         self._read = read
+        self._user_folder = user_folder
         self._undo = undo
-        self._shared: Kernel | None = None
+        self.shared: Kernel | None = None
         self.made: list[Kernel] = []
 
     def pick(self, seat: Seat) -> Kernel:
@@ -227,11 +228,13 @@ class _Kernels:
             return seat.kernel
         if seat.kernel is not None:
             return self._own(seat.kernel)
-        if self._shared is None:
+        if self.shared is None:
             options = self._read.read("kernel", KernelSettings)
+            if self._user_folder:
+                options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
-            self._shared = self._own(lambda folder: LocalKernel(folder, settings=options))
-        return self._shared
+            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options))
+        return self.shared
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
         self._folder.mkdir(parents=True, exist_ok=True)

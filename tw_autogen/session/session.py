@@ -205,7 +205,8 @@ class Session:
             self.rounds.append(Round(text))
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
             profile = profile_request(sources, variables or {}, self._settings.profile_chars)
-            self.post(USER, f"{text}\n\n{profile}" if profile else text, send_to=send_to, images=images)
+            parts = (text, profile, self._users_folder())
+            self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             return self.rounds[-1]
 
     def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
@@ -345,6 +346,13 @@ class Session:
         here.posts.append(post)
         self.emit(PostClosed(here.id, post_id, post))
         return post
+
+    def _users_folder(self) -> str:
+        folder = self._settings.user_folder
+        told = (
+            f"The User's own folder is {folder}. Code can read it, but not write there. Names of files in this request"
+        )
+        return f"{told} that are not in the working folder are relative to it." if folder else ""
 
     def _open_one(self) -> Round:
         self._refuse_closed()

@@ -11,6 +11,8 @@ class SessionSettings:
 
     Args:
         workspace: Folder in which each session makes its own; relative to the current directory.
+        user_folder: The folder that the user works in: code may read it, and is told where it is, because the names of
+            files in a request are relative to it; empty: none. The command line takes the current one.
         max_posts: How many posts a round may have before it ends as failed.
         round_seconds: How long a round may take, wall clock.
         most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
@@ -20,6 +22,7 @@ class SessionSettings:
     """
 
     workspace: str = ".tw/sessions"
+    user_folder: str = ""
     max_posts: int = 30
     round_seconds: float = 1800.0
     most_open: int = 16
