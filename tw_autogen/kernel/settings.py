@@ -68,4 +68,4 @@ class KernelSettings:
     max_artifacts: int = 50
     rollback_on_error: bool = False
     rollback_mb: int = 256
-    rollback_seconds: float = 0.5
+    rollback_seconds: float = 0.3

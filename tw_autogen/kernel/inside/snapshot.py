@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import re
 import signal
 import time
@@ -62,7 +63,13 @@ class Snapshot:
         self._undo: list[tuple[bool, str, Undo]] = []
         self._left: dict[str, str] = {}
         self._users = {name: value for name, value in self._names.items() if hidden.get(name, self) is not value}
-        self._take(_reached(code, self._users))
+        collects = gc.isenabled()
+        gc.disable()  # it would look again and again at all that is being copied
+        try:
+            self._take(_reached(code, self._users))
+        finally:
+            if collects:
+                gc.enable()
 
     def rollback(self) -> list[tuple[str, str]]:
         """Put all of it back; an interrupt doesn't stop it.
@@ -104,8 +111,9 @@ class Snapshot:
             if id(value) in self._seen:
                 continue
             if time.monotonic() > self._end:
-                self._left.setdefault(name, f"copying took longer than {self._most_seconds:g} s")
-                continue
+                for late in (name, *dict.fromkeys(one for one, _ in todo)):
+                    self._left.setdefault(late, f"copying took longer than {self._most_seconds:g} s")
+                return
             self._seen[id(value)] = value
             for inner in self._note(name, value):
                 if isinstance(inner, _Named):

@@ -75,6 +75,8 @@ _NOTHING = Contents()
 def contents(value: Any) -> Contents | None:
     """Give what an object holds; None if nobody here knows how to copy its kind."""
     kind = type(value)
+    if kind in _QUICK:
+        return _QUICK[kind](value)
     if kind in _PLAIN or isinstance(value, _ATOMS):
         return _NOTHING
     for base, give in _KINDS:
@@ -85,7 +87,7 @@ def contents(value: Any) -> Contents | None:
 
 def changeable(values: Iterable[Any]) -> list[Any]:
     """Leave out what can't change; quick also for a million numbers."""
-    values = list(values)
+    values = values if type(values) is list else list(values)
     return [] if set(map(type, values)) <= _PLAIN else [one for one in values if type(one) not in _PLAIN]
 
 
@@ -110,7 +112,7 @@ def _dict(value: dict[Any, Any]) -> Contents:
 
         return undo
 
-    held = changeable(one for pair in items for one in pair)
+    held = changeable(list(kind.values(value))) + changeable(list(kind.keys(value)))
     return _with_attributes(value, Contents(held, copy, 100 * len(items), hashes=True))
 
 
@@ -204,7 +206,7 @@ def _instance(value: Any) -> Contents | None:
 def _with_attributes(value: Any, rest: Contents) -> Contents:
     """Add an instance's own attributes to what its built-in base holds."""
     kind = type(value)
-    if kind.__module__ == "builtins" and not isinstance(value, types.FunctionType):
+    if kind in _QUICK or (kind.__module__ == "builtins" and not isinstance(value, types.FunctionType)):
         return rest
     own = _own(value)
     slots = _slots(value)
@@ -345,3 +347,4 @@ _KINDS: list[tuple[Any, Callable[[Any], Contents]]] = [
     ((classmethod, staticmethod), lambda value: Contents((value.__func__,))),
     (types.MappingProxyType, lambda value: Contents(changeable(value.values()))),
 ]
+_QUICK: dict[type, Callable[[Any], Contents]] = {kind: give for kind, give in _KINDS if kind in (list, dict, set)}
