@@ -109,6 +109,7 @@ class Live:
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,
             "arrow": importlib.util.find_spec("pyarrow") is not None,
+            "rollback": _rollback_limits(self._settings),
             **self._peer.options,
         }
         bundle = "None" if self._peer.bundled else install_expression()
@@ -156,6 +157,12 @@ class Live:
             bell=self._bell,
             on_output=on_output,
         )
+
+
+def _rollback_limits(settings: KernelSettings) -> dict[str, float] | None:
+    if not settings.rollback_on_error:
+        return None
+    return {"most_bytes": settings.rollback_mb << 20, "most_seconds": settings.rollback_seconds}
 
 
 def _first_error(reply: Mapping[str, Any]) -> str:

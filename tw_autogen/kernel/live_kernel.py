@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
+from tw_autogen.kernel.failure import LOST, ROLLBACK, error_text, not_undone, rows, went_well
 from tw_autogen.kernel.folder import plain_file
 from tw_autogen.kernel.inside.output import clip
 from tw_autogen.kernel.kernel import Loadable, OnOutput
@@ -26,8 +27,6 @@ from tw_autogen.kernel.turns import OutOfTurn, Turns
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-_LOST = "All variables are lost; the next cell gets a fresh kernel with plugins loaded."
 
 
 class LiveKernel:
@@ -133,6 +132,7 @@ class LiveKernel:
                 self._loss = ""  # told by this very result
             elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
                 self._look_after(live, outcome)
+            self._roll_back(live, outcome)
             said += self._taken_over(live, outcome)
             return self._execution(outcome, said)
 
@@ -303,7 +303,7 @@ class LiveKernel:
 
     def _told_lost(self) -> Execution:
         loss, self._loss = self._loss, ""
-        return Execution(False, error=f"{loss} This cell was not run. {_LOST}", state_lost=True)
+        return Execution(False, error=f"{loss} This cell was not run. {LOST}", state_lost=True)
 
     def _taken_over(self, live: Live, outcome: Outcome) -> list[Log]:
         if outcome.died or not outcome.report:
@@ -333,51 +333,43 @@ class LiveKernel:
             self._end()
             outcome.died = "it answered nothing any more, and was ended"
 
+    def _roll_back(self, live: Live, outcome: Outcome) -> None:
+        """Have a cell undone that was stopped, and of whose end the kernel could not tell that it failed."""
+        wanted = self._settings.rollback_on_error and not outcome.died and ROLLBACK not in outcome.report
+        if wanted and not went_well(outcome):
+            try:
+                answer = live.ask(ROLLBACK)
+            except KernelError as error:
+                self._end()
+                outcome.died = str(error)
+            else:
+                self._take_variables(answer)
+                if isinstance(answer.get("ok"), list):
+                    outcome.report[ROLLBACK] = answer["ok"]
+
     def _take_variables(self, report: dict[str, Any]) -> None:
         with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
-            rows = report["variables"]
-            self._variables = tuple(Variable(str(name), str(kind), str(line)) for name, kind, line in rows)
+            told = report["variables"]
+            self._variables = tuple(Variable(str(name), str(kind), str(line)) for name, kind, line in told)
 
     def _execution(self, outcome: Outcome, said: Iterable[Log]) -> Execution:
-        reply, report = outcome.reply or {}, outcome.report
-        ok = reply.get("status") == "ok" and not outcome.stopped and not outcome.died
+        report, ok = outcome.report, went_well(outcome)
         result = report.get("result")
         return Execution(
             ok=ok,
             result=None if result is None else clip(str(result), self._settings.result_chars + 60),
             stdout=outcome.stdout.text(),
             stderr=outcome.stderr.text(),
-            logs=(*(Log(*map(str, one)) for one in _rows(report, "logs", 3)), *said),
+            logs=(*(Log(*map(str, one)) for one in rows(report, "logs", 3)), *said, *not_undone(report)),
             artifacts=tuple(self._artifacts(report)),
             variables=self._variables,
-            error="" if ok else _error(outcome),
+            error="" if ok else error_text(outcome),
             state_lost=bool(outcome.died),
             seconds=max(0.0, outcome.seconds - outcome.host_seconds),
         )
 
     def _artifacts(self, report: dict[str, Any]) -> Iterator[Artifact]:
-        for name, kind, relative, preview in _rows(report, "artifacts", 4):
+        for name, kind, relative, preview in rows(report, "artifacts", 4):
             path = plain_file(self.folder, str(relative))
             if path is not None:
                 yield Artifact(str(name), str(kind), path, str(preview))
-
-
-def _rows(report: dict[str, Any], key: str, width: int) -> list[list[Any]]:
-    """Give a report's rows; what is not one, because code wrote it, is left out."""
-    rows = report.get(key)
-    return [one for one in rows if isinstance(one, list) and len(one) == width] if isinstance(rows, list) else []
-
-
-def _error(outcome: Outcome) -> str:
-    """Say why a cell did not run to its end."""
-    reply = outcome.reply or {}
-    trace = str(outcome.report.get("error") or "") or (
-        f"{reply['ename']}: {reply.get('evalue', '')}" if reply.get("ename") else ""
-    )
-    if outcome.killed:
-        return f"Stopped {outcome.stopped}: the code did not react to an interrupt, so the kernel was killed. {_LOST}"
-    if outcome.died:
-        return f"The kernel died while this cell ran: {outcome.died}. {_LOST}"
-    if outcome.stopped:
-        return f"Stopped {outcome.stopped}, by an interrupt; variables are kept.\n{trace}".strip()
-    return trace or "The kernel gave no answer to this cell; variables are kept."

@@ -28,6 +28,7 @@ from .hints import Hints
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
 from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
+from .snapshot import Rollback
 from .trace import Cells, short_warning, trace
 
 SOURCE = "tw_autogen"
@@ -40,10 +41,10 @@ class Bridge:
 
     Args:
         shell: IPython's shell.
-        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `folder` and `environment`,
-            where this process was made before its session was known; `wall`, what stands around it, see `Hints`;
-            `remote`, where the host's folder is not seen from here: `environment`, `most_bytes`, and names of folders,
-            see `settle_down`.
+        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `rollback` (limits, see
+            `Rollback`), where failed cells are undone; `folder` and `environment`, where this process was made before
+            its session was known; `wall`, what stands around it, see `Hints`; `remote`, where the host's folder is not
+            seen from here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
@@ -81,6 +82,7 @@ class Bridge:
         self._display = Display(shell, self._ctx, options["result_chars"])
         self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
         self._guard = Guard(self._folder)
+        self._rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
         self._tune()
 
     def answer(self, request: str) -> None:
@@ -134,6 +136,12 @@ class Bridge:
     def _do_give(self, asked: Mapping[str, Any]) -> list[str]:
         return self._remote.give(asked["files"]) if self._remote else []
 
+    def _do_rollback(self, asked: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+        """Undo the last cell, which the host had stopped, if that was not done yet."""
+        undone = self._rollback.undo() if self._rollback else None
+        self._restore()
+        return undone
+
     def answer_file(self, name: str) -> None:
         """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
         self.answer(self._codec.find(name))
@@ -146,6 +154,8 @@ class Bridge:
         self._display.begin()
         self._errors.clear()
         self._restore()
+        if self._rollback:
+            self._rollback.begin(info.raw_cell, hidden=self._hidden())
 
     def _name_cell(self, raw_code: str | None, code: str, number: int) -> str:
         """Name a cell for tracebacks, and remember its text under that name: IPython asks for it before it compiles."""
@@ -162,6 +172,8 @@ class Bridge:
         for stream in self._streams:
             stream.end()
         kept, logs = self._ctx.take()
+        undone = self._rollback.end(failed=failed) if self._rollback else None
+        self._restore()
         self._send(
             {
                 "error": error,
@@ -169,6 +181,7 @@ class Bridge:
                 "artifacts": [[one.name, one.kind, self._relative(one.path), one.preview] for one in kept],
                 "logs": logs,
                 "variables": self._user_variables(),
+                **({} if undone is None else {"rollback": undone}),
                 **({"files": self._remote.changed()} if self._remote else {}),
             }
         )
@@ -190,7 +203,10 @@ class Bridge:
         self._shell.user_ns.update(self._functions)
 
     def _user_variables(self) -> list[tuple[str, str, str]]:
-        return describe(self._shell.user_ns, hidden={**self._shell.user_ns_hidden, **self._functions})
+        return describe(self._shell.user_ns, hidden=self._hidden())
+
+    def _hidden(self) -> dict[str, Any]:
+        return {**self._shell.user_ns_hidden, **self._functions}
 
     def _send(self, content: Mapping[str, Any]) -> None:
         self._shell.payload_manager.write_payload({"source": SOURCE, "report": dumps(content)})

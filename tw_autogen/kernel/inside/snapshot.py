@@ -1,0 +1,226 @@
+"""`Snapshot`: the user's variables before a cell, so that a cell that fails can be undone."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import signal
+import time
+import types
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+from .undo import Undo, contents
+
+_WORD = re.compile(r"\w+")
+_ANY_NAME = {
+    *("globals", "locals", "vars", "dir", "exec", "eval", "compile", "get_ipython", "sys", "gc", "inspect", "ctypes"),
+    *("importlib", "builtins", "__main__", "__import__", "__globals__", "__builtins__", "f_globals", "f_locals"),
+    "user_ns",
+}
+"""Words with which code reaches variables that it doesn't name."""
+
+_MAGIC = re.compile(r"^\s*[%!]|=\s*[%!]", re.MULTILINE)
+_SHELLS_OWN = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_exit_code")
+_MOST_TOLD = 20
+
+
+class Snapshot:
+    """The variables before a cell: their names, and a copy of what the cell can change.
+
+    A cell changes only what it can reach: the words in its text that are variables, what these hold, and what the
+    functions and classes name that cells have defined. Nothing else is copied, so tables and arrays that a cell doesn't
+    name cost nothing. DataFrames that it names are not copied either where pandas copies on write (pandas 3, or the
+    option `mode.copy_on_write`): a column is copied when the cell first writes to it. Arrays, lists, dictionaries, sets
+    and the attributes of objects are copied, within the limits.
+
+    Args:
+        namespace: The kernel's user namespace.
+        code: The cell.
+        hidden: Names that are not the user's while they still hold the same object: plugins, IPython's own.
+        most_bytes: How much is copied at most.
+        most_seconds: How long that may take.
+    """
+
+    def __init__(
+        self,
+        namespace: MutableMapping[str, Any],
+        code: str,
+        *,
+        hidden: Mapping[str, Any],
+        most_bytes: int,
+        most_seconds: float,
+    ) -> None:
+        self._namespace = namespace
+        self._names = {name: value for name, value in namespace.items() if not _SHELLS_OWN.fullmatch(name)}
+        self._bytes = most_bytes
+        self._most_bytes = most_bytes
+        self._most_seconds = most_seconds
+        self._end = time.monotonic() + most_seconds
+        self._seen: dict[int, Any] = {}  # holds the objects, so that no other one gets their number meanwhile
+        self._undo: list[tuple[bool, str, Undo]] = []
+        self._left: dict[str, str] = {}
+        self._users = {name: value for name, value in self._names.items() if hidden.get(name, self) is not value}
+        collects = gc.isenabled()
+        gc.disable()  # it would look again and again at all that is being copied
+        try:
+            self._take(_reached(code, self._users))
+        finally:
+            if collects:
+                gc.enable()
+
+    def rollback(self) -> list[tuple[str, str]]:
+        """Put all of it back; an interrupt doesn't stop it.
+
+        Returns:
+            Names of variables that may still be changed, and why.
+        """
+        try:
+            handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        except ValueError:  # not in the main thread: nobody interrupts this one
+            return self._put_back()
+        try:
+            return self._put_back()
+        finally:
+            signal.signal(signal.SIGINT, handler)
+
+    def _put_back(self) -> list[tuple[str, str]]:
+        for _, name, undo in sorted(self._undo, key=lambda one: one[0]):
+            try:
+                undo()
+            except Exception as error:  # noqa: BLE001 - the object is foreign; all others are still put back
+                self._left.setdefault(name, f"{type(error).__name__}: {error}")
+        for name in [one for one in self._namespace if one not in self._names and not _SHELLS_OWN.fullmatch(one)]:
+            del self._namespace[name]
+        for name, value in self._names.items():
+            if name not in self._namespace or self._namespace[name] is not value:
+                self._namespace[name] = value
+        told = list(self._left.items())
+        more = [(f"{len(told) - _MOST_TOLD} more", "")] if len(told) > _MOST_TOLD else []
+        return [*told[:_MOST_TOLD], *more]
+
+    def _take(self, names: Iterable[str]) -> None:
+        """Walk over all that these variables hold, each object once."""
+        roots = list(dict.fromkeys(names))
+        todo = [(name, self._users[name]) for name in reversed(roots)]
+        known = set(roots)
+        while todo:
+            name, value = todo.pop()
+            if id(value) in self._seen:
+                continue
+            if time.monotonic() > self._end:
+                for late in (name, *dict.fromkeys(one for one, _ in todo)):
+                    self._left.setdefault(late, f"copying took longer than {self._most_seconds:g} s")
+                return
+            self._seen[id(value)] = value
+            for inner in self._note(name, value):
+                if isinstance(inner, _Named):
+                    more = [one for one in _meant(inner.names, self._users) if one not in known]
+                    todo += [(one, self._users[one]) for one in more]
+                    known.update(more)
+                else:
+                    todo.append((name, inner))
+
+    def _note(self, name: str, value: Any) -> Iterator[Any]:
+        """Copy one object's contents; give what it holds."""
+        try:
+            found = contents(value)
+            if found is None:
+                self._left.setdefault(name, f"it holds a {type(value).__name__}, which is not copied")
+                return
+            if found.copy is not None:
+                if found.size > self._bytes:
+                    most = self._most_bytes >> 20
+                    self._left.setdefault(name, f"it takes {found.size >> 20} MB, and {most} are copied at most")
+                else:
+                    self._bytes -= found.size
+                    self._undo.append((found.hashes, name, found.copy()))
+        except Exception as error:  # noqa: BLE001 - a half-made or broken object must not end the cell before it begins
+            self._left.setdefault(name, f"{type(error).__name__}: {error}")
+            return
+        yield from found.inner
+        for code in found.code:
+            yield _Named(_words_of(code))
+
+
+class Rollback:
+    """Undoes cells that fail.
+
+    Args:
+        namespace: The kernel's user namespace.
+        most_bytes: See `Snapshot`.
+        most_seconds: See `Snapshot`.
+    """
+
+    def __init__(self, namespace: MutableMapping[str, Any], *, most_bytes: int, most_seconds: float) -> None:
+        self._namespace = namespace
+        self._limits: dict[str, Any] = {"most_bytes": most_bytes, "most_seconds": most_seconds}
+        self._before: Snapshot | None = None
+        self._interrupted = False
+
+    def begin(self, code: str, *, hidden: Mapping[str, Any]) -> None:
+        """Copy what a cell may change."""
+        self._before, self._interrupted = None, False
+        self._watch_interrupts()
+        self._before = Snapshot(self._namespace, code, hidden=hidden, **self._limits)
+
+    def end(self, *, failed: bool) -> list[tuple[str, str]] | None:
+        """Undo the cell if it failed; see `undo`. A cell that swallowed an interrupt is the host's to judge."""
+        if failed:
+            return self.undo()
+        if not self._interrupted:
+            self._before = None
+        return None
+
+    def undo(self) -> list[tuple[str, str]] | None:
+        """Undo the cell.
+
+        Returns:
+            What may still be changed, see `Snapshot.rollback`; None if nothing was copied, or it was undone before.
+        """
+        before, self._before = self._before, None
+        return before.rollback() if before else None
+
+    def _watch_interrupts(self) -> None:
+        """Take note of interrupts; ipykernel sets a handler before each cell and takes it away behind it."""
+        handler = signal.getsignal(signal.SIGINT)
+
+        def note(number: int, frame: Any) -> None:
+            self._interrupted = True
+            if callable(handler):
+                handler(number, frame)
+
+        with contextlib.suppress(ValueError):  # not in the main thread, where no interrupt comes
+            signal.signal(signal.SIGINT, note)
+
+
+class _Named:
+    """Stands for the names that a function uses."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+
+def _reached(code: str, names: Mapping[str, Any]) -> list[str]:
+    """Give the variables that a cell can reach by name: those whose name is a word of it, in strings too."""
+    words = set(_WORD.findall(unicodedata.normalize("NFKC", code)))
+    if _MAGIC.search(code):
+        return list(names)
+    return _meant(words, names)
+
+
+def _meant(words: set[str], names: Mapping[str, Any]) -> list[str]:
+    return list(names) if words & _ANY_NAME else [name for name in names if name in words]
+
+
+def _words_of(code: types.CodeType) -> set[str]:
+    """Give every name and every word of a text in a function's body."""
+    found = {*code.co_names}
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            found |= _words_of(one)
+        elif isinstance(one, str):
+            found.update(_WORD.findall(one))
+    return found

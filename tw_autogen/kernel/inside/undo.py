@@ -1,0 +1,350 @@
+"""What one object holds: how it is copied before a cell and put back into the same object behind it.
+
+Contents are put back in place, so that whoever else holds the object (another name, a closure, a list) sees them too.
+Nothing here runs an object's own methods; those of its built-in base, or of pandas and numpy, do the work.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import copyreg
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import pathlib
+import random
+import re
+import sys
+import types
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MAIN = "__main__"
+"""Where classes and functions live that cells define."""
+
+_ATOMS = (
+    int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range, slice, enum.Enum,
+    datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal, fractions.Fraction, uuid.UUID,
+    pathlib.PurePath, re.Pattern, re.Match, weakref.ref, types.ModuleType, types.CodeType, types.BuiltinFunctionType,
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.GenericAlias, memoryview,
+)  # fmt: skip
+_PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None), datetime.datetime, datetime.date})
+_OF_DATA = {
+    "numpy": ("generic", "dtype"),
+    "pandas": ("Timestamp", "Timedelta", "Period", "Interval", "Index", "NaTType", "NAType", "BaseOffset"),
+    "pyarrow": ("_Weakrefable",),
+}  # fmt: skip
+_NOT_OURS = frozenset({"IPython", "ipykernel", "traitlets", "zmq", "tornado", "jupyter_client", "tw_inside"})
+"""Their objects run the kernel itself; putting them back to an earlier moment would break it."""
+
+_CODE = (types.FunctionType, classmethod, staticmethod, property)
+
+Undo = Callable[[], None]
+_UNSET = object()
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What an object holds.
+
+    Args:
+        inner: The objects in it that may change too.
+        copy: Copies what it holds, and gives what puts it back; None: nothing in it can change.
+        size: Roughly how many bytes that copies.
+        hashes: It is put back behind all that does not hash, because `__hash__` may look at those.
+        code: Function bodies that run when it is used; they may reach variables by name.
+    """
+
+    inner: Iterable[Any] = ()
+    copy: Callable[[], Undo] | None = None
+    size: int = 0
+    hashes: bool = False
+    code: Iterable[types.CodeType] = ()
+
+
+_NOTHING = Contents()
+
+
+def contents(value: Any) -> Contents | None:
+    """Give what an object holds; None if nobody here knows how to copy its kind."""
+    kind = type(value)
+    if kind in _QUICK:
+        return _QUICK[kind](value)
+    if kind in _PLAIN or isinstance(value, _ATOMS):
+        return _NOTHING
+    for base, give in _KINDS:
+        if isinstance(value, base):
+            return give(value)
+    return _of_data(value) or _instance(value)
+
+
+def changeable(values: Iterable[Any]) -> list[Any]:
+    """Leave out what can't change; quick also for a million numbers."""
+    values = values if type(values) is list else list(values)
+    return [] if set(map(type, values)) <= _PLAIN else [one for one in values if type(one) not in _PLAIN]
+
+
+def _list(value: list[Any]) -> Contents:
+    plain = list.__getitem__(value, slice(None))
+
+    def copy() -> Undo:
+        return lambda: list.__setitem__(value, slice(None), plain)
+
+    return _with_attributes(value, Contents(changeable(plain), copy, 8 * len(plain)))
+
+
+def _dict(value: dict[Any, Any]) -> Contents:
+    kind: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+    items = list(kind.items(value))
+
+    def copy() -> Undo:
+        def undo() -> None:
+            kind.clear(value)
+            for key, one in items:
+                kind.__setitem__(value, key, one)
+
+        return undo
+
+    held = changeable(list(kind.values(value))) + changeable(list(kind.keys(value)))
+    return _with_attributes(value, Contents(held, copy, 100 * len(items), hashes=True))
+
+
+def _set(value: set[Any]) -> Contents:
+    plain = list(set.__iter__(value))
+
+    def copy() -> Undo:
+        def undo() -> None:
+            set.clear(value)
+            set.update(value, plain)
+
+        return undo
+
+    return _with_attributes(value, Contents(changeable(plain), copy, 60 * len(plain), hashes=True))
+
+
+def _deque(value: collections.deque[Any]) -> Contents:
+    plain = list(collections.deque.__iter__(value))
+
+    def copy() -> Undo:
+        def undo() -> None:
+            collections.deque.clear(value)
+            collections.deque.extend(value, plain)
+
+        return undo
+
+    return _with_attributes(value, Contents(changeable(plain), copy, 8 * len(plain)))
+
+
+def _buffer(value: Any) -> Contents:
+    kind: Any = bytearray if isinstance(value, bytearray) else array.array
+
+    def copy() -> Undo:
+        plain = kind.__getitem__(value, slice(None))
+        return lambda: kind.__setitem__(value, slice(None), plain)
+
+    return Contents(copy=copy, size=sys.getsizeof(value))
+
+
+def _cell(value: types.CellType) -> Contents:
+    try:
+        held = value.cell_contents
+    except ValueError:  # empty
+        return _NOTHING
+
+    def copy() -> Undo:
+        return lambda: setattr(value, "cell_contents", held)
+
+    return Contents((held,), copy)
+
+
+def _function(value: types.FunctionType) -> Contents:
+    if value.__module__ != MAIN:
+        return _NOTHING
+    held = [*(value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
+    inner = Contents(held, code=(value.__code__,))
+    return _with_attributes(value, inner)
+
+
+def _class(value: type) -> Contents:
+    if value.__module__ != MAIN:
+        return _NOTHING
+    held = {name: one for name, one in vars(value).items() if name not in ("__dict__", "__weakref__")}
+
+    def copy() -> Undo:
+        def undo() -> None:
+            now = vars(value)
+            for name in [one for one in now if one not in held and one not in ("__dict__", "__weakref__")]:
+                type.__delattr__(value, name)
+            for name, one in held.items():
+                if now.get(name) is not one:
+                    type.__setattr__(value, name, one)
+
+        return undo
+
+    inner = [one for name, one in held.items() if isinstance(one, _CODE) or not name.startswith(("__", "_abc_"))]
+    return Contents((*value.__bases__, *inner), copy, 100 * len(held))
+
+
+def _instance(value: Any) -> Contents | None:
+    kind = type(value)
+    root = (kind.__module__ or "").partition(".")[0]
+    if root in _NOT_OURS or (root in sys.stdlib_module_names and root not in (MAIN, "types", "argparse")):
+        return None
+    found = _with_attributes(value, _NOTHING)
+    return (
+        None if found.copy is None and kind.__basicsize__ > object.__basicsize__ else found
+    )  # what it holds is hidden
+
+
+def _with_attributes(value: Any, rest: Contents) -> Contents:
+    """Add an instance's own attributes to what its built-in base holds."""
+    kind = type(value)
+    if kind in _QUICK or (kind.__module__ == "builtins" and not isinstance(value, types.FunctionType)):
+        return rest
+    own = _own(value)
+    slots = _slots(value)
+    names = dict(own or {})
+
+    def copy() -> Undo:
+        first = rest.copy() if rest.copy else None
+
+        def undo() -> None:
+            if own is not None:
+                dict.clear(own)
+                dict.update(own, names)
+            for name, one in slots.items():
+                if one is not _UNSET:
+                    object.__setattr__(value, name, one)
+                elif hasattr(value, name):
+                    object.__delattr__(value, name)
+            if first:
+                first()
+
+        return undo
+
+    held = (*rest.inner, *changeable((*names.values(), *(one for one in slots.values() if one is not _UNSET))), kind)
+    takes = own is not None or slots or rest.copy
+    return Contents(held, copy if takes else None, rest.size + 100 * len(names), hashes=rest.hashes, code=rest.code)
+
+
+def _own(value: Any) -> dict[str, Any] | None:
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return own if isinstance(own, dict) else None
+
+
+def _slots(value: Any) -> Mapping[str, Any]:
+    found = {}
+    for name in copyreg._slotnames(type(value)):  # type: ignore[attr-defined] # as pickle finds them
+        try:
+            found[name] = object.__getattribute__(value, name)
+        except AttributeError:
+            found[name] = _UNSET
+    return found
+
+
+def _of_data(value: Any) -> Contents | None:
+    """Tell numpy's and pandas' kinds by their module, so that neither is imported."""
+    for kind in type(value).__mro__:
+        root, name = (kind.__module__ or "").partition(".")[0], kind.__name__
+        if name in _OF_DATA.get(root, ()):
+            return _NOTHING
+        if root == "numpy" and name == "ndarray":
+            return _array(value)
+        if root == "numpy" and name in ("Generator", "RandomState"):
+            return _numpy_random(value)
+        if root == "pandas" and name in ("DataFrame", "Series"):
+            return _table(value)
+    return None
+
+
+def _random(value: random.Random) -> Contents:
+    def copy() -> Undo:
+        state = value.getstate()
+        return lambda: value.setstate(state)
+
+    return Contents(copy=copy, size=20_000)
+
+
+def _array(value: Any) -> Contents:
+    inner = [] if value.base is None else [value.base]
+    if value.dtype == object:
+        inner += changeable(value.ravel().tolist())
+    if not value.flags.writeable:
+        return Contents(inner)
+
+    def copy() -> Undo:
+        saved = value.copy(order="K")
+
+        def undo() -> None:
+            if value.shape != saved.shape:
+                raise ValueError("its shape was changed in place")
+            value[...] = saved
+
+        return undo
+
+    return Contents(inner, copy, value.nbytes)
+
+
+def _numpy_random(value: Any) -> Contents:
+    source = getattr(value, "bit_generator", None) or value._bit_generator
+
+    def copy() -> Undo:
+        state = source.state
+        return lambda: setattr(source, "state", state)
+
+    return Contents(copy=copy, size=5000)
+
+
+def _table(value: Any) -> Contents:
+    """Share a table's columns until one is written to, where pandas copies on write; copy them elsewhere."""
+    pandas: Any = sys.modules["pandas"]
+    lazy = int(pandas.__version__.partition(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
+    series = value.ndim == 1
+    held: list[Any] = []
+    for place in range(1 if series else value.shape[1]):
+        column = value if series else value.iloc[:, place]
+        if column.dtype == object:
+            held += changeable(column.to_numpy().tolist())
+    size = 0 if lazy else int(value.memory_usage(index=False) if series else value.memory_usage(index=False).sum())
+
+    def copy() -> Undo:
+        saved = value.copy(deep=not lazy)
+
+        def undo() -> None:
+            value.__setstate__(saved.__getstate__())
+            if getattr(value, "_item_cache", None):
+                value._item_cache.clear()  # pandas before 3
+
+        return undo
+
+    return Contents(held, copy, size)
+
+
+_KINDS: list[tuple[Any, Callable[[Any], Contents]]] = [
+    (list, _list),
+    (dict, _dict),
+    (set, _set),
+    (collections.deque, _deque),
+    ((bytearray, array.array), _buffer),
+    (types.CellType, _cell),
+    (types.FunctionType, _function),
+    (type, _class),
+    (types.MethodType, lambda value: Contents((value.__self__, value.__func__))),
+    ((tuple, frozenset), lambda value: _with_attributes(value, Contents(changeable(value)))),
+    (random.Random, _random),
+    (functools.partial, lambda value: Contents((value.func, value.args, value.keywords))),
+    (property, lambda value: Contents((value.fget, value.fset, value.fdel))),
+    ((classmethod, staticmethod), lambda value: Contents((value.__func__,))),
+    (types.MappingProxyType, lambda value: Contents(changeable(value.values()))),
+]
+_QUICK: dict[type, Callable[[Any], Contents]] = {kind: give for kind, give in _KINDS if kind in (list, dict, set)}
