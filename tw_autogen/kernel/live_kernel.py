@@ -133,6 +133,8 @@ class LiveKernel:
             elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
                 self._look_after(live, outcome)
             self._roll_back(live, outcome)
+            if outcome.report.get("reset"):
+                self._put_back(live)
             said += self._taken_over(live, outcome)
             return self._execution(outcome, said)
 
@@ -300,6 +302,12 @@ class LiveKernel:
         answer = self._ask(live, "put", name=name, value=live.codec.pack(value), session=not table)
         if "error" in answer:
             raise TypeError(answer["error"])
+
+    def _put_back(self, live: Live) -> None:
+        """Make the variables again that `%reset` has removed with the cell's own: the host has promised them."""
+        with contextlib.suppress(KernelError, TypeError):  # it died behind the cell, which the next one is told
+            for name, value in self._values.items():
+                self._put(live, name, value)
 
     def _told_lost(self) -> Execution:
         loss, self._loss = self._loss, ""

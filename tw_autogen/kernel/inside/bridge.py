@@ -28,6 +28,7 @@ from .hints import Hints
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
 from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
+from .shell import cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
 from .snapshot import Rollback
 from .trace import Cells, short_warning, trace
 
@@ -79,6 +80,7 @@ class Bridge:
         self._cells = Cells()
         self._hints = Hints(str(self._folder), options.get("wall") or {})
         self._errors: list[str] = []
+        self._was_reset = False
         self._display = Display(shell, self._ctx, options["result_chars"])
         self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
         self._guard = Guard(self._folder)
@@ -150,9 +152,12 @@ class Bridge:
 
     def _before(self, info: Any = None) -> None:
         self._guard.restore()
+        for stream in self._streams:
+            stream.begin()
         self._ctx.begin(self._shell.execution_count)
         self._display.begin()
         self._errors.clear()
+        self._was_reset = False
         self._restore()
         if self._rollback:
             self._rollback.begin(info.raw_cell, hidden=self._hidden())
@@ -165,6 +170,7 @@ class Bridge:
     def _after(self, result: Any = None) -> None:
         self._guard.restore()
         failed = result is None or not result.success
+        self._guard.end_fork(failed)
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
@@ -182,6 +188,7 @@ class Bridge:
                 "logs": logs,
                 "variables": self._user_variables(),
                 **({} if undone is None else {"rollback": undone}),
+                "reset": self._was_reset,
                 **({"files": self._remote.changed()} if self._remote else {}),
             }
         )
@@ -201,6 +208,10 @@ class Bridge:
     def _restore(self) -> None:
         """Put back what code may have deleted or overwritten."""
         self._shell.user_ns.update(self._functions)
+
+    def _reset(self) -> None:
+        self._was_reset = True
+        self._restore()
 
     def _user_variables(self) -> list[tuple[str, str, str]]:
         return describe(self._shell.user_ns, hidden=self._hidden())
@@ -226,6 +237,10 @@ class Bridge:
         shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
         shell.compile.get_code_name = self._name_cell
         shell.ask_exit = _refuse_exit
+        forget_outputs(shell)
+        watch_reset(shell, self._reset)
+        pipe_commands(shell)
+        cancel_on_interrupt(shell.kernel)
         always_reply(shell.kernel)
         pack_anything(shell.kernel.session)
         warnings.formatwarning = short_warning

@@ -27,6 +27,7 @@ class Guard:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._process = os.getpid()
         self._sys = sys.__dict__
         self._streams = {name: self._sys[name] for name in ("stdin", "stdout", "stderr")}
         self._builtins = builtins.__dict__
@@ -43,6 +44,13 @@ class Guard:
             os.getcwd()
         except OSError:  # the code removed the folder that it was in
             os.chdir(self._folder)
+
+    def end_fork(self, failed: bool) -> None:
+        """End a process that was forked in the cell and came to the cell's end: it would be a second kernel."""
+        if os.getpid() != self._process:
+            for name in ("stdout", "stderr"):
+                self._streams[name].flush()
+            os._exit(int(failed))
 
 
 def always_reply(kernel: Any) -> None:

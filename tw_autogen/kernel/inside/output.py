@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+import time
 from collections.abc import Callable
 from typing import Any
+
+_FLUSH_SECONDS, _FLUSH_SHARE = 0.05, 0.1
+"""How much of a cell's time may go into flushing: so much at once, and this part of the rest."""
 
 
 class Clipped:
@@ -26,32 +29,34 @@ class Clipped:
         self._head_room = limit * 2 // 3
         self._tail_room = limit - self._head_room
         self._head: list[str] = []
-        self._tail: deque[str] = deque()
+        self._tail: list[str] = []
         self._held = 0
         self._lost = 0
 
     def add(self, text: str) -> str:
         """Take more text; give the part of it that went into the head."""
-        first, rest = text[: self._head_room], text[self._head_room :]
-        if first:
+        first = ""
+        if self._head_room:
+            first, text = text[: self._head_room], text[self._head_room :]
             self._head.append(first)
             self._head_room -= len(first)
-        if rest:
-            self._lost += max(0, len(rest) - self._tail_room)
-            self._tail.append(rest[-self._tail_room :] if self._tail_room else "")
-            self._held += len(self._tail[-1])
-            while self._held - len(self._tail[0]) >= self._tail_room and len(self._tail) > 1:
-                gone = len(self._tail.popleft())
-                self._held -= gone
-                self._lost += gone
+        if text:
+            self._tail.append(text)
+            self._held += len(text)
+            if self._held > 2 * self._tail_room:  # not each time: it takes as long as the tail is
+                self._trim()
         return first
+
+    def _trim(self) -> None:
+        tail = "".join(self._tail)
+        over = max(0, len(tail) - self._tail_room)
+        self._tail, self._held = [tail[over:]], len(tail) - over
+        self._lost += over
 
     def tail(self) -> str:
         """Give what follows the head: the mark, where something is missing, and the tail."""
-        tail = "".join(self._tail)
-        over = max(0, len(tail) - self._tail_room)
-        lost = self._lost + over
-        return f"\n[... {lost} characters left out ...]\n{tail[over:]}" if lost else tail
+        self._trim()
+        return f"\n[... {self._lost} characters left out ...]\n{self._tail[0]}" if self._lost else self._tail[0]
 
     def text(self) -> str:
         """Give all that was kept."""
@@ -75,6 +80,8 @@ class LimitedStream:
         self._write: Callable[[str], int | None] = stream.write
         self._flush: Callable[[], None] = stream.flush
         self._dirty = False
+        self._began = time.monotonic()
+        self._flushed = 0.0
         self._limit = limit
         self._kept = Clipped(limit)
         self._lock = threading.RLock()  # a signal handler that prints may come in between
@@ -96,10 +103,19 @@ class LimitedStream:
         return len(text)
 
     def flush(self) -> None:
-        """Send what was written, if anything was: the stream's own flush waits for another thread each time."""
-        if self._dirty:
+        """Send what was written, if anything was and flushing has not taken long already.
+
+        The stream's own flush waits for another thread each time; what is not flushed goes out by itself soon after.
+        """
+        now = time.monotonic()
+        if self._dirty and self._flushed <= _FLUSH_SECONDS + _FLUSH_SHARE * (now - self._began):
             self._dirty = False
             self._flush()
+            self._flushed += time.monotonic() - now
+
+    def begin(self) -> None:
+        """Start a new cell."""
+        self._began, self._flushed = time.monotonic(), 0.0
 
     def end(self) -> None:
         """Write the tail and begin anew."""

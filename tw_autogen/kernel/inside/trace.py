@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import linecache
 import os
 import re
 import site
 import sys
 import sysconfig
 import traceback
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from types import FrameType
 
 from .hints import Hints
 from .output import clip
@@ -54,11 +56,7 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hi
         plugins: File name of each plugin's source, and the plugin's name.
         hints: What stands around the code.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [line for frame in frames if (line := _frame(frame, cells, plugins))]
-    if len(lines) > _MOST_FRAMES:
-        half = _MOST_FRAMES // 2
-        lines = [*lines[:half], f"  [... {len(lines) - 2 * half} more ...]", *lines[-half:]]
+    lines = _frames(error, cells, plugins)
     text = "\n".join([*(["Traceback (most recent call last):"] if lines else []), *lines, _last(error, cells)])
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error and str(cause) != str(error):
@@ -82,19 +80,41 @@ def short_warning(
     return f"{where}{category.__name__}: {without_paths(str(message))}\n"
 
 
-def _frame(frame: traceback.FrameSummary, cells: Cells, plugins: dict[str, str]) -> str:
-    line = frame.lineno or 0
-    function = "" if frame.name == "<module>" else f", in {frame.name}"
-    found = cells.find(frame.filename, line)
+def _frames(error: BaseException, cells: Cells, plugins: dict[str, str]) -> list[str]:
+    """Give the outermost and the innermost frames of cells and plugins; there may be millions between them."""
+    half = _MOST_FRAMES // 2
+    first: list[tuple[FrameType, int]] = []
+    last: deque[tuple[FrameType, int]] = deque(maxlen=half)
+    count = 0
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_filename
+        if name in plugins or _CELL.match(name):
+            count += 1
+            (first if count <= half else last).append((frame, line))
+    between = [f"  [... {count - 2 * half} more ...]"] if count > 2 * half else []
+    return [
+        *(_frame(*one, cells, plugins) for one in first),
+        *between,
+        *(_frame(*one, cells, plugins) for one in last),
+    ]
+
+
+def _frame(frame: FrameType, line: int, cells: Cells, plugins: dict[str, str]) -> str:
+    code = frame.f_code
+    function = "" if code.co_name == "<module>" else f", in {code.co_name}"
+    found = cells.find(code.co_filename, line)
     if found is not None:
         number, line, text = found
         return f"  cell {number}, line {line}{function}\n    {text}"
-    if frame.filename in plugins:
-        return f"  plugin {plugins[frame.filename]}, line {line}{function}\n    {frame.line or ''}"
-    return ""
+    text = linecache.getline(code.co_filename, line, frame.f_globals).strip()
+    return f"  plugin {plugins[code.co_filename]}, line {line}{function}\n    {text}"
 
 
 def _last(error: BaseException, cells: Cells) -> str:
+    try:
+        str(error)
+    except Exception as problem:  # noqa: BLE001 - the exception is foreign code, and so is its `__str__`
+        return f"{type(error).__name__}: (its text could not be made: {_words(problem)})"
     try:
         if isinstance(error, SyntaxError) and error.filename and error.lineno:
             found = cells.find(error.filename, error.lineno)
@@ -105,8 +125,15 @@ def _last(error: BaseException, cells: Cells) -> str:
                 )  # a name of Python 3.13's own
                 return f"  cell {number}, line {line}\n    {text}\n{kind}: {error.msg}"
         return "".join(traceback.format_exception_only(type(error), error)).strip()
-    except Exception:  # noqa: BLE001 - the exception is foreign code, and so is its `__str__`
+    except Exception:  # noqa: BLE001 - the same
         return f"{type(error).__name__}: (its text could not be made)"
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - the same
+        return type(error).__name__
 
 
 def _starts() -> list[str]:

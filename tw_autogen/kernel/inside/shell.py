@@ -1,0 +1,111 @@
+"""What of IPython's shell works otherwise here: `!commands`, interrupts of `await`, what it would never forget."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import functools
+import re
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+_CELL = re.compile(r"<cell \d+>$")
+_PIECE = 1 << 16
+_END_SECONDS = 0.1
+
+
+def forget_outputs(shell: Any) -> None:
+    """Keep IPython from holding all that was ever printed or shown, and from formatting each exception twice."""
+    shell._tee = lambda channel: contextlib.nullcontext()
+    shell._format_exception_for_storage = lambda error, *args, **kwargs: {}
+    shell.displayhook.log_output = lambda bundle: None
+    warnings.filterwarnings("ignore", "To exit: use 'exit'")
+
+
+def watch_reset(shell: Any, then: Callable[[], None]) -> None:
+    """Call a function behind each `%reset`, which empties the user's namespace."""
+    reset = shell.reset
+
+    def watched(*args: Any, **kwargs: Any) -> None:
+        reset(*args, **kwargs)
+        then()
+
+    shell.reset = watched
+
+
+def pipe_commands(shell: Any) -> None:
+    """Let `!command` write into a pipe; IPython's own way wants a terminal, which is behind no wall."""
+    shell.system = functools.partial(_system, shell)  # a partial adds no frame: names are looked up in the caller's
+
+
+def _system(shell: Any, command: str) -> None:
+    if command.rstrip().endswith("&"):
+        raise OSError("a command that goes on in the background is started with subprocess.Popen, not with `!`")
+    code = _run(shell.var_expand(command, depth=1))
+    shell.user_ns["_exit_code"] = code
+    if code and getattr(shell, "system_raise_on_error", False):
+        raise subprocess.CalledProcessError(code, command)
+
+
+def _run(command: str) -> int:
+    """Run a command, print what it writes as it comes, and give its exit code."""
+    text = codecs.getincrementaldecoder("utf-8")("replace")
+    with subprocess.Popen(
+        command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+    ) as process:
+        assert process.stdout is not None  # noqa: S101 - for the types
+        try:
+            while piece := process.stdout.read(_PIECE):
+                sys.stdout.write(text.decode(piece))
+            return process.wait()
+        except BaseException:  # an interrupt reaches the command too: it has a moment to end by itself
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS)
+            process.kill()
+            raise
+
+
+def cancel_on_interrupt(kernel: Any) -> None:
+    """Let each interrupt reach a cell that awaits.
+
+    ipykernel's own way asks the event loop to cancel the cell without waking the loop, once, and does nothing about
+    code that computes between two awaits.
+    """
+
+    @contextlib.contextmanager
+    def watch(cell: asyncio.Future[Any]) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            stop = _by_raising(frame)
+            if stop is not None:
+                raise stop
+            loop.call_soon_threadsafe(cell.cancel)
+
+        before = signal.signal(signal.SIGINT, interrupted)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    kernel._cancel_on_sigint = watch
+
+
+def _by_raising(frame: FrameType | None) -> BaseException | None:
+    """Give what stops code that computes right now; None if all await.
+
+    In a task that a cell has made, KeyboardInterrupt would end the kernel's event loop.
+    """
+    in_cell = False
+    while frame is not None:
+        in_cell = in_cell or bool(_CELL.match(frame.f_code.co_filename))
+        if in_cell and frame.f_code.co_name == "run_code":
+            return KeyboardInterrupt()
+        frame = frame.f_back
+    return asyncio.CancelledError() if in_cell else None
