@@ -139,7 +139,7 @@ PROBES = (
     Probe(probes_amounts.Watches, sure=False),
     Probe(probes_session.OtherChannel),
     Probe(probes_session.HostReads, after=follow),
-    Probe(probes_session.HostWrites, after=follow),
-    Probe(probes_session.HostMemory, ends=True, seconds=10.0, after=weigh),
-    Probe(probes_session.Outlives, after=outlive),
+    Probe(probes_session.HostWrites, sure=False, after=follow),
+    Probe(probes_session.HostMemory, sure=False, ends=True, seconds=10.0, after=weigh),
+    Probe(probes_session.Outlives, sure=False, after=outlive),
 )

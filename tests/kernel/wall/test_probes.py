@@ -35,12 +35,18 @@ def test_a_key_that_the_kernel_is_given_is_found():
     with Level("off", environment=("OPENAI_API_KEY",)) as level:
         outcome = level.attempt(NAMED["environment"])
 
-    assert {"own", "at_the_start"} <= set(outcome.how)
+    assert "own" in outcome.how
 
 
 NOT_CLAIMED = {
     "landlock": {
-        "home-listing": {"measured", "measured_by_statx", "gone_to", "opened_as_a_path"},  # `stat` is not forbidden
+        "home-listing": {
+            "measured",
+            "measured_by_statx",
+            "gone_to",
+            "opened_as_a_path",
+            "asked_for",
+        },  # `stat` is not forbidden
         "network-seen": {"host_name"},
         "listens": {"abstract"},  # the other side would have to be the host's own
         "privileges": {"powers"},  # as root, with an interpreter in a folder that is closed to others

@@ -2,8 +2,9 @@
 
 It holds off: reading and writing any file outside the folders that are named, tracing processes outside, and, from
 version 4 of its interface, TCP; from version 6 also signals and abstract sockets. It can't forbid connecting to a Unix
-socket by path, and until version 3 not cutting a file by its path: the filter of system calls does. That a file exists
-can still be seen by `stat`. Tried by tests from inside kernels, as root and as an ordinary user.
+socket by path, changing a file's mode, owner and times, and until version 3 not cutting a file by its path: the filter
+of system calls does. That a file exists can still be seen. Tried by tests from inside kernels, as root and as an
+ordinary user.
 """
 
 from __future__ import annotations

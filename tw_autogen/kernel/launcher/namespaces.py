@@ -36,6 +36,8 @@ from .system import (
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
+_TELLING = ("kcore", "keys", "key-users", "kmsg", "sched_debug", "sysrq-trigger", "timer_list")
+"""Files of /proc that tell, or do, more than the process namespace holds."""
 _OLD = ".old"
 HOME = "/tmp/home"
 """The home folder of code behind this wall: empty, gone with the kernel."""
@@ -82,6 +84,10 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
     mount("tw", f"{stage}/dev", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC)
     os.mkdir(f"{stage}/proc")
     mount("proc", f"{stage}/proc", "proc", quiet | MS_NOEXEC)
+    for name in _TELLING:
+        if os.path.exists(f"{stage}/proc/{name}"):
+            mount("/dev/null", f"{stage}/proc/{name}", "", MS_BIND)
+    bind(f"{stage}/proc/sys", f"{stage}/proc/sys", writable=False)
     _write_etc(f"{stage}/etc")
     for path in _outermost(read):
         _show("", path, stage, writable=False)

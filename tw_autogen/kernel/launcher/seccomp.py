@@ -54,13 +54,26 @@ _SHARED_WITHOUT_FILE = 0x21
 _CLONE, _CLONE3, _SOCKET, _IOCTL = (56, 220), (435, 435), (41, 198), (16, 29)
 _CONNECT = (42, 203)
 _TRUNCATE = (76, 45)
+_MARKS = {
+    "chmod": (90, -1), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, -1), "lchown": (94, -1),
+    "fchownat": (260, 54), "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1), "setxattr": (188, 5),
+    "lsetxattr": (189, 6), "removexattr": (197, 14), "lremovexattr": (198, 15),
+}  # fmt: skip
+"""What is written about a file: mode, owner, times."""
+_TIMES = (280, 88)
+_OF_PROCESS = {
+    "prlimit64": (302, 261), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+}  # fmt: skip
+_OF_SOMEBODY = {"setpriority": (141, 140), "ioprio_set": (251, 30)}
+"""Their second argument says whose."""
 _SIGNALS = {
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424),
 }  # fmt: skip
 
 
-def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, shared_bytes: int) -> None:
+def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> None:
     """Refuse system calls from now on, for this thread and all that it starts. It can't be undone.
 
     Args:
@@ -68,6 +81,9 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, sha
         connects: Unix sockets may be connected; where the file system's part of the wall hides those of the host.
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
+        others: Files outside and other processes can't be named anyway. Otherwise mode, owner and times of a file that
+            is given by its path stay as they are, without an error, because much code sets them for good measure; and
+            nobody's limits, priority and processors can be set but one's own.
         shared_bytes: How large one piece of shared memory may be, below 4 GB; 0 for no limit.
 
     Raises:
@@ -82,6 +98,7 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, sha
         connects=connects,
         signals=signals,
         truncates=truncates,
+        others=others,
         shared_bytes=min(shared_bytes, 0xFFFFFFFF),
     )
     body = ctypes.create_string_buffer(program)
@@ -90,7 +107,7 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, sha
 
 
 def _program(
-    machine: str, *, network: bool, connects: bool, signals: bool, truncates: bool, shared_bytes: int
+    machine: str, *, network: bool, connects: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int
 ) -> bytes:
     column = list(_MACHINES).index(machine)
     refused = [*_REFUSED.values(), *_INOTIFY]
@@ -114,17 +131,32 @@ def _program(
     lines += _if_number(_IOCTL[column], _if_argument(_JUMP_EQUAL, _SECOND_ARGUMENT_AT, _TYPE_TO_TERMINAL, no))
     if not network:
         lines += _if_number(_SOCKET[column], _unless_argument([_UNIX], no))
-    if not signals:
-        ours = os.getpid()
-        for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-            lines += _if_number(_SIGNALS[name][column], _unless_argument([ours, 0, -ours & 0xFFFFFFFF], no))
+    lines += _about_others(column, signals=signals, others=others)
     lines += _if_number(_FALLOCATE[column], [_line(_RETURN, _ERRNO | errno.EOPNOTSUPP)])  # libc then writes zeros
     if shared_bytes:
         lines += _if_number(_MMAP[column], _unless_small(shared_bytes))
     for numbers in refused:
-        if numbers[column] >= 0:
-            lines += _if_number(numbers[column], [_line(_RETURN, no)])
+        lines += _if_number(numbers[column], [_line(_RETURN, no)])
     return b"".join([*lines, _line(_RETURN, _ALLOW)])
+
+
+def _about_others(column: int, *, signals: bool, others: bool) -> list[bytes]:
+    """Refuse, or pass over, what is done to files outside and to other processes."""
+    lines: list[bytes] = []
+    no = _ERRNO | errno.EPERM
+    ours = os.getpid()
+    if not others:
+        for numbers in _MARKS.values():
+            lines += _if_number(numbers[column], [_line(_RETURN, _ERRNO)])
+        lines += _if_number(_TIMES[column], _unless_argument([0], _ERRNO, _SECOND_ARGUMENT_AT))
+        for numbers in _OF_PROCESS.values():
+            lines += _if_number(numbers[column], _unless_argument([0, ours], no))
+        for numbers in _OF_SOMEBODY.values():
+            lines += _if_number(numbers[column], _unless_argument([0, ours], no, _SECOND_ARGUMENT_AT))
+    if not signals:
+        for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
+            lines += _if_number(_SIGNALS[name][column], _unless_argument([ours, 0, -ours & 0xFFFFFFFF], no))
+    return lines
 
 
 def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
@@ -132,7 +164,7 @@ def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
 
 
 def _if_number(number: int, then: list[bytes]) -> list[bytes]:
-    return [_line(_JUMP_EQUAL, number, 0, len(then)), *then]
+    return [] if number < 0 else [_line(_JUMP_EQUAL, number, 0, len(then)), *then]
 
 
 def _if_argument(test: int, place: int, value: int, answer: int) -> list[bytes]:
@@ -140,11 +172,11 @@ def _if_argument(test: int, place: int, value: int, answer: int) -> list[bytes]:
     return [_line(_LOAD, place), _line(test, value, 0, 1), _line(_RETURN, answer), _line(_RETURN, _ALLOW)]
 
 
-def _unless_argument(allowed: list[int], answer: int) -> list[bytes]:
-    """Answer unless the first argument's low half is one of a few numbers."""
-    lines = [_line(_LOAD, _FIRST_ARGUMENT_AT)]
-    for place, value in enumerate(allowed):
-        lines.append(_line(_JUMP_EQUAL, value, len(allowed) - place, 0))
+def _unless_argument(allowed: list[int], answer: int, place: int = _FIRST_ARGUMENT_AT) -> list[bytes]:
+    """Answer unless an argument's low half is one of a few numbers."""
+    lines = [_line(_LOAD, place)]
+    for number, value in enumerate(allowed):
+        lines.append(_line(_JUMP_EQUAL, value, len(allowed) - number, 0))
     return [*lines, _line(_RETURN, answer), _line(_RETURN, _ALLOW)]
 
 

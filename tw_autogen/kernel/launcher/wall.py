@@ -86,7 +86,7 @@ class Wall:
         else:
             namespaces.own_user()  # so that its processes are counted for themselves
         give_up()
-        self._refuse(connects=True, signals=True, truncates=True)
+        self._refuse(connects=True, signals=True, truncates=True, others=True)
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
         uid, network = self._plan["uid"], self._plan["network"]
@@ -99,14 +99,15 @@ class Wall:
         known = landlock.version()
         give_up(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
-        self._refuse(connects=network, signals=signals, truncates=truncates)
+        self._refuse(connects=network, signals=signals, truncates=truncates, others=False)
 
-    def _refuse(self, *, connects: bool, signals: bool, truncates: bool) -> None:
+    def _refuse(self, *, connects: bool, signals: bool, truncates: bool, others: bool) -> None:
         refuse(
             network=self._plan["network"],
             connects=connects,
             signals=signals,
             truncates=truncates,
+            others=others,
             shared_bytes=self._plan["limits"]["memory_bytes"] // 4,
         )
 
