@@ -6,6 +6,7 @@ trip whether the cell succeeded or failed (`user_expressions` are not evaluated 
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import os
 import platform
@@ -197,6 +198,7 @@ class Bridge:
     def _restore(self) -> None:
         """Put back what code may have deleted or overwritten."""
         self._shell.user_ns.update(self._functions)
+        self._shell.user_ns.update(__builtins__=builtins, __name__="__main__")  # without them no line runs as it should
 
     def _reset(self) -> None:
         self._was_reset = True

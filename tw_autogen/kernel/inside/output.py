@@ -134,6 +134,7 @@ class LimitedStream:
 
     def end(self) -> None:
         """Write the tail; the next flush is one, whatever went before."""
+        self._stand()
         with self._lock:
             tail, self._kept = self._kept.tail(), Clipped(self._limit)
             self._between = True
