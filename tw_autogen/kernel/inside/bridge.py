@@ -102,7 +102,7 @@ class Bridge:
         answer["variables"] = self._user_variables()
         if self._remote and len(text := dumps(answer)) > PIECE:
             answer = {"file": self._codec.leave(text)}
-        self._send(answer)
+        self._payload(dumps(answer))
 
     # What the host asks.
 
@@ -171,7 +171,7 @@ class Bridge:
         for stream in self._streams:
             stream.end()
         kept, logs = self._ctx.take()
-        self._send_report(
+        self._send(
             {
                 "error": error,
                 "result": self._display.result,
@@ -208,9 +208,6 @@ class Bridge:
         return describe(self._shell.user_ns, hidden={**self._shell.user_ns_hidden, **self._functions})
 
     def _send(self, content: Mapping[str, Any]) -> None:
-        self._payload(dumps(content))
-
-    def _send_report(self, content: Mapping[str, Any]) -> None:
         """Send what a cell left; half a surrogate pair in it, which nobody can write to a file, becomes a `?`."""
         self._payload(dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode())
 
