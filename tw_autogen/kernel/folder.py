@@ -7,10 +7,11 @@ import itertools
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from tw_autogen.kernel.inside.exchange import FOLDER
+from tw_autogen.kernel.inside.exchange import FOLDER, make_folder
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
@@ -33,21 +34,48 @@ def open_inside(folder: Path, name: str, flags: int = os.O_RDONLY) -> int:
     Raises:
         OSError: there is none, it is not a plain file, or a link is in the way.
     """
+    parts = _parts(name)
+    if not _BY_DESCRIPTOR:
+        return _open_by_path(folder, Path(*parts), flags)
+    with _parent(folder, parts) as here:
+        found = os.open(parts[-1], flags | _NOFOLLOW | _NONBLOCK, 0o644, dir_fd=here)
+    return _checked(found, name)
+
+
+def remove_inside(folder: Path, name: str) -> None:
+    """Remove a plain file below a folder; a link on the way is not followed.
+
+    Raises:
+        OSError: there is none, it is not a plain file, or a link is in the way.
+    """
+    os.close(open_inside(folder, name))
+    parts = _parts(name)
+    if not _BY_DESCRIPTOR:
+        (folder / Path(*parts)).unlink()
+        return
+    with _parent(folder, parts) as here:
+        os.unlink(parts[-1], dir_fd=here)
+
+
+def _parts(name: str) -> tuple[str, ...]:
     parts = PurePosixPath(name.replace(os.sep, "/")).parts
     if not parts or ".." in parts or PurePosixPath(*parts).is_absolute() or "\0" in name:
         raise FileNotFoundError(f"not a file below the folder: {name!r}")
-    if not _BY_DESCRIPTOR:
-        return _open_by_path(folder, Path(*parts), flags)
+    return parts
+
+
+@contextlib.contextmanager
+def _parent(folder: Path, parts: tuple[str, ...]) -> Iterator[int]:
+    """Open the folder that a file is in, step by step."""
     here = os.open(folder, os.O_RDONLY | _DIRECTORY | _NOFOLLOW)
     try:
         for part in parts[:-1]:
             inner = os.open(part, os.O_RDONLY | _DIRECTORY | _NOFOLLOW, dir_fd=here)
             os.close(here)
             here = inner
-        found = os.open(parts[-1], flags | _NOFOLLOW | _NONBLOCK, 0o644, dir_fd=here)
+        yield here
     finally:
         os.close(here)
-    return _checked(found, name)
 
 
 def plain_file(folder: Path, name: str) -> Path | None:
@@ -90,14 +118,11 @@ class HostExchange:
     def remove(self, name: str) -> None:
         """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
         with contextlib.suppress(OSError):
-            os.close(open_inside(self._folder, f"{FOLDER}/{name}"))
-            (self._folder / FOLDER / name).unlink()
+            remove_inside(self._folder, f"{FOLDER}/{name}")
 
     def _make_folder(self) -> None:
-        with contextlib.suppress(FileExistsError):
-            (self._folder / FOLDER).mkdir()
-            if self._uid:
-                os.chown(self._folder / FOLDER, self._uid, self._uid, follow_symlinks=False)
+        if make_folder(self._folder / FOLDER) and self._uid:
+            os.chown(self._folder / FOLDER, self._uid, self._uid, follow_symlinks=False)
 
     def close(self) -> None:
         """Remove the hidden folder, unless it has become a link."""

@@ -248,6 +248,7 @@ class LiveKernel:
             self._end()
         if self._live is not None:
             return self._live
+        self.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
         peer = self._open()
         live = Live(self.folder, settings=self._settings, peer=peer, served=self._served, bell=self._bell)
         self._live, self._fresh = live, True

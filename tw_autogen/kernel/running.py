@@ -217,11 +217,10 @@ class Running:
             message = self._connection.receive("iopub")
             if message is None:
                 return
-            if message["parent_header"].get("msg_id") != self._request:
-                continue
             content = message["content"]
-            if message["msg_type"] == "status":
+            if message["msg_type"] == "status" and message["parent_header"].get("msg_id") == self._request:
                 self._idle = self._idle or content.get("execution_state") == "idle"
+            # Of any request: what a thread prints carries the name of the cell that started it, which may be over.
             elif message["msg_type"] == "stream" and content.get("name") in ("stdout", "stderr"):
                 text = str(content.get("text", ""))
                 (self.outcome.stdout if content["name"] == "stdout" else self.outcome.stderr).add(text)

@@ -6,6 +6,7 @@ trip whether the cell succeeded or failed (`user_expressions` are not evaluated 
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import os
 import platform
@@ -21,6 +22,7 @@ from .calls import HostCalls
 from .codec import Codec
 from .context import PluginContext
 from .describe import describe
+from .descriptors import Descriptors
 from .display import AfterImport, Display, tune_pandas
 from .exchange import InsideExchange
 from .guard import Guard, always_reply, pack_anything
@@ -83,6 +85,7 @@ class Bridge:
         self._was_reset = False
         self._display = Display(shell, self._ctx, options["result_chars"])
         self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
+        self._descriptors = Descriptors({1: sys.stdout, 2: sys.stderr})
         self._guard = Guard(self._folder)
         self._rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
         self._tune()
@@ -95,7 +98,8 @@ class Bridge:
         """
         asked = loads(request)
         try:
-            answer = {"ok": getattr(self, f"_do_{asked['op']}")(asked)}
+            with self._streams[0].muted(), self._streams[1].muted():
+                answer = {"ok": getattr(self, f"_do_{asked['op']}")(asked)}
         except PluginProblem as error:
             answer = {"problem": error.problem, "line": error.line}
         except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
@@ -103,7 +107,7 @@ class Bridge:
         answer["variables"] = self._user_variables()
         if self._remote and len(text := dumps(answer)) > PIECE:
             answer = {"file": self._codec.leave(text)}
-        self._send(answer)
+        self._payload(dumps(answer))
 
     # What the host asks.
 
@@ -152,6 +156,7 @@ class Bridge:
 
     def _before(self, info: Any = None) -> None:
         self._guard.restore()
+        self._descriptors.restore()
         for stream in self._streams:
             stream.begin()
         self._ctx.begin(self._shell.execution_count)
@@ -175,6 +180,7 @@ class Bridge:
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
         self._display.end()
+        self._descriptors.drain()
         for stream in self._streams:
             stream.end()
         kept, logs = self._ctx.take()
@@ -208,6 +214,7 @@ class Bridge:
     def _restore(self) -> None:
         """Put back what code may have deleted or overwritten."""
         self._shell.user_ns.update(self._functions)
+        self._shell.user_ns.update(__builtins__=builtins, __name__="__main__")  # without them no line runs as it should
 
     def _reset(self) -> None:
         self._was_reset = True
@@ -220,7 +227,11 @@ class Bridge:
         return {**self._shell.user_ns_hidden, **self._functions}
 
     def _send(self, content: Mapping[str, Any]) -> None:
-        self._shell.payload_manager.write_payload({"source": SOURCE, "report": dumps(content)})
+        """Send what a cell left; half a surrogate pair in it, which nobody can write to a file, becomes a `?`."""
+        self._payload(dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode())
+
+    def _payload(self, report: str) -> None:
+        self._shell.payload_manager.write_payload({"source": SOURCE, "report": report})
 
     def _ask_model(self, messages: Any, **kwargs: Any) -> Any:
         if MODEL_CALL not in self._functions:

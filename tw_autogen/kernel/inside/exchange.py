@@ -11,6 +11,17 @@ FOLDER = ".tw"
 """Hidden, below the kernel's folder."""
 
 
+def make_folder(path: Path) -> bool:
+    """Make the folder, also where code has put a link or a file in its place; tell whether it had to be made."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
 class InsideExchange:
     """Writes and reads tables below the kernel's folder."""
 
@@ -20,7 +31,7 @@ class InsideExchange:
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; give its name and the open file."""
-        self._folder.mkdir(exist_ok=True)
+        make_folder(self._folder)
         name = f"kernel-{os.getpid()}-{next(self._numbers)}{suffix}"
         return name, open(self._folder / name, "wb")
 

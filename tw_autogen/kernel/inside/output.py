@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _FLUSH_SECONDS, _FLUSH_SHARE = 0.05, 0.1
@@ -73,33 +74,41 @@ def clip(text: str, limit: int) -> str:
 class LimitedStream:
     """Stands before a stream's `write`: one cell's head passes at once, the tail when the cell ends.
 
-    So 100 MB of prints neither cross the wire nor fill anybody's memory.
+    So 100 MB of prints neither cross the wire nor fill anybody's memory. What threads write between two cells waits for
+    the next one.
     """
 
     def __init__(self, stream: Any, limit: int) -> None:
+        self._stream = stream
         self._write: Callable[[str], int | None] = stream.write
         self._flush: Callable[[], None] = stream.flush
         self._dirty = False
-        self._began = time.monotonic()
-        self._flushed = 0.0
+        self._flushed = self._began = 0.0
         self._limit = limit
         self._kept = Clipped(limit)
+        self._between = True
+        self._mute = 0
         self._lock = threading.RLock()  # a signal handler that prints may come in between
-        stream.write = self.write
-        stream.flush = self.flush
-        stream.close = _stay_open
+        self._stand()
+
+    def _stand(self) -> None:
+        self._stream.write = self.write
+        self._stream.flush = self.flush
+        self._stream.close = _stay_open
 
     def write(self, text: str) -> int:
         """Take text as a stream does; give its length."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if self._mute == threading.get_ident():
+            return len(text)
         if not text.isascii():
             text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair can't be sent
         with self._lock:
             head = self._kept.add(text)
-        if head:
-            self._dirty = True
-            self._write(head)
+            if head and not self._between:
+                self._dirty = True
+                self._write(head)
         return len(text)
 
     def flush(self) -> None:
@@ -114,17 +123,34 @@ class LimitedStream:
             self._flushed += time.monotonic() - now
 
     def begin(self) -> None:
-        """Start a new cell."""
-        self._began, self._flushed = time.monotonic(), 0.0
+        """Start a cell, with what was written since the one before."""
+        self._stand()
+        with self._lock:
+            late, self._kept = self._kept.text(), Clipped(self._limit)
+            self._between = False
+            self._began, self._flushed = time.monotonic(), 0.0
+            if late:
+                self.write(late)
 
     def end(self) -> None:
-        """Write the tail and begin anew."""
+        """Write the tail; the next flush is one, whatever went before."""
+        self._stand()
         with self._lock:
-            tail = self._kept.tail()
-            self._kept = Clipped(self._limit)
-        if tail:
-            self._dirty = True
-            self._write(tail)
+            tail, self._kept = self._kept.tail(), Clipped(self._limit)
+            self._between = True
+            self._began, self._flushed = time.monotonic(), 0.0
+            if tail:
+                self._dirty = True
+                self._write(tail)
+
+    @contextlib.contextmanager
+    def muted(self) -> Iterator[None]:
+        """Drop what this thread writes meanwhile."""
+        self._mute = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._mute = 0
 
 
 def _stay_open() -> None:

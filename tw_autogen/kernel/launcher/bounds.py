@@ -26,7 +26,9 @@ class Bounds:
         self._memory = limits["memory_bytes"]
         self._disk = limits["disk_bytes"]
         self._free = _free(folder)
-        self._size = 0
+        self._size = size(folder) if self._disk else 0
+        self._most = 0
+        self._bound_disk()
         self._spent = 0.0
         self._taken = 0
         self.seconds = SOON
@@ -49,10 +51,11 @@ class Bounds:
             return f"its processes took {used >> 20} MB of memory together, of {self._memory >> 20} (kernel.memory_mb)"
         if self._disk:
             free = _free(self._folder)
-            if self._free - free > self._disk // 8:  # somebody wrote much: perhaps it was us
+            if abs(self._free - free) > self._disk // 8:  # somebody wrote or removed much: perhaps it was us
                 self._free, self._size = free, size(self._folder)
-            if self._size > self._disk:
-                return f"its folder grew to {self._size >> 20} MB, of {self._disk >> 20} (kernel.disk_mb)"
+                if self._size > self._most:
+                    return f"its folder grew to {self._size >> 20} MB, of {self._disk >> 20} (kernel.disk_mb)"
+                self._bound_disk()
         return ""
 
     def _used(self, pids: list[int], kernel: int) -> int:
@@ -68,6 +71,11 @@ class Bounds:
         if self._taken <= self._memory or least > self._memory:
             return least
         return share(pids) if abs(self._taken - before) < self._taken // 100 else least
+
+    def _bound_disk(self) -> None:
+        """Let a folder that is too large already be tidied up: it may not grow much more, and what it lost is lost."""
+        over = self._size + self._disk // 4 if self._size > self._disk else 0
+        self._most = max(self._disk, min(self._most, over) if self._most else over)
 
 
 def below(pid: int) -> Iterator[int]:

@@ -62,9 +62,11 @@ _MARKS = {
 """What is written about a file: mode, owner, times."""
 _TIMES = (280, 88)
 _OF_PROCESS = {
-    "prlimit64": (302, 261), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
-    "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
 }  # fmt: skip
+"""Threads are named like processes there, and libraries do this to their own."""
+_LIMITS = (302, 261)
 _OF_SOMEBODY = {"setpriority": (141, 140), "ioprio_set": (251, 30)}
 """Their second argument says whose."""
 _SIGNALS = {
@@ -82,8 +84,8 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway. Otherwise mode, owner and times of a file that
-            is given by its path stay as they are, without an error, because much code sets them for good measure; and
-            nobody's limits, priority and processors can be set but one's own.
+            is given by its path stay as they are, without an error, because much code sets them for good measure; and so
+            do priority and processors of a process that is not this one; its limits can't be set.
         shared_bytes: How large one piece of shared memory may be, below 4 GB; 0 for no limit.
 
     Raises:
@@ -150,7 +152,8 @@ def _about_others(column: int, *, signals: bool, others: bool) -> list[bytes]:
             lines += _if_number(numbers[column], [_line(_RETURN, _ERRNO)])
         lines += _if_number(_TIMES[column], _unless_argument([0], _ERRNO, _SECOND_ARGUMENT_AT))
         for numbers in _OF_PROCESS.values():
-            lines += _if_number(numbers[column], _unless_argument([0, ours], no))
+            lines += _if_number(numbers[column], _unless_argument([0, ours], _ERRNO))
+        lines += _if_number(_LIMITS[column], _unless_argument([0, ours], no))
         for numbers in _OF_SOMEBODY.values():
             lines += _if_number(numbers[column], _unless_argument([0, ours], no, _SECOND_ARGUMENT_AT))
     if not signals:

@@ -110,8 +110,8 @@ class _Steward:
 
     def _assign(self, assignment: Mapping[str, Any]) -> None:
         self._wall.admit(assignment)
-        self._bounds = bounds.Bounds(assignment["folder"], self._request["wall"]["limits"])
         _tell(self._channel, kind="assigned")
+        self._bounds = bounds.Bounds(assignment["folder"], self._request["wall"]["limits"])
 
     def _receive(self) -> dict[str, Any] | None:
         packet = self._channel.recv(_PACKET)

@@ -1,0 +1,248 @@
+"""Cells that end their process, take all there is, or leave processes behind: told with the reason, nothing stays."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.kernel.filled import filled, keep, linux, run, works
+
+pytestmark = pytest.mark.skipif(not linux, reason="limits and processes are looked at through /proc")
+
+_KILL = "import os, signal\nos.kill(os.getpid(), signal.{})"
+DEATHS = {
+    "_exit": ("import os\nos._exit(3)", "exit code 3"),
+    "a crash": ("import ctypes\nctypes.string_at(0)", "killed by SIGSEGV"),
+    "abort": ("import os\nos.abort()", "killed by SIGABRT"),
+    "SIGKILL": (_KILL.format("SIGKILL"), "killed by SIGKILL"),
+    "SIGTERM": (_KILL.format("SIGTERM"), "killed by SIGTERM"),
+    "a fork bomb's own end": ("import os\nif os.fork(): os._exit(7)", "exit code 7"),
+    "an exit in a thread": (
+        "import os, threading\nthreading.Thread(target=os._exit, args=(4,)).start()\nwhile True: pass", "exit code 4",
+    ),
+    "all descriptors closed": ("import os\nos.closerange(3, 4096)\nprint('x', flush=True)", "killed by"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    with filled() as kernel:
+        yield kernel
+
+
+def below(pid):
+    """Give a process's children, their children, and so on, with their command lines."""
+    found = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            line = (status.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:  # it has just ended
+            continue
+        if fields[0] != "Z":
+            found[int(status.parent.name)] = (int(fields[1]), line)
+    ours = {pid}
+    while more := {one for one, (parent, _) in found.items() if parent in ours and one not in ours}:
+        ours |= more
+    return {one: found[one][1] for one in ours if one in found and one != pid}
+
+
+def parent(pid):
+    """Give a process's parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+
+
+def until(condition, seconds=10.0):
+    """Wait until something is so; tell whether it is."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        threading.Event().wait(0.05)
+    return condition()
+
+
+@pytest.mark.parametrize(("code", "how"), DEATHS.values(), ids=DEATHS.keys())
+def test_a_death_is_told_at_once_with_its_reason(kernel, code, how):
+    keep(kernel)
+    execution = run(kernel, code, seconds=30, within=3)
+
+    assert execution.error.startswith(f"The kernel died while this cell ran: {how}")
+    assert execution.state_lost
+    works(kernel, kept=False)
+
+
+@pytest.mark.parametrize(
+    "code", ["x = []\nwhile True: x.append(bytearray(10_000_000))", "x = bytearray(10 ** 11)", "x = 'a' * 10 ** 10"]
+)
+def test_memory_without_end_is_a_memory_error_and_the_session_lives(code):
+    with filled(memory_mb=600) as kernel:
+        execution = run(kernel, code, seconds=20)
+
+        assert execution.error.endswith("MemoryError")
+        works(kernel)
+
+
+def test_memory_of_several_processes_is_bounded_together_and_the_setting_named():
+    with filled(memory_mb=600) as kernel:
+        child = "if os.fork() == 0:\n        x = b'a' * 200_000_000\n        time.sleep(99)\n"
+        execution = run(kernel, f"import os, time\nfor _ in range(6):\n    {child}time.sleep(99)", seconds=20)
+
+        assert "of 600 (kernel.memory_mb)" in execution.error
+        works(kernel, kept=False)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import os\nwhile True: os.fork()", "import os\nwhile True:\n    try: os.fork()\n    except BaseException: pass"],
+    ids=["that ends", "that swallows errors"],
+)
+def test_a_fork_bomb_is_bounded_and_nothing_is_left_of_it(code):
+    before = set(below(os.getpid()))
+    most = []
+    with filled(processes=40) as kernel:
+        looks = threading.Event()
+
+        def look():
+            while not looks.wait(0.1):
+                most.append(len(set(below(os.getpid())) - before))
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        execution = run(kernel, code, seconds=1)
+        looks.set()
+        looking.join()
+        assert not execution.ok
+        if not execution.state_lost:  # what is left of it belongs to the session still
+            kernel.restart()
+        keep(kernel)
+        works(kernel)
+    assert max(most) < 60
+    assert until(lambda: len(set(below(os.getpid())) - before) <= 4)  # the fork server, and kernels that it keeps ready
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "file = open('big', 'wb')\nwhile True: file.write(b'x' * 1_000_000)",
+        "for number in range(10 ** 9):\n    with open(f'big-{number}', 'wb') as file: file.write(b'x' * 1_000_000)",
+    ],
+    ids=["in one file", "in many"],
+)
+def test_a_folder_that_grows_without_end_is_told_and_can_be_tidied_up(code):
+    with filled(disk_mb=50) as kernel:
+        execution = run(kernel, code, seconds=20)
+
+        assert "of 50 (kernel.disk_mb)" in execution.error
+        works(kernel, kept=False)
+        folder = str(kernel.folder)
+        assert folder.startswith("/tmp/")
+        tidy = f"import pathlib\nfor one in pathlib.Path({folder!r}).glob('big*'): one.unlink()"
+        assert run(kernel, tidy, seconds=30).ok
+        assert run(kernel, "open('small', 'wb').write(b'x' * 9_000_000)", seconds=30).ok
+        works(kernel)
+
+
+def test_a_file_beyond_its_limit_is_an_error_of_the_code():
+    with filled(file_mb=5) as kernel:
+        execution = run(kernel, "open('big', 'wb').write(b'x' * 20_000_000)", seconds=30)
+        assert "OSError: [Errno 27] File too large" in execution.error
+        run(kernel, "import os\nos.system('head -c 20000000 /dev/zero');", seconds=30)
+        assert kernel.execute("import os\nos.system('echo heard');", seconds=30).stdout.endswith("heard\n")
+        works(kernel)
+
+
+LEFT = {
+    "Popen": "import subprocess\nchild = subprocess.Popen(['sleep', '987653'])",
+    "a session of its own": "import subprocess\nsubprocess.Popen(['sleep', '987653'], start_new_session=True)",
+    "a double fork": "import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
+    "        os.execlp('sleep', 'sleep', '987653')\n    os._exit(0)\nos.wait()",
+    "nohup": "import os\nos.system('nohup sleep 987653 >/dev/null 2>&1 &')",
+}
+
+
+@pytest.mark.parametrize("code", LEFT.values(), ids=LEFT.keys())
+def test_a_process_left_behind_lives_with_the_session_and_is_gone_after_close(code):
+    def sleepers():
+        return [line for line in below(os.getpid()).values() if "987653" in line]
+
+    with filled() as kernel:
+        run(kernel, code, seconds=30)
+        works(kernel)
+        assert until(lambda: len(sleepers()) == 1)
+        works(kernel)
+    assert until(lambda: not sleepers())
+
+
+def test_a_thread_left_behind_lives_with_the_session():
+    with filled() as kernel:
+        run(kernel, "import threading, time\nseen = []\ndef tick():\n    while True: seen.append(1), time.sleep(0.01)\n"
+            "threading.Thread(target=tick).start()", seconds=30)  # fmt: skip
+        works(kernel)
+        pid = kernel.pid
+        assert run(kernel, "time.sleep(0.2)\nlen(seen) > 5", seconds=30).result == "True"
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_forked_process_that_comes_to_the_cells_end_is_no_second_kernel(kernel):
+    keep(kernel)
+    execution = run(
+        kernel, "import os\nchild = os.fork()\nif child: os.waitpid(child, 0)\nelse: print('from it')", seconds=30
+    )
+    assert execution.ok
+    for number in range(50):
+        assert kernel.execute(f"child > 0, {number}", seconds=30).result == f"(True, {number})"
+    works(kernel)
+
+
+@pytest.mark.parametrize("when", ["between", "during"])
+def test_a_kernel_killed_from_outside_is_told_and_replaced(kernel, when):
+    keep(kernel)
+    if when == "between":
+        os.kill(kernel.pid, signal.SIGKILL)
+        assert until(lambda: kernel.pid is None)
+        execution = run(kernel, "'not run'", seconds=30, within=3)
+        assert "The kernel died between two cells: killed by SIGKILL" in execution.error
+        assert "This cell was not run" in execution.error
+    else:
+        pid = kernel.pid
+        timer = threading.Timer(0.2, lambda: os.kill(pid, signal.SIGKILL))
+        timer.start()
+        execution = run(kernel, "import time\ntime.sleep(20)", seconds=30, within=3)
+        assert "The kernel died while this cell ran: killed by SIGKILL" in execution.error
+    assert execution.state_lost
+    works(kernel, kept=False)
+
+
+@pytest.mark.parametrize("when", ["between", "during"])
+def test_a_steward_killed_from_outside_takes_its_kernel_along_and_is_told(kernel, when):
+    keep(kernel)
+    pid = kernel.pid
+    steward = parent(pid)
+    assert {pid, steward} <= below(os.getpid()).keys()
+    if when == "between":
+        os.kill(steward, signal.SIGKILL)
+        assert until(lambda: kernel.pid is None)
+        execution = run(kernel, "'not run'", seconds=30, within=3)
+    else:
+        threading.Timer(0.2, lambda: os.kill(steward, signal.SIGKILL)).start()
+        execution = run(kernel, "import time\ntime.sleep(20)", seconds=30, within=3)
+
+    assert "killed with its steward" in execution.error
+    assert execution.state_lost
+    assert until(lambda: not Path(f"/proc/{pid}").exists())
+    works(kernel, kept=False)
+
+
+def test_a_fork_server_killed_from_outside_ends_no_session_and_new_ones_start(kernel):
+    keep(kernel)
+    servers = [one for one, line in below(os.getpid()).items() if "tw_launcher.server" in line and " many " in line]
+    served = [one for one in servers if parent(one) == os.getpid()]
+    assert served
+    for one in served:
+        os.kill(one, signal.SIGKILL)
+
+    works(kernel)
+    with filled() as another:
+        works(another)

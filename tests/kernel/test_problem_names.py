@@ -1,0 +1,198 @@
+"""Cells that take away what others need (names, streams, settings, the folder), and those that are no plain Python."""
+
+import shutil
+
+import pandas as pd
+import pytest
+
+from tests.kernel.filled import filled, keep, linux, run, works
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    with filled() as kernel:
+        yield kernel
+
+
+HARMLESS = {
+    "nothing": "",
+    "spaces": "\n   \n",
+    "a comment": "# nothing to do",
+    "a semicolon": "kept;",
+    "await": "import asyncio\nawait asyncio.sleep(0)",
+    "%time": "%time 1 + 1",
+    "%%time": "%%time\n1 + 1",
+    "%timeit": "%timeit -n 1 -r 1 1 + 1",
+    "%matplotlib inline": "%matplotlib inline",
+    "%pwd": "%pwd",
+    "%who": "%who",
+    "?": "len?",
+    "%reset without -f": "%reset",
+    "no plugin": "del double",
+    "no served function": "del ask",
+    "another plugin": "double = None",
+    "no streams": "import sys\nsys.stdout = sys.stderr = sys.stdin = None",
+    "streams that do nothing": "import sys\nsys.stdout.write = sys.stderr.write = sys.stdout.flush = None",
+    "no builtins": "__builtins__ = None",
+    "no name": "__name__ = None\ndel __name__",
+    "no IPython": "get_ipython = None",
+    "no environment": "import os\nos.environ.clear()",
+    "no path": "import sys\nsys.path.clear()\nsys.meta_path.clear()",
+    "warnings are errors": "import warnings\nwarnings.simplefilter('error')",
+    "SIGINT is ignored": "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN);",
+    "another folder": "import os\nos.chdir('/')",
+    "a tracer that raises": "import sys\nsys.setprofile(lambda *args: 1 / 0)",
+    "no recursion": "import sys\nsys.setrecursionlimit(100)",
+    "no garbage collection": "import gc\ngc.disable()",
+}
+
+
+@pytest.mark.parametrize("code", HARMLESS.values(), ids=HARMLESS.keys())
+def test_after_this_the_next_cell_has_all_that_was_promised(code):
+    with filled() as kernel:
+        assert not run(kernel, code, seconds=30, within=5).state_lost
+        works(kernel)
+        assert run(kernel, "1 / 0", seconds=30).error.endswith("ZeroDivisionError: division by zero")
+        works(kernel)
+
+
+FAILING = {
+    "a syntax error": ("total = (1,", "SyntaxError"),
+    "an indentation error": ("  x = 1\n y = 2", "IndentationError"),
+    "a tab error": ("if 1:\n\tx = 1\n        y = 2", "Error"),
+    "bytes that are no source": ("x = '\0'", "Error"),
+    "sys.exit": ("import sys\nsys.exit()", "SystemExit"),
+    "sys.exit with a code": ("import sys\nsys.exit(3)", "SystemExit: 3"),
+    "exit": ("exit()", "a cell ends behind its last line"),
+    "quit": ("quit", "a cell ends behind its last line"),
+    "input": ("input('name? ')", "EOFError: input() can't be used here"),
+    "getpass": ("import getpass\ngetpass.getpass()", "EOFError: input() can't be used here"),
+    "stdin": ("import sys\nraise ValueError(sys.stdin.read(1))", "Error"),
+    "an unknown magic": ("%nosuch", "`%nosuch` not found"),
+    "an unknown cell magic": ("%%nosuch\nx", "`%%nosuch` not found"),
+    "return at the top": ("return 5", "SyntaxError"),
+    "an exception that is none": ("raise 5", "TypeError"),
+    "a base exception": ("raise BaseException('base')", "BaseException: base"),
+    "a generator's exit": ("raise GeneratorExit", "GeneratorExit"),
+    "an interrupt of its own": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    "a cancelled one": ("import asyncio\nraise asyncio.CancelledError", "CancelledError"),
+    "a group": ("raise ExceptionGroup('both', [ValueError('a'), OSError('b')])", "both"),
+    "an event loop of its own": ("import asyncio\nasyncio.run(asyncio.sleep(0))", "RuntimeError"),
+}
+
+
+@pytest.mark.parametrize(("code", "told"), FAILING.values(), ids=FAILING.keys())
+def test_what_fails_is_told_and_costs_nothing(kernel, code, told):
+    keep(kernel)
+    execution = run(kernel, code, seconds=30, within=2)
+
+    assert not execution.ok
+    assert told in execution.error
+    assert not execution.stderr
+    assert not execution.state_lost
+    works(kernel)
+
+
+@pytest.mark.skipif(not linux, reason="the commands are those of a Unix system")
+def test_shell_commands_print_and_can_be_read(kernel):
+    assert run(kernel, "!echo hi", seconds=30).stdout == "hi\n"
+    assert (
+        run(kernel, "word = 'you'\n!echo hi {word} $word; echo to >&2; exit 3", seconds=30).stdout == "hi you you\nto\n"
+    )
+    assert run(kernel, "_exit_code", seconds=30).result == "3"
+    assert run(kernel, "lines = !echo a; echo b\nlines", seconds=30).result == "['a', 'b']"
+    assert run(kernel, "%%bash\necho bash", seconds=30).stdout == "bash\n"
+    assert "subprocess.Popen" in run(kernel, "!sleep 1 &", seconds=30).error
+    works(kernel)
+
+
+def test_reset_removes_the_cells_variables_and_keeps_what_the_host_has_put_there(kernel):
+    keep(kernel)
+    kernel.put("table", pd.DataFrame({"a": [1, 2]}))
+    told = run(kernel, "own = 3\n%reset -f", seconds=30)
+
+    assert "own" not in [one.name for one in kernel.variables()]
+    assert {one.name for one in kernel.variables()} == {"given", "table"}
+    assert not told.state_lost
+    assert run(kernel, "table['a'].sum() + given", seconds=30).result == "np.int64(10)"
+    works(kernel, kept=False)
+
+
+def test_a_put_variable_that_code_deletes_or_changes_stays_so(kernel):
+    kernel.put("mine", 1)
+    run(kernel, "mine = 2", seconds=30)
+    assert run(kernel, "mine", seconds=30).result == "2"
+    run(kernel, "del mine", seconds=30)
+    assert "NameError" in run(kernel, "mine", seconds=30).error
+
+
+def test_what_code_overwrites_in_its_own_namespace_it_gets_back_by_deleting_it(kernel):
+    keep(kernel)
+    run(kernel, "print = display = len = open = 3", seconds=30)
+    assert run(kernel, "kept + 1", seconds=30).result == "6"
+    assert "TypeError: 'int' object is not callable" in run(kernel, "print(1)", seconds=30).error
+
+    run(kernel, "del print, display, len, open", seconds=30)
+    assert run(kernel, "display(len('abc'))", seconds=30).stdout == "3\n"
+    works(kernel)
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Give a kernel whose folder a cell may empty, behind the wall, and that folder."""
+    folder = tmp_path / "session"
+    with filled(folder) as kernel:
+        assert "a root of its own" in kernel.where
+        yield kernel, folder
+
+
+@pytest.mark.skipif(not linux, reason="a cell that deletes is run behind a wall only")
+def test_the_folder_emptied_left_or_replaced(session):
+    kernel, folder = session
+    empty = (
+        f"import os, pathlib, shutil\nhere = {str(folder)!r}\n"
+        f"assert here.startswith({str(folder.parent)!r}) and os.path.samefile(here, os.getcwd())\n"
+    )
+    run(kernel, "open('mark', 'w').write('x')", seconds=30)
+    assert run(kernel, f"{empty}shutil.rmtree(here, ignore_errors=True)", seconds=30).ok
+    assert not (folder / "mark").exists()
+    works(kernel)
+
+    run(kernel, "import os\nos.mkdir('sub')\nos.chdir('sub')\nos.rmdir('../sub')", seconds=30)
+    assert run(kernel, "import os\nos.getcwd()", seconds=30).result == repr(str(folder))
+    assert not run(kernel, f"os.rename({str(folder)!r}, {str(folder)!r} + '-moved')", seconds=30).ok
+    works(kernel)
+    run(kernel, "open('again', 'w').write('x')", seconds=30)
+    assert (folder / "again").exists()
+
+
+LAID = {
+    "a link": "os.symlink('/etc', '.tw')",
+    "a file": "open('.tw', 'w').write('x')",
+    "a link to nothing": "os.symlink('nowhere', '.tw')",
+}
+
+
+@pytest.mark.skipif(not linux, reason="a cell that deletes is run behind a wall only")
+@pytest.mark.parametrize("laid", LAID.values(), ids=LAID.keys())
+def test_what_code_lays_in_the_place_of_the_folder_for_tables_is_removed(session, laid):
+    kernel, _ = session
+    table = pd.DataFrame({"a": [1, 2]})
+    kernel.put("table", table)
+    run(kernel, f"import os, shutil\nif os.path.exists('.tw'): os.rename('.tw', 'old')\n{laid}", seconds=30)
+
+    kernel.put("table", table)
+    assert kernel.get("table").equals(table)
+    works(kernel)
+
+
+@pytest.mark.skipif(not linux, reason="behind another wall the folder is seen itself, and made again")
+def test_a_folder_removed_by_somebody_else_is_there_again_after_a_restart(session):
+    kernel, folder = session
+    shutil.rmtree(folder)
+
+    assert not run(kernel, "open('lost', 'w').write('x')", seconds=30).ok
+    works(kernel)
+    kernel.restart()
+    assert run(kernel, "open('found', 'w').write('x')", seconds=30).ok
+    assert (folder / "found").exists()
