@@ -85,6 +85,7 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
         _pipe_by_file(iostream.IOPubThread, f"ipc://{os.path.dirname(connection_file)}/children")
     app = App.instance()
     app.initialize([f"-f={connection_file}", *_ARGUMENTS])
+    app.log.setLevel("WARNING")  # or several records a cell are made and thrown away
     sys.path.append("")  # modules beside the user's data can be imported; at the end, so that they shadow nothing
     return app
 

@@ -7,6 +7,7 @@ trip whether the cell succeeded or failed (`user_expressions` are not evaluated 
 from __future__ import annotations
 
 import importlib.util
+import linecache
 import os
 import platform
 import sys
@@ -23,7 +24,7 @@ from .context import PluginContext
 from .describe import describe
 from .display import AfterImport, Display, tune_pandas
 from .exchange import InsideExchange
-from .guard import Guard, always_reply, pack_anything
+from .guard import Guard, always_reply, pack_anything, say_less
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
 from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
@@ -73,7 +74,7 @@ class Bridge:
         )
         self._functions: dict[str, Callable[..., Any]] = {}
         self._plugin_files: dict[str, str] = {}
-        self._cells = Cells()
+        self._cells = Cells(self._forget)
         self._errors: list[str] = []
         self._display = Display(shell, self._ctx, options["result_chars"])
         self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
@@ -149,6 +150,12 @@ class Bridge:
         self._cells.add(number, code if raw_code is None else raw_code)
         return f"<cell {number}>"
 
+    def _forget(self, number: int) -> None:
+        """Drop what IPython keeps of a cell for tracebacks."""
+        name = f"<cell {number}>"
+        self._shell.compile._filename_map.pop(name, None)
+        linecache.cache.pop(name, None)
+
     def _after(self, result: Any = None) -> None:
         self._guard.restore()
         failed = result is None or not result.success
@@ -187,7 +194,7 @@ class Bridge:
         self._shell.user_ns.update(self._functions)
 
     def _user_variables(self) -> list[tuple[str, str, str]]:
-        return describe(self._shell.user_ns, hidden={**self._shell.user_ns_hidden, **self._functions})
+        return describe(self._shell.user_ns, hidden=(self._functions, self._shell.user_ns_hidden))
 
     def _send(self, content: Mapping[str, Any]) -> None:
         self._shell.payload_manager.write_payload({"source": SOURCE, "report": dumps(content)})
@@ -209,6 +216,7 @@ class Bridge:
         shell.ask_exit = _refuse_exit
         always_reply(shell.kernel)
         pack_anything(shell.kernel.session)
+        say_less(shell.kernel, alone=self._remote is None)
         warnings.formatwarning = short_warning
         AfterImport("pandas", tune_pandas).install()
         install_names()
