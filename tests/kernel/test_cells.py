@@ -175,8 +175,8 @@ def test_nothing_is_kept_of_each_cell_but_what_tracebacks_quote(run):
     run(KEPT)
     before = run(KEPT).result
     for number in range(20):
-        run(f"x = {number}")
-    run("del x")
+        run(f"of_this_test_alone = {number}")
+    run("del of_this_test_alone")
 
     assert run(KEPT).result == before
 

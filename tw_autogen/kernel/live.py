@@ -18,10 +18,11 @@ from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.inside.remote import PIECE
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.running import Doorbell, Outcome, Running
+from tw_autogen.kernel.running import Outcome, Running
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import StewardedProcess
+from tw_autogen.kernel.waiting import Doorbell, Waiting
 from tw_autogen.kernel.wire import await_life
 
 
@@ -51,7 +52,6 @@ class Live:
         self._folder = folder
         self._settings = settings
         self._served = served
-        self._bell = bell
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, peer.uid)
         self.codec = Codec(self._exchange)
@@ -60,6 +60,7 @@ class Live:
         self._connection = peer.wire
         self.process = peer.process
         self.walls = peer.walls
+        self._waiting = Waiting(peer.wire, peer.process, bell)
         try:
             self._make_ready()
         except KernelError as error:
@@ -96,6 +97,7 @@ class Live:
         if os.getpid() != self._owner:  # a fork of the owner must not end the owner's kernel
             return ""
         how = self.process.end()
+        self._waiting.close()
         self._connection.close()
         self._exchange.close()
         self._peer.release()
@@ -153,7 +155,7 @@ class Live:
             calls=lambda wake: HostCalls(
                 self._served, self.codec, wake, threads=self._settings.host_threads, files=self._peer.files
             ),
-            bell=self._bell,
+            waiting=self._waiting,
             on_output=on_output,
         )
 
