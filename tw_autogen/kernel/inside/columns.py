@@ -6,7 +6,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from typing import TYPE_CHECKING, Any
 
 from .arrays import Arrays, Deferred
-from .texts import absences, pack_arrow, pack_text, unpack_arrow, unpack_text
+from .texts import pack_arrow, pack_text, unpack_arrow, unpack_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,9 @@ def pack_column(column: pd.Series[Any], codec: Codec) -> tuple[dict[str, Any], l
         target = {"dtype": "str" if str(dtype) == "str" else "string", "storage": dtype.storage}
         if codec.arrow and dtype.storage == "pyarrow":
             return pack_arrow(column, target)
-        return pack_text(array.to_numpy(dtype=object), array.isna() * np.uint8(1), target)
+        texts = pack_text(array.to_numpy(dtype=object), target)
+        if texts is not None:
+            return texts
     if str(dtype) == "object":
         return _pack_objects(column.to_numpy(), codec)
     if isinstance(dtype, (np.dtype, pd.DatetimeTZDtype)) and dtype.kind in "Mm":
@@ -109,9 +111,9 @@ def _unpack_time(schema: dict[str, Any], values: Any) -> Any:
 def _pack_objects(values: Any, codec: Codec) -> tuple[dict[str, Any], list[Any]]:
     """Give texts where there is nothing but them and None, NaN and NA; else JSON."""
     if pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty"):
-        absent = absences(values)
-        if absent is not None:
-            return pack_text(values, absent, {"dtype": "object"})
+        texts = pack_text(values, {"dtype": "object"})
+        if texts is not None:
+            return texts
     held = values.tolist()
     plain = set(map(type, held)) <= {bool, int, float, str, type(None)}
     text = dumps(held if plain else [codec.pack(one) for one in held])

@@ -26,37 +26,49 @@ _NONE, _NAN, _NA, _OTHER = 1, 2, 3, 4
 """What a missing text is; 0: it is there."""
 
 
-def absences(values: Any) -> Any:
-    """Tell of each object what is missing there; None if one of them is neither None nor NaN nor NA."""
-    absent = np.zeros(len(values), "u1")
-    places = np.flatnonzero(pd.isna(values))
-    absent[places] = [_absence(one) for one in values[places].tolist()]
-    return None if (absent == _OTHER).any() else absent
-
-
-def pack_text(values: Any, absent: Any, target: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
-    """Pack texts.
+def pack_text(values: Any, target: dict[str, Any]) -> tuple[dict[str, Any], list[Any]] | None:
+    """Pack texts; None if what is missing somewhere is neither None nor NaN nor NA.
 
     Args:
         values: Texts, as objects.
-        absent: Which are missing, see `absences`.
         target: `dtype` and `storage` of what the column is made of again.
     """
+    numbers, words = _numbered(values)
+    absent = _absences(values, pd.isna(values) if numbers is None else numbers < 0)
+    if absent is None:
+        return None
     schema = {**target, "count": len(values), "missing": bool(absent.any())}
     marks = [absent] if schema["missing"] else []
+    if numbers is not None:
+        of, blob = _pack_plain(words)
+        return {**schema, "kind": "words", "of": {**of, "count": len(words)}}, [*marks, numbers.astype("<i4"), blob]
+    of, blob = _pack_plain(np.where(absent != 0, "", values) if marks else values)
+    return {**schema, **of}, [*marks, blob]
+
+
+def _numbered(values: Any) -> tuple[Any, Any]:
+    """Give the number of each text's word, -1 where it is missing, and the words; nothing where few come again."""
     if len(pd.unique(values[:_SAMPLE])) * 4 < min(len(values), _SAMPLE):
         numbers, words = pd.factorize(values)
-        if _word_chars(words, numbers) <= _WORD_CHARS * len(values) and 0 < len(words) * 2 < len(values):
-            of, arrays = pack_text(words, np.zeros(len(words), "u1"), {})
-            return {**schema, "kind": "words", "of": of}, [*marks, numbers.astype("<i4"), *arrays]
-    if marks:
-        values = np.where(absent != 0, "", values)
+        if 0 < len(words) * 2 < len(values) and _word_chars(words, numbers) <= _WORD_CHARS * len(values):
+            return numbers, words
+    return None, None
+
+
+def _pack_plain(values: Any) -> tuple[dict[str, Any], Any]:
     text = _BREAK.join(values.tolist())
     broken = text.count(_BREAK) >= max(len(values), 1)
     if broken:  # a text holds what separates them
         text = dumps(values.tolist(), ensure_ascii=False)
     blob = np.frombuffer(text.encode("utf-8", "surrogatepass"), "u1")
-    return {**schema, "kind": "text", "broken": broken, "bytes": len(blob)}, [*marks, blob]
+    return {"kind": "text", "broken": broken, "bytes": len(blob)}, blob
+
+
+def _absences(values: Any, missing: Any) -> Any:
+    """Tell of each object what is missing there; None if that can't be told."""
+    absent = np.zeros(len(values), "u1")
+    absent[missing] = [_absence(one) for one in values[missing].tolist()]
+    return None if (absent == _OTHER).any() else absent
 
 
 def unpack_text(schema: dict[str, Any], arrays: Arrays) -> Any:
