@@ -151,6 +151,7 @@ def lie(table, codec, **changes):
         (pd.DataFrame({"n": [1, 2]}), {"dtype": "V8"}, "not a dtype of numbers: 'V8'"),
         (pd.DataFrame({"n": [1, 2]}), {"dtype": ["<i8"]}, "not a dtype of numbers"),
         (pd.DataFrame({"n": [1, 2]}), {"kind": "pickle"}, "of kind 'pickle'"),
+        (pd.DataFrame({"n": [1, 2]}), {"kind": "arrow", "bytes": 16}, "of kind 'arrow'"),
         (pd.DataFrame({"o": objects("a", "b")}), {"count": 1}, "not of 1 pieces"),
         (pd.DataFrame({"o": objects("a", "b")}), {"bytes": 99}, "holds no 99 values"),
         (pd.DataFrame({"o": objects("1", "2\0")}), {"count": 3}, "not of 3 pieces"),

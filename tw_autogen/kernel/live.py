@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import time
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,7 @@ class Live:
             "output_chars": self._settings.output_chars,
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,
-            "arrow": importlib.util.find_spec("pyarrow") is not None,
+            "arrow": _has_arrow(),
             **self._peer.options,
         }
         bundle = "None" if self._peer.bundled else install_expression()
@@ -122,7 +122,7 @@ class Live:
         if "ok" not in outcome.report:
             raise KernelError(_first_error(outcome.reply or {}), folder=self._folder)
         self.python = outcome.report["ok"]["python"]
-        self.codec = Codec(self._exchange, arrow=outcome.report["ok"]["arrow"])
+        self.codec = Codec(self._exchange, arrow=_has_arrow() and bool(outcome.report["ok"]["arrow"]))
         patience = began + self._settings.start_seconds - time.monotonic()
         if not (self._peer.listens or await_life(self._connection, self.process.alive, patience)):
             raise KernelError("no output comes from the kernel", folder=self._folder)
@@ -158,6 +158,14 @@ class Live:
             waiting=self._waiting,
             on_output=on_output,
         )
+
+
+def _has_arrow() -> bool:
+    """Tell whether pyarrow is here, and one that runs no code that is hidden in what it reads (CVE-2023-47248)."""
+    try:
+        return int(metadata.version("pyarrow").partition(".")[0]) > 14
+    except (metadata.PackageNotFoundError, ValueError):
+        return False
 
 
 def _first_error(reply: Mapping[str, Any]) -> str:

@@ -71,7 +71,7 @@ def unpack_column(schema: dict[str, Any], arrays: Arrays, codec: Codec) -> Any:
         values = loads(arrays.text(schema["bytes"]))
         held = values if schema["plain"] else [codec.unpack(one) for one in values]
         return pd.Series(held, dtype="object").to_numpy()
-    if kind == "arrow":
+    if kind == "arrow" and codec.arrow:
         return unpack_arrow(schema, arrays)
     values = arrays.take("<i8" if kind == "time" else schema["dtype"], schema["count"])
     if kind == "category":
