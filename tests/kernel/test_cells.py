@@ -160,3 +160,30 @@ def test_a_closed_kernel_closes_again_without_a_word(tmp_path):
     kernel.execute("1", seconds=30)
     kernel.close()
     kernel.close()
+
+
+KEPT = """
+import linecache
+shell = get_ipython()
+history = shell.history_manager
+held = (shell.user_ns, shell.user_ns_hidden, history.input_hist_raw, history.input_hist_parsed)
+[len(one) for one in held]
+"""
+
+
+def test_nothing_is_kept_of_each_cell_but_what_tracebacks_quote(run):
+    run(KEPT)
+    before = run(KEPT).result
+    for number in range(20):
+        run(f"of_this_test_alone = {number}")
+    run("del of_this_test_alone")
+
+    assert run(KEPT).result == before
+
+
+def test_of_the_oldest_cells_nothing_is_left(run):
+    run("for number in range(5000, 6500):\n    get_ipython().compile.cache('1', number, raw_code='1')")
+    names = "[name for name in linecache.cache if '<cell ' in name]"
+    cells = run(f"import linecache\n[len({names}), len(get_ipython().compile._filename_map)]")
+
+    assert cells.result == "[1000, 1000]"

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import zmq
 from jupyter_client.connect import write_connection_file
 from jupyter_client.session import Session
 
+from tw_autogen.kernel.messages import Reader
 from tw_autogen.kernel.wire import Channel, execute_content
 
 _LONGEST_PATH = 100
@@ -49,12 +50,17 @@ class Connection:
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         self.shell, self.stdin = (self._open(context, zmq.DEALER, info, one) for one in ("shell", "stdin"))
         self.iopub = self._open(context, zmq.SUB, info, "iopub")
-        self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
+        self._channels: dict[Channel, zmq.Socket[bytes]] = {
+            "shell": self.shell,
+            "stdin": self.stdin,
+            "iopub": self.iopub,
+        }
+        self._reader = Reader(key)
 
     @property
-    def sources(self) -> tuple[zmq.Socket[bytes], ...]:
+    def sources(self) -> Mapping[Any, Sequence[Channel]]:
         """Give the sockets."""
-        return tuple(self._channels.values())
+        return {socket: (channel,) for channel, socket in self._channels.items()}
 
     def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
         """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
@@ -83,10 +89,12 @@ class Connection:
         """Give the next message that is there; None if there is none. What can't be read is passed over."""
         while True:
             try:
-                _, message = self.session.recv(self._channels[channel], mode=zmq.NOBLOCK)
-            except Exception:  # noqa: BLE001 - what a kernel sends may be anything, and must not end the host's loop
-                continue
-            return message if message is None else dict(message)
+                parts = self._channels[channel].recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return None
+            message = self._reader.read(parts)
+            if message is not None:
+                return message
 
     def close(self) -> None:
         """Close the sockets and remove their files."""

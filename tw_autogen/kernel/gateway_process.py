@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.running import Doorbell
+from tw_autogen.kernel.waiting import Doorbell
 
 _PATIENCE_SECONDS = 5.0
 """How long a gateway may take to answer what it can do at once."""

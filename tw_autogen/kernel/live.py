@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import time
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.inside.remote import PIECE
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.running import Doorbell, Outcome, Running
+from tw_autogen.kernel.running import Outcome, Running
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import StewardedProcess
+from tw_autogen.kernel.waiting import Doorbell, Waiting
 from tw_autogen.kernel.wire import await_life
 
 
@@ -51,7 +52,6 @@ class Live:
         self._folder = folder
         self._settings = settings
         self._served = served
-        self._bell = bell
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, peer.uid)
         self.codec = Codec(self._exchange)
@@ -60,6 +60,7 @@ class Live:
         self._connection = peer.wire
         self.process = peer.process
         self.walls = peer.walls
+        self._waiting = Waiting(peer.wire, peer.process, bell)
         try:
             self._make_ready()
         except KernelError as error:
@@ -96,6 +97,7 @@ class Live:
         if os.getpid() != self._owner:  # a fork of the owner must not end the owner's kernel
             return ""
         how = self.process.end()
+        self._waiting.close()
         self._connection.close()
         self._exchange.close()
         self._peer.release()
@@ -108,8 +110,8 @@ class Live:
             "output_chars": self._settings.output_chars,
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,
-            "arrow": importlib.util.find_spec("pyarrow") is not None,
             "rollback": _rollback_limits(self._settings),
+            "arrow": _has_arrow(),
             **self._peer.options,
         }
         bundle = "None" if self._peer.bundled else install_expression()
@@ -121,7 +123,7 @@ class Live:
         if "ok" not in outcome.report:
             raise KernelError(_first_error(outcome.reply or {}), folder=self._folder)
         self.python = outcome.report["ok"]["python"]
-        self.codec = Codec(self._exchange, arrow=outcome.report["ok"]["arrow"])
+        self.codec = Codec(self._exchange, arrow=_has_arrow() and bool(outcome.report["ok"]["arrow"]))
         patience = began + self._settings.start_seconds - time.monotonic()
         if not (self._peer.listens or await_life(self._connection, self.process.alive, patience)):
             raise KernelError("no output comes from the kernel", folder=self._folder)
@@ -154,7 +156,7 @@ class Live:
             calls=lambda wake: HostCalls(
                 self._served, self.codec, wake, threads=self._settings.host_threads, files=self._peer.files
             ),
-            bell=self._bell,
+            waiting=self._waiting,
             on_output=on_output,
         )
 
@@ -163,6 +165,14 @@ def _rollback_limits(settings: KernelSettings) -> dict[str, float] | None:
     if not settings.rollback_on_error:
         return None
     return {"most_bytes": settings.rollback_mb << 20, "most_seconds": settings.rollback_seconds}
+
+
+def _has_arrow() -> bool:
+    """Tell whether pyarrow is here, and one that runs no code that is hidden in what it reads (CVE-2023-47248)."""
+    try:
+        return int(metadata.version("pyarrow").partition(".")[0]) > 14
+    except (metadata.PackageNotFoundError, ValueError):
+        return False
 
 
 def _first_error(reply: Mapping[str, Any]) -> str:

@@ -20,10 +20,11 @@ from tw_autogen.kernel.inside.output import clip
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.running import Doorbell, Outcome
+from tw_autogen.kernel.running import Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.turns import OutOfTurn, Turns
+from tw_autogen.kernel.waiting import Doorbell
 
 if TYPE_CHECKING:
     from typing_extensions import Self

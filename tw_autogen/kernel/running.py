@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-
-import zmq
 
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.bridge import SOURCE
@@ -18,6 +15,7 @@ from tw_autogen.kernel.inside.calls import MARK
 from tw_autogen.kernel.inside.output import Clipped
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.process import Process
+from tw_autogen.kernel.waiting import Waiting
 from tw_autogen.kernel.wire import Wire
 
 _DRAIN_SECONDS = 2.0
@@ -27,35 +25,6 @@ _LOOK_SECONDS = 0.1
 """How often a process is looked at where the system has no descriptor that tells of its end."""
 
 _MESSAGES_AT_ONCE = 500
-
-
-class Doorbell:
-    """Wakes a waiting thread from another one."""
-
-    def __init__(self) -> None:
-        self._outside, self._inside = socket.socketpair()
-        self._outside.setblocking(False)
-        self._inside.setblocking(False)
-
-    def fileno(self) -> int:
-        """Give what to wait on."""
-        return self._inside.fileno()
-
-    def ring(self) -> None:
-        """Wake whoever waits, now or as soon as it does."""
-        with contextlib.suppress(BlockingIOError, OSError):  # it rings already, or the kernel is closed
-            self._outside.send(b"!")
-
-    def answer(self) -> None:
-        """Stop ringing."""
-        with contextlib.suppress(BlockingIOError, OSError):
-            while self._inside.recv(64):
-                pass
-
-    def close(self) -> None:
-        """Take it off the wall."""
-        self._outside.close()
-        self._inside.close()
 
 
 @dataclass
@@ -96,7 +65,7 @@ class Running:
         grace_seconds: From an interrupt until the kill.
         output_chars: How much of each stream is kept.
         calls: Makes what takes host calls, given what wakes this.
-        bell: Rings when another thread wants it stopped.
+        waiting: What is waited on.
         on_output: Told of output as it comes.
     """
 
@@ -110,16 +79,15 @@ class Running:
         grace_seconds: float,
         output_chars: int,
         calls: Callable[[Callable[[], None]], HostCalls],
-        bell: Doorbell,
+        waiting: Waiting,
         on_output: OnOutput | None = None,
     ) -> None:
         self._connection = connection
         self._process = process
         self._request = request
         self._grace = grace_seconds
-        self._bell = bell
-        self._answers = Doorbell()
-        self._calls = calls(self._answers.ring)
+        self._waiting = waiting
+        self._calls = calls(waiting.answers.ring)
         self._on_output = on_output
         self._began = time.monotonic()
         self._seconds = seconds
@@ -129,11 +97,6 @@ class Running:
         self._give_up_at = float("inf")
         self._idle = False
         self.outcome = Outcome(Clipped(output_chars), Clipped(output_chars))
-        self._poller = zmq.Poller()
-        sources = (*connection.sources, bell.fileno(), self._answers.fileno())
-        for one in (*sources, process.death):
-            if one is not None:
-                self._poller.register(one, zmq.POLLIN)
 
     def wait(self) -> Outcome:
         """Wait until it is over; ends by itself within time limit, grace and a moment.
@@ -156,21 +119,20 @@ class Running:
             self._abandon_calls()
             self.outcome.seconds = time.monotonic() - self._began
             self.outcome.host_seconds = self._calls.spent_seconds
-            self._answers.close()
         return self.outcome
 
     def _wait(self) -> None:
         while not self._over():
-            events = dict(self._poller.poll(self._milliseconds()))
-            if self._bell.fileno() in events:
-                self._bell.answer()
+            woken = self._waiting.wait(self._milliseconds())
+            if woken.rung:
                 self._stop("interrupted")
-            self._answers.answer()
-            self._read_output()
-            self._read_reply()
-            self._serve()
+            if "iopub" in woken.channels:
+                self._read_output()
+            if "shell" in woken.channels:
+                self._read_reply()
+            self._serve(asked="stdin" in woken.channels)
             self._watch_clock()
-            if not self.outcome.died and not self._process.alive():
+            if woken.ended and not self.outcome.died and not self._process.alive():
                 self._read_output()  # what it sent before it ended
                 self._read_reply()
                 self.outcome.died = self._process.end()
@@ -233,8 +195,8 @@ class Running:
                 self.outcome.reply = message["content"]
                 self.outcome.report = _report(message["content"])
 
-    def _serve(self) -> None:
-        message = self._connection.receive("stdin")
+    def _serve(self, *, asked: bool) -> None:
+        message = self._connection.receive("stdin") if asked else None
         before, answer = self._calls.spent_seconds, None
         if message is not None and message["msg_type"] == "input_request":
             prompt = str(message["content"].get("prompt", ""))

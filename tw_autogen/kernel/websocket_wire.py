@@ -11,13 +11,13 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.gateway_process import INSTALL, Gateway, GatewayProcess
-from tw_autogen.kernel.running import Doorbell
-from tw_autogen.kernel.wire import Channel, execute_content
+from tw_autogen.kernel.waiting import Doorbell
+from tw_autogen.kernel.wire import CHANNELS, Channel, execute_content
 
 _QUICKACK: int = getattr(socket, "TCP_QUICKACK", 0)
 
@@ -85,9 +85,9 @@ class WebsocketWire:
         self._thread.start()
 
     @property
-    def sources(self) -> tuple[int, ...]:
+    def sources(self) -> Mapping[Any, Sequence[Channel]]:
         """Give a descriptor that is readable while messages are there."""
-        return (self._news.fileno(),)
+        return {self._news.fileno(): CHANNELS}
 
     def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
         """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 Channel = Literal["iopub", "shell", "stdin"]
+CHANNELS: tuple[Channel, ...] = ("iopub", "shell", "stdin")
 
 
 class Wire(Protocol):
     """The way to one kernel; used by one thread at a time."""
 
     @property
-    def sources(self) -> Sequence[Any]:
-        """Give what a `zmq.Poller` waits on: one of them is readable while messages are there."""
+    def sources(self) -> Mapping[Any, Sequence[Channel]]:
+        """Give what a `zmq.Poller` waits on, and the channels on which messages may be while it is readable."""
         ...
 
     def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:

@@ -119,6 +119,7 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
     app.initialize([])
     if sys.modules["debugpy"] is None:
         del sys.modules["debugpy"]
+    app.log.setLevel("WARNING")  # or several records a cell are made and thrown away
     sys.path.append("")  # modules beside the user's data can be imported; at the end, so that they shadow nothing
     return app
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import linecache
 import os
 import platform
 import sys
@@ -25,7 +26,7 @@ from .describe import describe
 from .descriptors import Descriptors
 from .display import AfterImport, Display, tune_pandas
 from .exchange import InsideExchange
-from .guard import Guard, always_reply, pack_anything
+from .guard import Guard, always_reply, pack_anything, say_less
 from .hints import Hints
 from .output import LimitedStream
 from .plugin import PluginProblem, install_names, load_plugin
@@ -79,7 +80,7 @@ class Bridge:
         )
         self._functions: dict[str, Callable[..., Any]] = {}
         self._plugin_files: dict[str, str] = {}
-        self._cells = Cells()
+        self._cells = Cells(self._forget)
         self._hints = Hints(str(self._folder), options.get("wall") or {})
         self._errors: list[str] = []
         self._was_reset = False
@@ -172,6 +173,12 @@ class Bridge:
         self._cells.add(number, code if raw_code is None else raw_code)
         return f"<cell {number}>"
 
+    def _forget(self, number: int) -> None:
+        """Drop what IPython keeps of a cell for tracebacks."""
+        name = f"<cell {number}>"
+        self._shell.compile._filename_map.pop(name, None)
+        linecache.cache.pop(name, None)
+
     def _after(self, result: Any = None) -> None:
         self._guard.restore()
         failed = result is None or not result.success
@@ -221,7 +228,7 @@ class Bridge:
         self._restore()
 
     def _user_variables(self) -> list[tuple[str, str, str]]:
-        return describe(self._shell.user_ns, hidden=self._hidden())
+        return describe(self._shell.user_ns, hidden=(self._functions, self._shell.user_ns_hidden))
 
     def _hidden(self) -> dict[str, Any]:
         return {**self._shell.user_ns_hidden, **self._functions}
@@ -254,6 +261,7 @@ class Bridge:
         cancel_on_interrupt(shell.kernel)
         always_reply(shell.kernel)
         pack_anything(shell.kernel.session)
+        say_less(shell.kernel, alone=self._remote is None)
         warnings.formatwarning = short_warning
         AfterImport("pandas", tune_pandas).install()
         install_names()
@@ -288,7 +296,7 @@ def rehearse(text: str) -> None:
     importlib.util.find_spec("pyarrow")
     shell.run_cell(text, store_history=False, silent=True)
     shell.display_formatter.format(1)
-    describe(shell.user_ns, hidden=shell.user_ns_hidden)
+    describe(shell.user_ns, hidden=(shell.user_ns_hidden,))
     platform.python_version()
 
 

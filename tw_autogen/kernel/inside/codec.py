@@ -147,7 +147,7 @@ class Codec:
             return stamp.tz_convert(plain["zone"]) if plain["zone"] else stamp
         if kind == "Timedelta":
             return pd.Timedelta(plain["iso"])
-        return unpack_table(plain, self, series=kind == "Series")
+        return unpack_table(plain, self, single=kind == "Series")
 
 
 def _class_name(value: Any) -> str:

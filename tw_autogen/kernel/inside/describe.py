@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _MOST_CHARS = 200
@@ -37,19 +37,21 @@ def summary(value: Any) -> str:
     return _of_data(value)
 
 
-def describe(namespace: Mapping[str, Any], *, hidden: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     """Give name, type and summary of the user's own variables, in the order in which they were made.
 
     Args:
         namespace: The kernel's user namespace.
-        hidden: Names that are not the user's while they still hold the same object: plugins, IPython's own.
+        hidden: By mapping, names that are not the user's while they still hold the same object: plugins, IPython's own.
 
     Returns:
         At most 200 of them, the newest; modules and names that begin with `_` are left out.
     """
     found = []
     for name, value in list(namespace.items()):
-        if name.startswith("_") or isinstance(value, types.ModuleType) or (name in hidden and hidden[name] is value):
+        if name.startswith("_") or isinstance(value, types.ModuleType):
+            continue
+        if any(name in names and names[name] is value for names in hidden):
             continue
         try:
             line = _short(summary(value))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import inspect
 import json
 import os
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -28,6 +30,7 @@ class Guard:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process = os.getpid()
+        self._path = str(folder)
         self._sys = sys.__dict__
         self._streams = {name: self._sys[name] for name in ("stdin", "stdout", "stderr")}
         self._builtins = builtins.__dict__
@@ -37,9 +40,14 @@ class Guard:
         """Put all of it back."""
         self._builtins.update(self._kept)  # first: a missing `isinstance` would end any other line
         self._sys.update(self._streams)
-        if self._folder.is_symlink():  # the code laid a link in its place
-            self._folder.unlink()
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            there = stat.S_ISDIR(os.lstat(self._path).st_mode)
+        except OSError:
+            there = False
+        if not there:
+            if self._folder.is_symlink():  # the code laid a link in its place
+                self._folder.unlink()
+            self._folder.mkdir(parents=True, exist_ok=True)
         try:
             os.getcwd()
         except OSError:  # the code removed the folder that it was in
@@ -85,6 +93,33 @@ def _failed(kernel: Any, name: str, text: str) -> dict[str, Any]:
     }
     payloads.clear_payload()
     return reply
+
+
+def say_less(kernel: Any, *, alone: bool) -> None:
+    """Leave out what costs each cell time and nobody reads.
+
+    Args:
+        kernel: ipykernel's kernel.
+        alone: Its owner is its only client; others, such as a gateway, want to be told when it is busy.
+    """
+    kernel._publish_execute_input = _nothing
+    shell = kernel.shell
+    # History would keep the text of each cell under a name of its own, `_i1`, and in lists, for as long as it lives.
+    shell.history_manager.store_inputs = _nothing
+    for run in (type(shell).run_cell, type(shell).run_cell_async):
+        run.__signature__ = inspect.signature(run)  # ipykernel asks for it before each cell
+    if alone:
+        publish = kernel._publish_status
+
+        def publish_status(status: str, *args: Any, **kwargs: Any) -> None:
+            if status != "busy":
+                publish(status, *args, **kwargs)
+
+        kernel._publish_status = publish_status
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    """Take the place of what is left out."""
 
 
 def pack_anything(session: Any) -> None:

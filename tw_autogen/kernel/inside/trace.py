@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import traceback
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from types import FrameType
 
 from .hints import Hints
@@ -23,9 +24,14 @@ _ERROR_CHARS = 8000
 
 
 class Cells:
-    """Remembers the code of cells as it was written, so that a traceback can quote it."""
+    """Remembers the code of cells as it was written, so that a traceback can quote it.
 
-    def __init__(self) -> None:
+    Args:
+        forget: Told the number of each cell that is forgotten.
+    """
+
+    def __init__(self, forget: Callable[[int], object]) -> None:
+        self._forget = forget
         self._lines: OrderedDict[int, tuple[list[str], int]] = OrderedDict()
 
     def add(self, number: int, code: str) -> None:
@@ -34,7 +40,7 @@ class Cells:
         blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
         self._lines[number] = (lines, blank)  # IPython drops leading blank lines before it counts
         while len(self._lines) > _MOST_CELLS:
-            self._lines.popitem(last=False)
+            self._forget(self._lines.popitem(last=False)[0])
 
     def find(self, file_name: str, line: int) -> tuple[int, int, str] | None:
         """Give cell number, line as written and its text; None if the file is no cell."""

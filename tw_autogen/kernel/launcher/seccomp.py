@@ -84,8 +84,8 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway. Otherwise mode, owner and times of a file that
-            is given by its path stay as they are, without an error, because much code sets them for good measure; and so
-            do priority and processors of a process that is not this one; its limits can't be set.
+            is given by its path stay as they are, without an error, because much code sets them for good measure;
+            and so do priority and processors of a process that is not this one; its limits can't be set.
         shared_bytes: How large one piece of shared memory may be, below 4 GB; 0 for no limit.
 
     Raises:

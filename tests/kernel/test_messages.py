@@ -1,0 +1,83 @@
+"""What the host takes from a kernel's messages: signed ones only, each once, whatever else they hold."""
+
+import json
+
+import pytest
+import zmq
+from jupyter_client.session import Session
+
+from tw_autogen.kernel.messages import Reader
+
+KEY = b"a key"
+
+
+@pytest.fixture
+def sent():
+    """Sign messages as ipykernel does."""
+    session = Session(key=KEY, signature_scheme="hmac-sha256")
+
+    def sent(kind, content, parent=None):
+        return session.serialize(session.msg(kind, content, parent=parent), ident=b"topic")
+
+    return sent
+
+
+def test_a_signed_message_is_read(sent):
+    parent = {"msg_id": "7", "msg_type": "execute_request", "date": "2024-01-01T00:00:00Z"}
+    message = Reader(KEY).read(sent("stream", {"name": "stdout", "text": "2024-01-01T00:00:00Z é"}, parent))
+
+    assert message["msg_type"] == "stream"
+    assert message["parent_header"]["msg_id"] == "7"
+    assert message["content"] == {"name": "stdout", "text": "2024-01-01T00:00:00Z é"}
+
+
+def test_a_message_of_another_signer_or_changed_on_its_way_is_passed_over(sent):
+    parts = sent("status", {"execution_state": "idle"})
+
+    assert Reader(b"another key").read(parts) is None
+    for place in range(2, 7):
+        changed = [*parts]
+        changed[place] = b"{}" if changed[place] != b"{}" else b"{ }"
+        assert Reader(KEY).read(changed) is None
+    assert Reader(KEY).read(parts) is not None
+
+
+def test_a_message_that_comes_again_is_passed_over(sent):
+    reader = Reader(KEY)
+    parts = sent("status", {"execution_state": "idle"})
+
+    assert reader.read(parts) is not None
+    assert reader.read(parts) is None
+    assert reader.read(sent("status", {"execution_state": "idle"})) is not None
+
+
+def test_what_has_another_form_is_passed_over(sent):
+    session = Session(key=KEY, signature_scheme="hmac-sha256")
+
+    def signed(*parts):
+        return [b"<IDS|MSG>", session.sign(parts), *parts]
+
+    header = json.dumps({"msg_type": "status"}).encode()
+    for parts in (
+        [],
+        [b""],
+        [b"<IDS|MSG>"],
+        [b"<IDS|MSG>", b"", b"{}"],
+        signed(b"[]", b"{}", b"{}", b"{}"),
+        signed(b'{"msg_type": 1}', b"{}", b"{}", b"{}"),
+        signed(header, b"1", b"{}", b"{}"),
+        signed(header, b"{}", b"{}", b"null"),
+        signed(header, b"{}", b"{}", b"\xff"),
+        signed(header, b"{}", b"{}", b"[" * 100_000),
+    ):
+        assert Reader(KEY).read(parts) is None
+    assert Reader(KEY).read(signed(header, b"{}", b"{}", b'{"text": "\xff"}'))["content"] == {"text": "\ufffd"}
+
+
+def test_over_sockets_it_is_the_same(sent):
+    with zmq.Context() as context, context.socket(zmq.PAIR) as one, context.socket(zmq.PAIR) as other:
+        one.bind("inproc://messages")
+        other.connect("inproc://messages")
+        one.send_multipart(sent("execute_reply", {"status": "ok"}))
+
+        assert Reader(KEY).read(other.recv_multipart())["content"] == {"status": "ok"}
