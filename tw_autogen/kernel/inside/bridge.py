@@ -26,6 +26,7 @@ from .exchange import InsideExchange
 from .guard import Guard, always_reply, pack_anything
 from .hints import Hints
 from .output import LimitedStream
+from .packages import INSTALL, Packages
 from .plugin import PluginProblem, install_names, load_plugin
 from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
 from .trace import Cells, short_warning, trace
@@ -43,7 +44,7 @@ class Bridge:
         options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `folder` and `environment`,
             where this process was made before its session was known; `wall`, what stands around it, see `Hints`;
             `remote`, where the host's folder is not seen from here: `environment`, `most_bytes`, and names of folders,
-            see `settle_down`.
+            see `settle_down`; `packages`: `pip install` asks the host, who puts them there; empty: it never does.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
@@ -82,6 +83,8 @@ class Bridge:
         self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
         self._guard = Guard(self._folder)
         self._tune()
+        if "packages" in options:
+            Packages(lambda wanted: self._calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
 
     def answer(self, request: str) -> None:
         """Do what the host asks and put the answer into the payload.

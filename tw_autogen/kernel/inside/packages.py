@@ -1,0 +1,121 @@
+"""`pip install` in a cell is a request to the host: nothing is installed from inside, however it is written."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+INSTALL = "pip install"
+"""The name under which the host is asked; no Python name, so that nothing in a cell is called so."""
+
+_PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[\d.]*$")
+_PIP = re.compile(r"(?:.*/)?pip[\d.]*$")
+_IDLE = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--no-input", "-y", "--yes"}
+_IDLE |= {"--disable-pip-version-check", "--break-system-packages", "--root-user-action=ignore"}
+_MORE_COMMANDS = re.compile(r"[;&|`\n<>]|\$\(")
+_SAY = "import sys; print(sys.argv[1])"
+
+
+class InstallRefused(RuntimeError):
+    """The host installs nothing of what was asked for; the text says why."""
+
+
+class Packages:
+    """Turns every way to say `pip install` into one request.
+
+    Args:
+        ask: Calls the host with a list of requirements; gives `ok` and `text`.
+        folder: Where the host puts packages; empty where it never installs any.
+    """
+
+    def __init__(self, ask: Callable[[list[str]], Mapping[str, Any]], folder: str) -> None:
+        self._ask = ask
+        self._folder = folder
+
+    def hook(self, shell: Any) -> None:
+        """Stand before IPython's `%pip` and `!`, `subprocess` and `os.system`."""
+        if self._folder and self._folder not in sys.path:
+            sys.path.append(self._folder)  # at the end: what is installed for all stays what it is
+        system, getoutput, system_call = shell.system, shell.getoutput, os.system
+        shell.register_magic_function(self._magic, "line", "pip")
+        shell.system = lambda command: self._instead(command, system)
+        shell.getoutput = lambda command, *args, **kwargs: self._instead(
+            command, lambda one: getoutput(one, *args, **kwargs), output=True
+        )
+        os.system = lambda command: self._instead(command, system_call, done=0)
+        self._stand_before(subprocess.Popen)
+
+    def request(self, words: Sequence[str]) -> list[str]:
+        """Ask the host for packages; give what it says.
+
+        Args:
+            words: What stands behind `pip install`.
+
+        Raises:
+            InstallRefused: it does not install them.
+        """
+        wanted = [word for word in words if word not in _IDLE]
+        answer = self._ask(wanted)
+        if not answer["ok"]:
+            raise InstallRefused(answer["text"])
+        importlib.invalidate_caches()
+        return [str(answer["text"])]
+
+    def _magic(self, line: str) -> None:
+        """Ask the host to install packages: `%pip install name`."""
+        words = _split(line)
+        if words[:1] != ["install"]:
+            raise InstallRefused(f"%pip {line}: only `%pip install name` is possible here")
+        print("\n".join(self.request(words[1:])))  # noqa: T201 - the cell's own stream
+
+    def _instead(self, command: Any, run: Callable[[Any], Any], *, output: bool = False, done: Any = None) -> Any:
+        words = install_words(command)
+        if words is None:
+            return run(command)
+        said = self.request(words)
+        if output:
+            return said
+        print("\n".join(said))  # noqa: T201 - the cell's own stream
+        return done
+
+    def _stand_before(self, popen: Any) -> None:
+        begin = popen.__init__
+
+        def start(process: Any, args: Any, *rest: Any, **kwargs: Any) -> None:
+            words = install_words(args)
+            if words is not None:
+                said = self.request(words)
+                args, kwargs["shell"] = [sys.executable, "-I", "-S", "-c", _SAY, "\n".join(said)], False
+            begin(process, args, *rest, **kwargs)
+
+        popen.__init__ = start
+
+
+def install_words(command: Any) -> list[str] | None:
+    """Give what stands behind `pip install` in a command, as text or as a list; None if it is another command."""
+    if isinstance(command, str | bytes | os.PathLike):
+        text = os.fsdecode(command)
+        words = [] if _MORE_COMMANDS.search(text.partition(" #")[0]) else _split(text)
+    else:
+        try:
+            words = [os.fsdecode(one) for one in command]
+        except TypeError:  # no command at all: whoever runs it says so
+            return None
+    if len(words) > 2 and _PYTHON.match(words[0]) and words[1] == "-m":
+        words = words[2:]
+    if words[:2] == ["uv", "pip"]:
+        words = words[1:]
+    return words[2:] if len(words) > 1 and _PIP.match(words[0]) and words[1] == "install" else None
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text, comments=True)
+    except ValueError:  # a quote that is not closed
+        return text.split()
