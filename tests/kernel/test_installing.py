@@ -1,5 +1,6 @@
 """`pip install` in a cell, however it is written, at each of the three settings; pip is real, the index a folder."""
 
+import ast
 import base64
 import hashlib
 import sys
@@ -170,3 +171,19 @@ def test_other_commands_of_pip_and_other_processes_run_as_ever(refusing):
 
     assert refusing.execute(code, seconds=60).result == r"b'42\n'"
     assert refusing.execute("said = !echo install\nsaid[0]", seconds=60).result == "'install'"
+
+
+@pytest.mark.parametrize("word", ["{inner}", "$inner", "'{{}} $$HOME' {inner}"])
+def test_variables_in_commands_are_filled_in_as_ever(refusing, word):
+    code = f"def f():\n    inner = 'in here'\n    said = !echo {word}\n    !echo {word}\n    return said\nf()[0]"
+
+    execution = refusing.execute(code, seconds=60)
+
+    assert execution.result.endswith("in here'"), execution.error
+    assert execution.stdout.strip() == ast.literal_eval(execution.result)
+
+
+def test_a_command_s_output_and_its_number_are_there(refusing):
+    execution = refusing.execute("!echo out; echo err >&2; exit 3\n_exit_code", seconds=60)
+
+    assert (execution.stdout, execution.result) == ("out\nerr\n", "3")

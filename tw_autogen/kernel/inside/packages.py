@@ -18,7 +18,8 @@ _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[\d.]*$")
 _PIP = re.compile(r"(?:.*/)?pip[\d.]*$")
 _IDLE = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--no-input", "-y", "--yes"}
 _IDLE |= {"--disable-pip-version-check", "--break-system-packages", "--root-user-action=ignore"}
-_MORE_COMMANDS = re.compile(r"[;&|`\n<>]|\$\(")
+_OPERATORS = set("();<>|&")
+_MORE_COMMANDS = re.compile(r"[`\n]|\$\(")
 _SAY = "import sys; print(sys.argv[1])"
 
 
@@ -42,16 +43,26 @@ class Packages:
         """Stand before IPython's `%pip` and `!`, `subprocess` and `os.system`."""
         if self._folder and self._folder not in sys.path:
             sys.path.append(self._folder)  # at the end: what is installed for all stays what it is
-        system, getoutput, system_call = shell.system, shell.getoutput, os.system
+        from IPython.utils._process_common import getoutput  # deferred: the host imports this module too
+        from IPython.utils.text import LSString, SList
+
+        run = os.system
         shell.register_magic_function(self._magic, "line", "pip")
-        shell.system = lambda command: self._instead(command, system)
-        shell.getoutput = lambda command, *args, **kwargs: self._instead(
-            command, lambda one: getoutput(one, *args, **kwargs), output=True
-        )
-        os.system = lambda command: self._instead(command, system_call, done=0)
+
+        def shell_system(command: str) -> Any:
+            expanded = shell.var_expand(command, depth=1)
+            return self._instead(expanded, lambda: _run(shell, expanded))
+
+        def shell_getoutput(command: str, split: bool = True, depth: int = 0) -> Any:
+            expanded = shell.var_expand(command, depth=depth + 1)
+            text = self._instead(expanded, lambda: getoutput(expanded), output=True)
+            return SList(text.splitlines()) if split else LSString(text)
+
+        shell.system, shell.getoutput = shell_system, shell_getoutput
+        os.system = lambda command: self._instead(command, lambda: run(command), done=0)
         self._stand_before(subprocess.Popen)
 
-    def request(self, words: Sequence[str]) -> list[str]:
+    def request(self, words: Sequence[str]) -> str:
         """Ask the host for packages; give what it says.
 
         Args:
@@ -65,23 +76,23 @@ class Packages:
         if not answer["ok"]:
             raise InstallRefused(answer["text"])
         importlib.invalidate_caches()
-        return [str(answer["text"])]
+        return str(answer["text"])
 
     def _magic(self, line: str) -> None:
         """Ask the host to install packages: `%pip install name`."""
         words = _split(line)
         if words[:1] != ["install"]:
             raise InstallRefused(f"%pip {line}: only `%pip install name` is possible here")
-        print("\n".join(self.request(words[1:])))  # noqa: T201 - the cell's own stream
+        print(self.request(words[1:]))  # noqa: T201 - the cell's own stream
 
-    def _instead(self, command: Any, run: Callable[[Any], Any], *, output: bool = False, done: Any = None) -> Any:
+    def _instead(self, command: Any, run: Callable[[], Any], *, output: bool = False, done: Any = None) -> Any:
         words = install_words(command)
         if words is None:
-            return run(command)
+            return run()
         said = self.request(words)
         if output:
             return said
-        print("\n".join(said))  # noqa: T201 - the cell's own stream
+        print(said)  # noqa: T201 - the cell's own stream
         return done
 
     def _stand_before(self, popen: Any) -> None:
@@ -91,7 +102,7 @@ class Packages:
             words = install_words(args)
             if words is not None:
                 said = self.request(words)
-                args, kwargs["shell"] = [sys.executable, "-I", "-S", "-c", _SAY, "\n".join(said)], False
+                args, kwargs["shell"] = [sys.executable, "-I", "-S", "-c", _SAY, said], False
             begin(process, args, *rest, **kwargs)
 
         popen.__init__ = start
@@ -100,8 +111,7 @@ class Packages:
 def install_words(command: Any) -> list[str] | None:
     """Give what stands behind `pip install` in a command, as text or as a list; None if it is another command."""
     if isinstance(command, str | bytes | os.PathLike):
-        text = os.fsdecode(command)
-        words = [] if _MORE_COMMANDS.search(text.partition(" #")[0]) else _split(text)
+        words = _split(os.fsdecode(command), operators=True)
     else:
         try:
             words = [os.fsdecode(one) for one in command]
@@ -114,8 +124,28 @@ def install_words(command: Any) -> list[str] | None:
     return words[2:] if len(words) > 1 and _PIP.match(words[0]) and words[1] == "install" else None
 
 
-def _split(text: str) -> list[str]:
+def _run(shell: Any, command: str) -> None:
+    """Run a command and print what it writes, as it comes: IPython's own way needs a terminal, and a wall has none."""
+    with subprocess.Popen(
+        command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None  # noqa: S101 - it was asked for
+        try:
+            for line in process.stdout:
+                print(line.decode(errors="replace"), end="", flush=True)  # noqa: T201 - the cell's own stream
+        except BaseException:
+            process.kill()
+            raise
+    shell.user_ns["_exit_code"] = process.returncode
+
+
+def _split(text: str, *, operators: bool = False) -> list[str]:
+    """Give the words of a command; none if it is more than one, or leads its output elsewhere."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=operators)
+    lexer.whitespace_split = True
     try:
-        return shlex.split(text, comments=True)
+        words = list(lexer)
     except ValueError:  # a quote that is not closed
-        return text.split()
+        return []
+    more = operators and (_MORE_COMMANDS.search(text) or any(word and set(word) <= _OPERATORS for word in words))
+    return [] if more else words
