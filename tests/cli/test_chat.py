@@ -143,3 +143,42 @@ def test_the_commands_do_what_help_says_and_ctrl_c_twice_leaves(chat, tmp_path):
         assert process.wait(SECONDS) == 0
     assert "sales.csv: 22 bytes" in server.requests[0]["messages"][-1]["content"]
     assert "I see it." not in str(server.requests[1]["messages"])
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("n\n", "the User does not allow installing tw-nothing"), ("y\n", "No matching")]
+)
+def test_a_request_to_install_is_asked_at_the_terminal(chat, monkeypatch, tmp_path, key, words):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    replies = [plans("install"), codes("%pip install tw-nothing"), codes("1"), plans("tried.", to="User")]
+    with replay_server(replies) as server:
+        screen, process = chat(server, "--set", "kernel.install=ask")
+        screen.wait_for("\n>")
+        screen.type("install it\n")
+        screen.wait_for("Code wants to install tw-nothing for this session. Allow it? [y/N]")
+        screen.type(key)
+        screen.wait_for(words)
+        screen.wait_for("tried.")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    assert "%pip install name` above its import: the User is asked" in server.requests[1]["messages"][0]["content"]
+
+
+def test_ctrl_c_takes_a_question_back(chat):
+    replies = [plans("install"), codes("%pip install tw-nothing"), plans("again.", to="User")]
+    with replay_server(replies) as server:
+        screen, process = chat(server, "--set", "kernel.install=ask")
+        screen.wait_for("\n>")
+        screen.type("install it\n")
+        screen.wait_for("Allow it? [y/N]")
+        process.send_signal(signal.SIGINT)
+        screen.wait_for("stopped; variables kept")
+        screen.wait_for(">")
+        screen.type("go on\n")
+        screen.wait_for("again.")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0

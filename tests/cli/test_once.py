@@ -228,3 +228,12 @@ def test_a_home_folder_is_not_read_and_that_is_said(ask_outside, tmp_path):
     assert f"code can't read {tmp_path.resolve()}, because it is your home folder; name the files" in ran.stderr
     assert "own folder is" not in ran.requests[0]["messages"][-1]["content"]
     assert "FileNotFoundError" in ran.requests[2]["messages"][-1]["content"]
+
+
+def test_where_nobody_sits_at_a_terminal_nothing_is_installed(ask):
+    replies = [plans("install"), codes("%pip install tw-nothing"), codes("1"), answers()]
+
+    ran = ask(replies, "-p", "install it", "--set", "kernel.install=ask")
+
+    assert ran.returncode == 0, ran.stderr
+    assert "kernel.install is 'ask', and nobody is here to be asked" in ran.requests[2]["messages"][-1]["content"]

@@ -153,6 +153,40 @@ def test_installing_is_one_finding_of_its_own_kind(code):
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "!pip install x",
+        "%pip install -q x",
+        "%pip install x>=2",
+        "pip install x",
+        "!python -m pip install 'x>=2'",
+        "x = !pip3 install x",
+    ],
+)
+@pytest.mark.parametrize("install", ["ask", "allow"])
+def test_where_the_host_installs_a_request_passes(code, install):
+    assert verify(code, Policy(install=install)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("!conda install x", "install"),
+        ("!pip install x; rm -rf y", "shell"),
+        ("!pip install x && ls", "shell"),
+        ("!pip install x\n!ls", "shell"),
+        ("!pip install {name}", "magic"),
+        ("!pip install {open('f').read()}", "install"),
+        ("%pip install {x}", "magic"),
+        ("%pip uninstall x", "install"),
+        ("import subprocess", "module"),
+    ],
+)
+def test_where_the_host_installs_nothing_else_passes(code, kind):
+    assert [one.kind for one in verify(code, Policy(install="allow"))] == [kind]
+
+
+@pytest.mark.parametrize(
     ("code", "lines"),
     [
         ("\n\n# a comment\n\neval('1')\n", [5]),

@@ -80,7 +80,7 @@ def test_memory_without_end_is_a_memory_error_and_the_session_lives(code):
     with filled(memory_mb=600) as kernel:
         execution = run(kernel, code, seconds=20)
 
-        assert "MemoryError\n" in execution.error
+        assert "MemoryError\nThe sandbox allows 600 MB" in execution.error
         works(kernel)
 
 

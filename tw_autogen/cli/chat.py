@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
@@ -36,6 +37,7 @@ class Chat:
         self._files = list(files)
         self._console: Console = out(color=not options.no_color)
         self._show = Show(self._console)
+        self._asker = Asker(self._console, self._show)
         self._session: Session
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
@@ -52,7 +54,7 @@ class Chat:
         Raises:
             ConfigError: the session can't be opened.
         """
-        self._session = open_for(self._options, [self._show], self._show.say)
+        self._session = self._open()
         try:
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
             self._loop(Prompt(_PROMPT, list(self._commands)))
@@ -60,6 +62,14 @@ class Chat:
             self._session.close()
             self._say("The session's folder: ", self._session.folder)
         return Exit.done
+
+    def _open(self) -> Session:
+        approve = self._asker.approve if self._asker.somebody else None
+        return open_for(self._options, [self._show], self._show.say, approve)
+
+    def _stop(self) -> None:
+        self._asker.stop()
+        self._session.interrupt()
 
     def _loop(self, prompt: Prompt) -> None:
         pressed = False  # Ctrl-C, with nothing in between
@@ -90,7 +100,8 @@ class Chat:
     def _ask(self, text: str) -> None:
         files, self._files = self._files, []
         try:
-            with CtrlC(self._session.interrupt):
+            self._asker.begin()
+            with CtrlC(self._stop):
                 self._session.ask(text, files)
         except (RoundInterrupted, KeyboardInterrupt):
             lost = self._show.tally.state_lost
@@ -139,7 +150,7 @@ class Chat:
         self._say(f"tokens     {spent}")
 
     def _reset(self, rest: str) -> None:
-        fresh = open_for(self._options, [self._show], self._show.say)
+        fresh = self._open()
         self._session.close()
         self._say("a new session; the old one's folder: ", self._session.folder)
         self._session = fresh

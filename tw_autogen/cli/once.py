@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit, exit_of_error, exit_of_stop
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
@@ -39,11 +40,12 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     out()  # makes standard output take any character
     console = err(color=not options.no_color)
     show = Show(console, answer=False)
-    once = _Once(show.tally)
+    once, asker = _Once(show.tally), Asker(console, show)
     handler: Handler = show.tally if quiet else show
     try:
-        with open_for(options, [handler], _nothing if quiet else show.say) as session:
-            once.ask(session, prompt, files)
+        approve = asker.approve if asker.somebody else None
+        with open_for(options, [handler], _nothing if quiet else show.say, approve) as session:
+            once.ask(session, prompt, files, asker)
     except TwAutogenError as error:
         once.fail(error, exit_of_error(error, timed=options.timeout is not None))
         if quiet or not isinstance(error, RoundError):  # else the end of the round has said it
@@ -76,9 +78,14 @@ class _Once:
         self._error: dict[str, str] | None = None
         self._started = time.monotonic()
 
-    def ask(self, session: Session, prompt: str, files: Sequence[Path]) -> None:
+    def ask(self, session: Session, prompt: str, files: Sequence[Path], asker: Asker) -> None:
         self._session_id = session.id
-        with CtrlC(session.interrupt):
+
+        def stop() -> None:
+            asker.stop()
+            session.interrupt()
+
+        with CtrlC(stop):
             answer = session.ask(prompt, files)
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
 

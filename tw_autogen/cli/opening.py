@@ -10,6 +10,7 @@ from typing import Any
 
 from tw_autogen.cli.options import Options
 from tw_autogen.events import Handler
+from tw_autogen.kernel import Approve
 from tw_autogen.session import Session, SessionSettings, open_session, read_settings
 
 _ROLES = ("planner", "code_interpreter")
@@ -31,13 +32,16 @@ _SYSTEM = (
 )
 
 
-def open_for(options: Options, handlers: Sequence[Handler], say: Callable[[str], None]) -> Session:
+def open_for(
+    options: Options, handlers: Sequence[Handler], say: Callable[[str], None], approve: Approve | None
+) -> Session:
     """Open a session whose code may read the current folder.
 
     Args:
         options: What the shared options said.
         handlers: Called with each event.
         say: Called with a line about what code may read.
+        approve: Asked for packages that code wants; None: nobody is there.
 
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins.
@@ -60,6 +64,7 @@ def open_for(options: Options, handlers: Sequence[Handler], say: Callable[[str],
         folder=options.workspace,
         handlers=handlers,
         settings=settings,
+        approve=approve,
     )
     if said:
         say(said)

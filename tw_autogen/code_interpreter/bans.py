@@ -21,6 +21,11 @@ class Ban:
     modules: frozenset[str] = field(default_factory=frozenset)
     functions: frozenset[str] = field(default_factory=frozenset)
 
+    @property
+    def what_but_pip(self) -> str:
+        """The reason, where packages may be asked for."""
+        return self.what.replace(" or install packages", "").replace(", `%pip`", "")
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

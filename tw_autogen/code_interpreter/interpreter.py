@@ -25,6 +25,12 @@ from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
+_INSTALLING = {
+    "never": "- If a library is missing, use another way; nothing can be installed.",
+    "ask": "- If a library is missing, use another way, or write `%pip install name` above its import: the User is "
+    "asked whether it may be installed.",
+    "allow": "- If a library is missing, write `%pip install name` above its import.",
+}
 _MEND = (
     "If you can mend it, send the whole block again, without what has already run well: the variables that exist are "
     "listed. If it can't be done, say why in words, without a block."
@@ -104,7 +110,8 @@ class CodeInterpreter(Role):
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
         plugins = self._stubs(self._plugins) if self._all_fit else ""
-        return _PROMPT.substitute(rules=self._policy.summary(), plugins=plugins).strip()
+        installing = _INSTALLING[self._policy.install]
+        return _PROMPT.substitute(rules=self._policy.summary(), plugins=plugins, installing=installing).strip()
 
     def offer(self, request: str) -> str:
         """Name the plugins that fit a request, where there are too many to name them all in the intro."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tw_autogen.code_interpreter.bans import SHELL_MAGICS
 from tw_autogen.code_interpreter.policy import listed
 from tw_autogen.code_interpreter.rules import Fault, Rules
+from tw_autogen.kernel.inside.packages import install_words
 
 _INSTALL = re.compile(
     r"^\s*(?:sudo\s+)?(?:\S*python[\d.]*\s+-m\s+)?(?:uv\s+)?(?:pip[\d.]*|conda|mamba|micromamba|poetry|uv|apt|apt-get|brew)"
@@ -26,6 +27,7 @@ _INSTALL_FAULT = Fault(
     "packages can't be installed here",
     "Leave the line out and use what is installed; if a library is missing, solve the task another way.",
 )
+_OTHER_INSTALL_FAULT = Fault("install", "this can't be installed here", "Write `%pip install name`, with names only.")
 _SHELL_REMEDY = "Use Python instead: `os.listdir`, `pathlib`, `open`, `shutil.copy`."
 
 
@@ -62,8 +64,10 @@ def effect_of(node: ast.Call, rules: Rules) -> Effect | None:
 
 
 def _command(command: str, rules: Rules) -> tuple[Fault, ...]:
+    if rules.policy.install != "never" and install_words(command) is not None:
+        return _expanded("pip", command)
     if _INSTALL.search(command) and not _MORE_COMMANDS.search(command.partition("#")[0]):
-        return (_INSTALL_FAULT,)
+        return (_INSTALL_FAULT if rules.policy.install == "never" else _OTHER_INSTALL_FAULT,)
     if rules.policy.shell and not _INSTALL.search(command):
         return ()
     return (Fault("shell", f"shell command {_short(command)!r} is not allowed", _SHELL_REMEDY),)
@@ -91,6 +95,8 @@ def _cell_magic(name: str, line: str, body: str, rules: Rules) -> Effect:
 
 
 def _magic(name: str, line: str, rules: Rules, *, sign: str) -> Fault | None:
+    if name == "pip" and rules.policy.install != "never" and line.split()[:1] == ["install"]:
+        return None
     if name in _PACKAGERS:
         return (_command(f"{name} {line}", rules) or (None,))[0]
     if name in SHELL_MAGICS:

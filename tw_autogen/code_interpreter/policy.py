@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
+from typing import Literal
 
 from tw_autogen.code_interpreter.bans import BANS, MAGICS, PARTS, Ban
 
@@ -30,6 +31,7 @@ class Policy:
             `.unlink`: a method, called on anything but a module.
         magics: The IPython magics that may be used, without `%`.
         shell: Allow `!command` and shell magics; installing packages stays refused.
+        install: What `%pip install` comes to, as the kernel's setting of that name says: `never`, `ask` or `allow`.
 
     Example:
         >>> Policy(modules=frozenset({"math"})).summary().splitlines()[1]
@@ -43,6 +45,7 @@ class Policy:
     blocked_functions: frozenset[str] = _all_of(lambda ban: ban.functions)
     magics: frozenset[str] = MAGICS
     shell: bool = False
+    install: Literal["never", "ask", "allow"] = "never"
 
     def summary(self) -> str:
         """Say in a few lines what code may not do, for a prompt; the same text for the same policy."""
@@ -52,7 +55,7 @@ class Policy:
         if self.functions is not None:
             lines.append(f"- Call only plugins{''.join(', ' + name for name in sorted(self.functions))}.")
         bans = [ban for ban in BANS if ban.modules <= self.blocked_modules and ban.functions <= self.blocked_functions]
-        lines += [f"- Don't {ban.what}." for ban in bans]
+        lines += [f"- Don't {ban.what if self.install == 'never' else ban.what_but_pip}." for ban in bans]
         more = self.blocked_modules.union(self.blocked_functions).difference(
             *(ban.modules | ban.functions for ban in BANS)
         )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import weakref
+from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel.birth import STEWARDED, Place, start_plain
+from tw_autogen.kernel.inside.packages import INSTALL
+from tw_autogen.kernel.installing import Approve, Installer
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
@@ -29,6 +34,7 @@ class LocalKernel(LiveKernel):
         settings: Limits, interpreter, environment, sandbox.
         pool: Where kernels come from; None: the one of this process.
         start: Makes the process in another way, outside any sandbox of ours.
+        approve: Asked for packages that a cell wants, where the setting `install` is `ask`.
 
     Example:
         >>> with LocalKernel() as kernel:
@@ -43,8 +49,13 @@ class LocalKernel(LiveKernel):
         settings: KernelSettings | None = None,
         pool: KernelPool | None = None,
         start: StartProcess | None = None,
+        approve: Approve | None = None,
     ) -> None:
         super().__init__(folder, settings=settings)
+        self._installer = Installer(self._settings, self.folder, approve)
+        self._served.add_unnamed(INSTALL, self._installer)
+        if self._owns_folder:
+            weakref.finalize(self, shutil.rmtree, self._installer.folder, ignore_errors=True)
         self._start = start
         self._pool = pool or default_pool()
         self._read: tuple[str, ...] = ()
@@ -66,13 +77,23 @@ class LocalKernel(LiveKernel):
             return str(error)
 
     def _open(self) -> Peer:
-        place = Place(self.folder, self._read)
+        packages = self._installer.prepare()
+        peer = self._begin(Place(self.folder, (*self._read, *([packages] if packages else []))))
+        return replace(peer, options={**peer.options, "packages": packages})
+
+    def _begin(self, place: Place) -> Peer:
         if self._start is not None:
             return start_plain(place, self._settings, self._start)
         if not STEWARDED:
             next(levels(self._settings))  # says that no sandbox stands here, unless none is wanted
             return start_plain(place, self._settings, LocalProcess)
         return self._pool.take(self._settings, place).peer(self._settings)
+
+    def close(self) -> None:
+        """End the process; files stay, unless the folder is ours."""
+        super().close()
+        if self._owns_folder:
+            shutil.rmtree(self._installer.folder, ignore_errors=True)
 
     def _before_plugin(self, plugin: Loadable) -> None:
         """Let the kernel read a plugin's folder: a kernel that has run no cell yet is replaced by one that may."""

@@ -15,15 +15,22 @@ class Served:
     def __init__(self) -> None:
         self._functions: dict[str, Callable[..., Any]] = {}
         self._seconds: dict[str, float] = {}
+        self._unnamed: set[str] = set()
 
     def add(self, name: str, function: Callable[..., Any], seconds: float | None = None) -> None:
         """Serve a function under a name, each call for so long at most; a second one of that name takes its place."""
         self._functions[name] = function
         self._seconds[name] = float("inf") if seconds is None else seconds
 
+    def add_unnamed(self, name: str, function: Callable[..., Any]) -> None:
+        """Serve a function to our end of the bridge only; code in the kernel has no name for it."""
+        self.add(name, function)
+        self._unnamed.add(name)
+
     def docs(self) -> dict[str, str]:
         """Give each name, and the docstring that code in the kernel sees."""
-        return {name: getattr(function, "__doc__", None) or "" for name, function in self._functions.items()}
+        named = {name: one for name, one in self._functions.items() if name not in self._unnamed}
+        return {name: getattr(function, "__doc__", None) or "" for name, function in named.items()}
 
     def seconds(self, name: str) -> float:
         """Give how long a call of this function may take."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class KernelSettings:
         allow_network: Code may open sockets. Plugins that need the network better run in the host.
         read: Files and folders that code may read, besides system, interpreter and the session's folder.
         write: Folders that code may write, besides the session's folder.
+        install: What `pip install` in a cell comes to: `never`: it is refused; `ask`: whoever sits at the host decides;
+            `allow`: the host installs it for this session.
         memory_mb: How much memory one process of a kernel may write to, which the system sees to, and all of them
             together, which is looked at many times a second; 0: no limit.
         file_mb: How large one file may get; 0: no limit.
@@ -50,6 +53,7 @@ class KernelSettings:
     allow_network: bool = False
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
+    install: Literal["never", "ask", "allow"] = "never"
     memory_mb: int = 3072
     file_mb: int = 1024
     disk_mb: int = 4096

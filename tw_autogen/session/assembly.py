@@ -12,7 +12,7 @@ from typing import Any
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Handler
-from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
+from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.standing import standing
 from tw_autogen.model import ChatModel, ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
@@ -98,6 +98,7 @@ def open_session(
     folder: Path | str | None = None,
     handlers: Sequence[Handler] = (),
     settings: Settings | Mapping[str, Any] | None = None,
+    approve: Approve | None = None,
 ) -> Session:
     """Open a session with all its parts.
 
@@ -113,6 +114,7 @@ def open_session(
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
+        approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`; None: nobody is there.
 
     Returns:
         A session that owns and closes what was made here.
@@ -127,7 +129,7 @@ def open_session(
         Seat(one, model=given.get(_role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
         for one in roles
     ]
-    return open_team(seats, folder=folder, handlers=handlers, settings=settings)
+    return open_team(seats, folder=folder, handlers=handlers, settings=settings, approve=approve)
 
 
 def open_team(
@@ -136,6 +138,7 @@ def open_team(
     folder: Path | str | None = None,
     handlers: Sequence[Handler] = (),
     settings: Settings | Mapping[str, Any] | None = None,
+    approve: Approve | None = None,
 ) -> Session:
     """Open a session whose roles each have a name, a model, and for code a kernel, plugins and a policy of their own.
 
@@ -144,6 +147,7 @@ def open_team(
         folder: As in `open_session`.
         handlers: As in `open_session`.
         settings: As in `open_session`.
+        approve: As in `open_session`.
 
     Raises:
         ConfigError: as in `open_session`.
@@ -157,7 +161,7 @@ def open_team(
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
-        kernels = _Kernels(root / "files", read, options.user_folder, undo)
+        kernels = _Kernels(root / "files", read, options.user_folder, approve, undo)
         workers = [_worker(seat, models, kernels, read, undo) for seat in seats if _known(seat.role) != "planner"]
         own = read.read("planner", PlannerSettings)
         planners: list[Role] = [
@@ -215,10 +219,13 @@ class _Models:
 class _Kernels:
     """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns."""
 
-    def __init__(self, folder: Path, read: Settings, user_folder: str, undo: ExitStack) -> None:
+    def __init__(
+        self, folder: Path, read: Settings, user_folder: str, approve: Approve | None, undo: ExitStack
+    ) -> None:
         self._folder = folder
         self._read = read
         self._user_folder = user_folder
+        self._approve = approve
         self._undo = undo
         self.shared: Kernel | None = None
         self.made: list[Kernel] = []
@@ -233,7 +240,7 @@ class _Kernels:
             if self._user_folder:
                 options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
-            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options))
+            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self._approve))
         return self.shared
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
@@ -261,10 +268,10 @@ def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo
     role: Role
     if _known(seat.role):
         own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
-        name = seat.name or CodeInterpreter.name
-        role = CodeInterpreter(
-            models.pick(seat), kernel, plugins=seat.plugins, policy=seat.policy, settings=own, name=name
-        )
+        name, policy = seat.name or CodeInterpreter.name, seat.policy
+        if kernel is kernels.shared:
+            policy = replace(policy or Policy(), install=read.read("kernel", KernelSettings).install)
+        role = CodeInterpreter(models.pick(seat), kernel, plugins=seat.plugins, policy=policy, settings=own, name=name)
     elif isinstance(seat.role, str | Path):
         role = find_role(seat.role, shipped=shipped_folder("roles")).make(lambda: models.pick(seat))
     else:

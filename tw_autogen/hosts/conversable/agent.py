@@ -13,6 +13,7 @@ from typing import Any
 from tw_autogen.code_interpreter import CodeInterpreter, Policy
 from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.events import Handler
+from tw_autogen.hosts.conversable.approval import approval_by
 from tw_autogen.hosts.conversable.conversations import Conversations
 from tw_autogen.hosts.conversable.messages import images_of, reply_text, request_of, split, transcript
 from tw_autogen.hosts.conversable.model import HostModel
@@ -200,7 +201,7 @@ class TaskWeaverAgent(Speaking):
             }
             model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
-        return self._open(model, handlers=(talk, *self._handlers), settings=settings)
+        return self._open(model, handlers=(talk, *self._handlers), settings=settings, approve=approval_by([me]))
 
 
 def _make(agent: weakref.ref[TaskWeaverAgent], partner: Any) -> Session:

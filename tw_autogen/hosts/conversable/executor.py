@@ -6,6 +6,7 @@ import functools
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +17,7 @@ from tw_autogen.conversation import Round
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, LocalKernel
+from tw_autogen.kernel import Approve, Artifact, Execution, Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import ChatModel, Completion, Message
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.role import Turn
@@ -40,6 +41,7 @@ class KernelCodeExecutor:
         model: What host-run plugins may ask.
         settings: Dotted keys.
         handlers: Called with each event.
+        approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`.
 
     Raises:
         ConfigError: a plugin, file or setting is wrong.
@@ -59,6 +61,7 @@ class KernelCodeExecutor:
         model: ChatModel | None = None,
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
+        approve: Approve | None = None,
     ) -> None:
         read = read_settings(settings)
         specs, sources = check_plugins(plugins), checked_inputs(files, variables or {})
@@ -69,12 +72,13 @@ class KernelCodeExecutor:
             copy_in(one, self.work_dir)
         self._variables = dict(variables or {})
         self._seconds = seconds
-        self._policy = policy
         self._names = tuple(spec.name for spec in specs)
         self._emit = functools.partial(_emit, tuple(handlers))
         self._options = read.read("code_interpreter", CodeInterpreterSettings)
         self._stack = ExitStack()
-        self._kernel: Kernel = LocalKernel(self.work_dir, settings=read.read("kernel", KernelSettings))
+        options = read.read("kernel", KernelSettings)
+        self._policy = policy and replace(policy, install=options.install)
+        self._kernel: Kernel = LocalKernel(self.work_dir, settings=options, approve=approve)
         self._stack.callback(self._kernel.close)
         with ExitStack() as undo:
             undo.callback(self._stack.close)

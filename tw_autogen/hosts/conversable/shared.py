@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.events import Handler
+from tw_autogen.hosts.conversable.approval import approval_by
 from tw_autogen.hosts.conversable.messages import (
     Message,
     images_of,
@@ -291,6 +292,7 @@ class SharedSession:
             folder=self._workspace,
             handlers=self._handlers,
             settings={"planner.instructions": rules, **self._settings},
+            approve=approval_by(self._members.values()),
         )
 
     def _role(self, agent: str) -> str:

@@ -29,6 +29,7 @@ from .exchange import InsideExchange
 from .guard import Guard, always_reply, pack_anything, say_less
 from .hints import Hints
 from .output import LimitedStream
+from .packages import INSTALL, Packages
 from .plugin import PluginProblem, install_names, load_plugin
 from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
 from .shell import cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
@@ -47,8 +48,9 @@ class Bridge:
         shell: IPython's shell.
         options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `rollback` (limits, see
             `Rollback`), where failed cells are undone; `folder` and `environment`, where this process was made before
-            its session was known; `wall`, what stands around it, see `Hints`; `remote`, where the host's folder is not
-            seen from here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
+            its session was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks the host,
+            who puts them there; empty: it never does; `remote`, where the host's folder is not seen from here:
+            `environment`, `most_bytes`, and names of folders, see `settle_down`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
@@ -90,6 +92,8 @@ class Bridge:
         self._guard = Guard(self._folder)
         self._rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
         self._tune()
+        if "packages" in options:
+            Packages(lambda wanted: self._calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
 
     def answer(self, request: str) -> None:
         """Do what the host asks and put the answer into the payload.

@@ -186,7 +186,7 @@ def _refused(error: BaseException) -> bool:
 
 def _paths(error: BaseException) -> list[str]:
     """Give the files that an error is about, absolute."""
-    named = [getattr(error, name, None) for name in ("filename", "filename2")]
+    named = [getattr(error, name, None) for name in ("filename2", "filename")]  # where to comes first
     found = [os.fsdecode(one) for one in named if isinstance(one, str | bytes | os.PathLike)]
     try:
         return [os.path.abspath(one) for one in found or _PATH.findall(_text(error))]

@@ -1,0 +1,106 @@
+"""`Installer`: the host's answer to a cell that wants packages."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.settings import KernelSettings
+
+Approve = Callable[[Sequence[str]], bool]
+"""Asked whether packages, such as `["humanize>=4"]`, may be installed for one session."""
+
+_SECONDS = 600.0
+_MOST = 20
+_SAID_CHARS = 1500
+_NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
+
+
+class Installer:
+    """Lets pip install packages for one session, in a folder that its code can read and not write.
+
+    Only names with version specifiers are taken, no path, address or option; where from is for the host's own
+    environment and configuration to say. Only wheels are taken: an installation then runs no foreign code in the host.
+
+    Args:
+        settings: `install` and `python`.
+        folder: The kernel's; packages lie beside it.
+        approve: Decides where `install` is `ask`; None: nobody, so nothing is installed.
+    """
+
+    def __init__(self, settings: KernelSettings, folder: Path, approve: Approve | None = None) -> None:
+        self._settings = settings
+        self._approve = approve
+        self.folder = folder.with_name(f"{folder.name}.packages")
+
+    def prepare(self) -> str:
+        """Make the folder; give its path, empty where nothing is ever installed.
+
+        Raises:
+            ConfigError: something of that name is there, and not ours.
+        """
+        if self._settings.install == "never":
+            return ""
+        self.folder.mkdir(mode=0o755, exist_ok=True)
+        state = self.folder.lstat()
+        if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "geteuid") and state.st_uid != os.geteuid()):
+            raise ConfigError(f"{self.folder}: is in the way of packages; remove it")
+        return str(self.folder)
+
+    def __call__(self, wanted: Any) -> dict[str, Any]:
+        """Install what a cell asks for; its words may be anything.
+
+        Returns:
+            `ok`, and `text` that says what was done or why not.
+        """
+        if self._settings.install == "never":
+            return {"ok": False, "text": _NEVER}
+        try:
+            names = [_checked(one) for one in wanted]
+        except (InvalidRequirement, TypeError, ValueError) as error:
+            return {"ok": False, "text": f"only names and versions of packages can be installed: {error}"}
+        if not 0 < len(names) <= _MOST:
+            return {"ok": False, "text": f"name between 1 and {_MOST} packages: `%pip install name`"}
+        if self._settings.install == "ask":
+            if self._approve is None:
+                return {"ok": False, "text": "kernel.install is 'ask', and nobody is here to be asked"}
+            if not self._approve(names):
+                return {"ok": False, "text": f"the User does not allow installing {', '.join(names)}"}
+        return self._run(names)
+
+    def _run(self, names: Sequence[str]) -> dict[str, Any]:
+        command = [self._settings.python, "-m", "pip", "install", "--target", self.prepare(), "--upgrade"]
+        command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
+        more: dict[str, Any] = {"umask": 0o022} if os.name == "posix" else {}
+        with tempfile.TemporaryDirectory(prefix="tw-pip-") as nowhere:  # no file there is taken for a package
+            try:
+                done = subprocess.run(
+                    command, cwd=nowhere, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, **more
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                return {"ok": False, "text": f"pip could not install {', '.join(names)}: {error}"}
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()[-_SAID_CHARS:]
+            return {"ok": False, "text": f"pip could not install {', '.join(names)}:\n{said}"}
+        return {"ok": True, "text": f"Installed {', '.join(names)}."}
+
+
+def _checked(text: Any) -> str:
+    """Read a requirement, and give it anew, so that pip gets nothing but what was understood.
+
+    Raises:
+        InvalidRequirement, ValueError: it is none, or more than a name with extras and versions.
+    """
+    found = Requirement(text if isinstance(text, str) else repr(text))
+    if found.url or found.marker:
+        raise ValueError(f"{text!r} has an address or a condition")
+    extras = f"[{','.join(sorted(found.extras))}]" if found.extras else ""
+    return f"{found.name}{extras}{found.specifier}"
