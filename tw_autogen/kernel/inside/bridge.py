@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .calls import HostCalls
+from .checkpoint import Checkpoint
 from .codec import Codec
 from .context import PluginContext
 from .describe import describe
@@ -41,7 +42,8 @@ class Bridge:
     Args:
         shell: IPython's shell.
         options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `rollback` (limits, see
-            `Rollback`), where failed cells are undone; `folder` and `environment`, where this process was made before
+            `Rollback`), where failed cells are undone; `checkpoint` (limits, see `Checkpoint`), where variables are to
+            come back; `folder` and `environment`, where this process was made before
             its session was known; `remote`, where the host's folder is not seen from here: `environment`,
             `most_bytes`, and names of folders, see `settle_down`.
     """
@@ -81,6 +83,9 @@ class Bridge:
         self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
         self._guard = Guard(self._folder)
         self._rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
+        limits = options.get("checkpoint")
+        later = shell.kernel.io_loop.call_later
+        self._checkpoint = Checkpoint(self._folder, shell.user_ns, later=later, **limits) if limits else None
         self._tune()
 
     def answer(self, request: str) -> None:
@@ -140,6 +145,18 @@ class Bridge:
         self._restore()
         return undone
 
+    def _do_checkpoint(self, asked: Mapping[str, Any]) -> None:
+        if self._checkpoint:
+            self._checkpoint.want(asked["position"], self._hidden(), urgent=asked["urgent"])
+
+    def _do_checkpointed(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+        return self._checkpoint.header() if self._checkpoint else None
+
+    def _do_read_checkpoint(self, asked: Mapping[str, Any]) -> list[tuple[str, str]]:
+        left = self._checkpoint.read() if self._checkpoint else []
+        self._restore()
+        return left
+
     def answer_file(self, name: str) -> None:
         """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
         self.answer(self._codec.find(name))
@@ -152,6 +169,8 @@ class Bridge:
         self._display.begin()
         self._errors.clear()
         self._restore()
+        if self._checkpoint:
+            self._checkpoint.begin_cell()
         if self._rollback:
             self._rollback.begin(info.raw_cell, hidden=self._hidden())
 
@@ -166,6 +185,8 @@ class Bridge:
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
+        if self._checkpoint and not failed and result.info.raw_cell:
+            self._checkpoint.note(self._shell.transform_cell(result.info.raw_cell))
         self._display.end()
         for stream in self._streams:
             stream.end()
