@@ -269,6 +269,16 @@ def test_a_kernel_that_dies_in_a_living_host_gets_its_variables_back(tmp_path, s
         assert "info: variables came back from a checkpoint (cells 1 to " in said(execution)
 
 
+def test_what_came_back_is_listed_before_the_first_cell(tmp_path):
+    with LocalKernel(tmp_path, settings=ALWAYS, resume=True) as kernel:
+        kernel.execute("a = 1", seconds=30)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        assert [one.name for one in kernel.variables()] == ["a"]
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        kernel.load(Loadable("double", PLUGIN))
+        assert [one.name for one in kernel.variables()] == ["a"]
+
+
 def test_without_checkpoints_a_dead_kernel_loses_its_variables(tmp_path):
     with LocalKernel(tmp_path) as kernel:
         kernel.execute("a = 1", seconds=30)

@@ -198,7 +198,8 @@ class LiveKernel:
 
     def variables(self) -> tuple[Variable, ...]:
         """Give the user's variables as they were after the last cell, or as they came back from an earlier kernel."""
-        if self._resumes and self._live is None and not self._closed:
+        dead = self._live is None and self._journal is not None and self._journal.position > 0
+        if (self._resumes or dead) and not (self._executing or self._closed):
             with self._alone():
                 self._resumed(self._ready())
         return self._variables
