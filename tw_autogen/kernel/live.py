@@ -184,6 +184,7 @@ def _checkpoint_limits(settings: KernelSettings) -> dict[str, float]:
         "every_seconds": settings.checkpoint_seconds,
         "most_bytes": settings.checkpoint_mb << 20,
         "most_seconds": settings.load_seconds / 2,
+        "memory_bytes": settings.memory_mb << 20,
     }
 
 

@@ -41,6 +41,9 @@ class Checkpoint:
         every_seconds: How often it is made at most.
         most_bytes: How large it may get; what is larger is left out.
         most_seconds: After that time the child is ended, and the copy before stays.
+        memory_bytes: How much this process and its children may take together, 0: no limit. Pages are shared with the
+            child until one of both writes to them, as Python does when it looks at an object; where that comes near the
+            limit there is no new copy.
     """
 
     def __init__(
@@ -52,12 +55,14 @@ class Checkpoint:
         every_seconds: float,
         most_bytes: int,
         most_seconds: float,
+        memory_bytes: int,
     ) -> None:
         self._folder = folder / FOLDER
         self._namespace = namespace
         self._most_bytes = most_bytes
         self._most_seconds = most_seconds
         self._classes: dict[str, str] = {}
+        self._memory_bytes = memory_bytes
         self._child = 0
         self._later = later
         self._every = every_seconds
@@ -91,7 +96,7 @@ class Checkpoint:
         self._wanted = None
 
     def _begin(self) -> None:
-        if self._wanted is None:
+        if self._wanted is None or not hasattr(os, "fork"):
             return
         wait = 0.0 if self._urgent else self._began + self._every - time.monotonic()
         if wait <= 0 and self._busy():
@@ -145,12 +150,13 @@ class Checkpoint:
             with contextlib.suppress(OSError):
                 os.setpgid(0, 0)  # interrupts go to the kernel's group
                 os.nice(_NICE)
+            most_pages = self._spare_bytes() // os.sysconf("SC_PAGE_SIZE")
             gc.disable()  # it would copy pages that are shared
             self._folder.mkdir(exist_ok=True)
             with open(os.devnull, "w", encoding="utf-8") as nowhere:
                 sys.stdout = sys.stderr = nowhere
                 part.unlink(missing_ok=True)
-                self._write(part, position, hidden)
+                self._write(part, position, hidden, _Pages(most_pages).look)
             os.replace(part, self._folder / _FILE)
         except BaseException:  # noqa: BLE001 - the copy before stays; nobody waits for this process
             with contextlib.suppress(OSError):
@@ -158,7 +164,15 @@ class Checkpoint:
         finally:
             os._exit(0)
 
-    def _write(self, part: Path, position: int, hidden: Mapping[str, Any]) -> None:
+    def _spare_bytes(self) -> int:
+        """Give how much of the limit the kernel leaves free, and half of that for its own next cell."""
+        if not self._memory_bytes or not sys.platform.startswith("linux"):
+            return sys.maxsize
+        with open("/proc/self/statm", "rb") as file:
+            _, resident, shared = map(int, file.read().split()[:3])
+        return max(0, self._memory_bytes - (resident - shared) * os.sysconf("SC_PAGE_SIZE")) // 2
+
+    def _write(self, part: Path, position: int, hidden: Mapping[str, Any], look: Callable[[], None]) -> None:
         began = time.monotonic()
         values = {
             name: value
@@ -174,8 +188,9 @@ class Checkpoint:
         rest = {name: value for name, value in values.items() if name not in first and name not in classes}
         known = frozenset(id(value) for value in first.values())
         with open(part, "w+b") as file:
-            left = write(first, file, most_bytes=self._most_bytes)
-            left.update(write(rest, file, most_bytes=max(0, self._most_bytes - file.tell()), known=known))
+            left = write(first, file, most_bytes=self._most_bytes, look=look)
+            spare = max(0, self._most_bytes - file.tell())
+            left.update(write(rest, file, most_bytes=spare, look=look, known=known))
             header = {
                 "position": position,
                 "python": list(sys.version_info[:2]),
@@ -187,6 +202,20 @@ class Checkpoint:
             file.write(text + _SIZE.pack(len(text)))
             file.flush()
             os.fsync(file.fileno())
+
+
+class _Pages:
+    """Ends the writing when this process has got more pages of its own than it may."""
+
+    def __init__(self, most: int) -> None:
+        import resource  # not on Windows, where no child is forked
+
+        self._faults: Callable[[], int] = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        self._most = most + self._faults()
+
+    def look(self) -> None:
+        if self._faults() > self._most:
+            raise SystemExit
 
 
 def _header(file: BinaryIO) -> dict[str, Any]:

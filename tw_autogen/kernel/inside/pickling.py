@@ -8,7 +8,7 @@ import marshal
 import pickle
 import sys
 import types
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, BinaryIO
 
 MAIN = "__main__"
@@ -20,16 +20,18 @@ class TooLarge(Exception):
 
 
 class _Bounded(io.RawIOBase):
-    """Takes bytes up to a limit, and hands them on."""
+    """Takes bytes up to a limit, and hands them on; looks at each piece whether this may go on."""
 
-    def __init__(self, most_bytes: int, file: BinaryIO | None = None) -> None:
+    def __init__(self, most_bytes: int, look: Callable[[], None], file: BinaryIO | None = None) -> None:
         self.left = most_bytes
+        self._look = look
         self._file = file
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
+        self._look()
         size = memoryview(data).nbytes
         self.left -= size
         if self.left < 0:
@@ -63,7 +65,12 @@ class _Pickler(pickle.Pickler):
 
 
 def write(
-    values: Mapping[str, Any], file: BinaryIO, *, most_bytes: int, known: frozenset[int] = frozenset()
+    values: Mapping[str, Any],
+    file: BinaryIO,
+    *,
+    most_bytes: int,
+    look: Callable[[], None],
+    known: frozenset[int] = frozenset(),
 ) -> dict[str, str]:
     """Write variables as one pickle, so that what two of them share stays shared.
 
@@ -71,6 +78,7 @@ def write(
         values: By name.
         file: Takes the bytes.
         most_bytes: If they are more, the largest are left out.
+        look: Called again and again; what it raises, if it is no `Exception`, ends the writing.
         known: Functions, by id, that will be there under their own name when this is read.
 
     Returns:
@@ -78,7 +86,7 @@ def write(
     """
     place = file.tell()
     try:
-        _Pickler(_Bounded(most_bytes, file), known).dump(dict(values))
+        _Pickler(_Bounded(most_bytes, look, file), known).dump(dict(values))
     except Exception:  # noqa: BLE001 - pickling runs the objects' own code; below it is told whose
         file.seek(place)
         file.truncate()
@@ -88,7 +96,7 @@ def write(
     sizes: dict[str, int] = {}
     left: dict[str, str] = {}
     for name, value in values.items():
-        sink = _Bounded(most_bytes)
+        sink = _Bounded(most_bytes, look)
         try:
             _Pickler(sink, known).dump(value)
             sizes[name] = most_bytes - sink.left
