@@ -1,5 +1,6 @@
 """Variables come back: in a new host behind one that was killed, and in a living one whose kernel has died."""
 
+import contextlib
 import json
 import os
 import pickle
@@ -14,6 +15,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
+from tw_autogen.kernel.launcher.landlock import version
 
 ALWAYS = KernelSettings(checkpoint_seconds=0.001)
 ONCE = KernelSettings(checkpoint_seconds=1000.0)
@@ -253,7 +255,19 @@ def test_a_restart_forgets(tmp_path):
         assert kernel.execute("'a' in globals()", seconds=30).result == "False"
 
 
-@pytest.mark.parametrize("settings", [ALWAYS, ONCE], ids=["copy", "cells"])
+def landlock():
+    with contextlib.suppress(OSError):
+        return version() > 0
+    return False
+
+
+BEHIND_LANDLOCK = pytest.param(
+    KernelSettings(checkpoint_seconds=0.001, sandbox="landlock"),
+    marks=pytest.mark.skipif(not landlock(), reason="this system has no Landlock"),
+)
+
+
+@pytest.mark.parametrize("settings", [ALWAYS, ONCE, BEHIND_LANDLOCK], ids=["copy", "cells", "landlock"])
 def test_a_kernel_that_dies_in_a_living_host_gets_its_variables_back(tmp_path, settings):
     with LocalKernel(tmp_path, settings=settings) as kernel:
         kernel.execute("a = [1]; import time; time.sleep(1)", seconds=30)

@@ -107,11 +107,12 @@ class Checkpoint:
             return
         position, hidden = self._wanted
         self._wanted, self._urgent, self._began = None, False, time.monotonic()
+        pages = _Pages(self._spare_bytes())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of 3.12: the child must start no thread, and doesn't
             self._child = os.fork()
         if self._child == 0:
-            self._write_and_exit(position, hidden)
+            self._write_and_exit(position, hidden, pages)
 
     def header(self) -> dict[str, Any] | None:
         """Give what the copy says of itself: `position`, `seconds`, `left`; None if there is none for this Python."""
@@ -141,7 +142,7 @@ class Checkpoint:
         self._child = 0
         return False
 
-    def _write_and_exit(self, position: int, hidden: Mapping[str, Any]) -> NoReturn:
+    def _write_and_exit(self, position: int, hidden: Mapping[str, Any], pages: _Pages) -> NoReturn:
         part = self._folder / f"{_FILE}.part"
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -150,13 +151,13 @@ class Checkpoint:
             with contextlib.suppress(OSError):
                 os.setpgid(0, 0)  # interrupts go to the kernel's group
                 os.nice(_NICE)
-            most_pages = self._spare_bytes() // os.sysconf("SC_PAGE_SIZE")
+            pages.begin()
             gc.disable()  # it would copy pages that are shared
             self._folder.mkdir(exist_ok=True)
             with open(os.devnull, "w", encoding="utf-8") as nowhere:
                 sys.stdout = sys.stderr = nowhere
                 part.unlink(missing_ok=True)
-                self._write(part, position, hidden, _Pages(most_pages).look)
+                self._write(part, position, hidden, pages.look)
             os.replace(part, self._folder / _FILE)
         except BaseException:  # noqa: BLE001 - the copy before stays; nobody waits for this process
             with contextlib.suppress(OSError):
@@ -165,10 +166,10 @@ class Checkpoint:
             os._exit(0)
 
     def _spare_bytes(self) -> int:
-        """Give how much of the limit the kernel leaves free, and half of that for its own next cell."""
+        """Give half of what the kernel leaves free of the limit; the other half is for its own next cell."""
         if not self._memory_bytes or not sys.platform.startswith("linux"):
             return sys.maxsize
-        with open("/proc/self/statm", "rb") as file:
+        with open("/proc/self/statm", "rb") as file:  # behind Landlock the child can't read its own
             _, resident, shared = map(int, file.read().split()[:3])
         return max(0, self._memory_bytes - (resident - shared) * os.sysconf("SC_PAGE_SIZE")) // 2
 
@@ -207,11 +208,15 @@ class Checkpoint:
 class _Pages:
     """Ends the writing when this process has got more pages of its own than it may."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most_bytes: int) -> None:
         import resource  # not on Windows, where no child is forked
 
         self._faults: Callable[[], int] = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        self._most = most + self._faults()
+        self._most = most_bytes // os.sysconf("SC_PAGE_SIZE")
+
+    def begin(self) -> None:
+        """Count from here on."""
+        self._most += self._faults()
 
     def look(self) -> None:
         if self._faults() > self._most:
