@@ -366,6 +366,21 @@ def test_what_is_too_large_is_left_out_and_named(tmp_path):
     assert "large is not in the checkpoint: it takes more than 8 MB" in said(execution)
 
 
+def test_classes_that_can_not_be_made_again_are_named_and_spoil_nothing_else(tmp_path):
+    with LocalKernel(tmp_path, settings=ALWAYS) as kernel:
+        kernel.execute("%%time\nclass Timed:\n    n = 1\nt = Timed()", seconds=30)
+        kernel.execute("exec('class Hidden: pass')\nh, kept = Hidden(), [1]\nimport time\ntime.sleep(1)", seconds=30)
+        await_copy(tmp_path, 2)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        execution = kernel.execute("(t.n, kept, 'h' in globals())", seconds=30)
+
+    assert execution.result == "(1, [1], False)"
+    assert "h is not in the checkpoint: PicklingError: no statement at the top of a cell made the class Hidden" in (
+        said(execution)
+    )
+    assert "h did not come back" in said(execution)
+
+
 class Evil:
     def __init__(self, command):
         self.command = command

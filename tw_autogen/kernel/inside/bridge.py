@@ -186,7 +186,7 @@ class Bridge:
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
         if self._checkpoint and not failed and result.info.raw_cell:
-            self._checkpoint.note(self._shell.transform_cell(result.info.raw_cell))
+            self._checkpoint.note(result.info.raw_cell, self._shell.transform_cell)
         self._display.end()
         for stream in self._streams:
             stream.end()

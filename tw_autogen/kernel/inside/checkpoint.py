@@ -70,10 +70,17 @@ class Checkpoint:
         self._wanted: tuple[int, Mapping[str, Any]] | None = None
         self._urgent = False
 
-    def note(self, code: str) -> None:
-        """Remember the statements of a cell that made classes."""
+    def note(self, code: str, transform: Callable[[str], str]) -> None:
+        """Remember the statements of a cell that made classes.
+
+        Args:
+            code: As it was written.
+            transform: Makes Python of IPython's additions.
+        """
+        if code.startswith("%%"):  # such as %%time
+            code = code.partition("\n")[2]
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-            for node in ast.parse(code).body:
+            for node in ast.parse(transform(code)).body:
                 for name in _names_of(node):
                     made = self._namespace.get(name)
                     if isinstance(made, type) and made.__module__ == MAIN:
@@ -191,7 +198,7 @@ class Checkpoint:
         with open(part, "w+b") as file:
             left = write(first, file, most_bytes=self._most_bytes, look=look)
             spare = max(0, self._most_bytes - file.tell())
-            left.update(write(rest, file, most_bytes=spare, look=look, known=known))
+            left.update(write(rest, file, most_bytes=spare, look=look, known=known, classes=classes))
             header = {
                 "position": position,
                 "python": list(sys.version_info[:2]),

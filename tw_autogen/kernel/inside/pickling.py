@@ -8,7 +8,7 @@ import marshal
 import pickle
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping
 from typing import Any, BinaryIO
 
 MAIN = "__main__"
@@ -42,9 +42,10 @@ class _Bounded(io.RawIOBase):
 
 
 class _Pickler(pickle.Pickler):
-    def __init__(self, file: Any, known: frozenset[int]) -> None:
+    def __init__(self, file: Any, known: frozenset[int], classes: Container[str]) -> None:
         super().__init__(file, protocol=5)
         self._known = known
+        self._classes = classes
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, types.ModuleType):
@@ -61,6 +62,8 @@ class _Pickler(pickle.Pickler):
             }
             start = (marshal.dumps(value.__code__), value.__name__, value.__qualname__, len(cells))
             return _empty_function, start, state, None, None, _fill_function
+        if isinstance(value, type) and value.__module__ == MAIN and value.__qualname__ not in self._classes:
+            raise pickle.PicklingError(f"no statement at the top of a cell made the class {value.__qualname__}")
         return NotImplemented
 
 
@@ -71,6 +74,7 @@ def write(
     most_bytes: int,
     look: Callable[[], None],
     known: frozenset[int] = frozenset(),
+    classes: Container[str] = (),
 ) -> dict[str, str]:
     """Write variables as one pickle, so that what two of them share stays shared.
 
@@ -80,13 +84,14 @@ def write(
         most_bytes: If they are more, the largest are left out.
         look: Called again and again; what it raises, if it is no `Exception`, ends the writing.
         known: Functions, by id, that will be there under their own name when this is read.
+        classes: Names of classes of cells that will be there when this is read.
 
     Returns:
         What was left out, and why.
     """
     place = file.tell()
     try:
-        _Pickler(_Bounded(most_bytes, look, file), known).dump(dict(values))
+        _Pickler(_Bounded(most_bytes, look, file), known, classes).dump(dict(values))
     except Exception:  # noqa: BLE001 - pickling runs the objects' own code; below it is told whose
         file.seek(place)
         file.truncate()
@@ -98,7 +103,7 @@ def write(
     for name, value in values.items():
         sink = _Bounded(most_bytes, look)
         try:
-            _Pickler(sink, known).dump(value)
+            _Pickler(sink, known, classes).dump(value)
             sizes[name] = most_bytes - sink.left
         except TooLarge:
             left[name] = f"it takes more than {mega} MB"
@@ -110,7 +115,7 @@ def write(
             left[name] = f"together they take more than {mega} MB"
         else:
             kept.append(name)
-    _Pickler(file, known).dump({name: values[name] for name in values if name in kept})
+    _Pickler(file, known, classes).dump({name: values[name] for name in values if name in kept})
     return left
 
 
