@@ -79,8 +79,10 @@ class Execution:
         artifacts: Files made by this cell, in order.
         variables: The user's variables that exist after it, by name; plugins and modules are left out.
         error: The traceback as the model should read it (frames of the cell's own code and the exception's own line,
-            no paths of this machine), or the reason why the cell was stopped; empty if `ok`.
-        state_lost: The kernel was ended: all variables are gone; the next cell gets a fresh one with plugins loaded.
+            no paths of this machine), or the reason why the cell was stopped; empty if `ok`. It says so where the cell
+            was undone (`KernelSettings.rollback_on_error`).
+        state_lost: The kernel was ended: all variables are gone; the next cell gets a fresh one with plugins loaded,
+            and with what `KernelSettings.checkpoint_seconds` brings back, if that is set.
         seconds: Wall-clock time of the cell, without the time spent in host calls.
     """
 

@@ -9,6 +9,10 @@ from tw_autogen.kernel.execution import Log
 from tw_autogen.kernel.running import Outcome
 
 LOST = "All variables are lost; the next cell gets a fresh kernel with plugins loaded."
+COMES_BACK = (
+    "All variables are lost; the next cell gets a fresh kernel with plugins loaded, and the variables that the last "
+    "checkpoint and the journal of cells bring back, which its log names."
+)
 ROLLBACK = "rollback"
 """In a report: what could not be undone, where a cell was; also the tag of the log lines that say so."""
 
@@ -18,16 +22,16 @@ def went_well(outcome: Outcome) -> bool:
     return (outcome.reply or {}).get("status") == "ok" and not outcome.stopped and not outcome.died
 
 
-def error_text(outcome: Outcome) -> str:
+def error_text(outcome: Outcome, *, lost: str = LOST) -> str:
     """Say why a cell did not run to its end."""
     reply = outcome.reply or {}
     trace = str(outcome.report.get("error") or "") or (
         f"{reply['ename']}: {reply.get('evalue', '')}" if reply.get("ename") else ""
     )
     if outcome.killed:
-        return f"Stopped {outcome.stopped}: the code did not react to an interrupt, so the kernel was killed. {LOST}"
+        return f"Stopped {outcome.stopped}: the code did not react to an interrupt, so the kernel was killed. {lost}"
     if outcome.died:
-        return f"The kernel died while this cell ran: {outcome.died}. {LOST}"
+        return f"The kernel died while this cell ran: {outcome.died}. {lost}"
     undone = _undone(outcome.report)
     kept = "" if undone else "; variables are kept"
     if outcome.stopped:

@@ -35,6 +35,7 @@ class Live:
         peer: The kernel, just started; this owns it from now on.
         served: The functions that code may call.
         bell: Rings when another thread wants the running request stopped.
+        keeps: Its variables are to come back in a later process.
 
     Raises:
         KernelStartError: the process does not start.
@@ -48,10 +49,12 @@ class Live:
         peer: Peer,
         served: Served,
         bell: Doorbell,
+        keeps: bool = False,
     ) -> None:
         self._folder = folder
         self._settings = settings
         self._served = served
+        self._keeps = keeps
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, peer.uid)
         self.codec = Codec(self._exchange)
@@ -92,6 +95,16 @@ class Live:
             return self._evaluate("answer", text, self._settings.load_seconds)
         return self._evaluate("answer_file", self.codec.leave(text), self._settings.load_seconds)
 
+    def tell(self, op: str, **fields: Any) -> None:
+        """Have the bridge do something, before the next cell; nobody waits for its answer."""
+        expression = call_expression("answer", json.dumps({"op": op, **fields}))
+        self._connection.request("", expressions={"a": expression}, silent=True)
+
+    @property
+    def uid(self) -> int:
+        """Give the user that the kernel is, where the host is root; 0: the same as the host."""
+        return self._peer.uid
+
     def end(self) -> str:
         """End the process and remove what belongs to it; give how it ended."""
         if os.getpid() != self._owner:  # a fork of the owner must not end the owner's kernel
@@ -112,6 +125,7 @@ class Live:
             "max_artifacts": self._settings.max_artifacts,
             "rollback": _rollback_limits(self._settings),
             "arrow": _has_arrow(),
+            "checkpoint": _checkpoint_limits(self._settings) if self._keeps else None,
             **self._peer.options,
         }
         bundle = "None" if self._peer.bundled else install_expression()
@@ -173,6 +187,15 @@ def _has_arrow() -> bool:
         return int(metadata.version("pyarrow").partition(".")[0]) > 14
     except (metadata.PackageNotFoundError, ValueError):
         return False
+
+
+def _checkpoint_limits(settings: KernelSettings) -> dict[str, float]:
+    return {
+        "every_seconds": settings.checkpoint_seconds,
+        "most_bytes": settings.checkpoint_mb << 20,
+        "most_seconds": settings.load_seconds / 2,
+        "memory_bytes": settings.memory_mb << 20,
+    }
 
 
 def _first_error(reply: Mapping[str, Any]) -> str:

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
-from tw_autogen.kernel.failure import LOST, ROLLBACK, error_text, not_undone, rows, went_well
+from tw_autogen.kernel.failure import COMES_BACK, LOST, ROLLBACK, error_text, not_undone, rows, went_well
 from tw_autogen.kernel.folder import plain_file
 from tw_autogen.kernel.inside.output import clip
+from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.peer import Peer
+from tw_autogen.kernel.resume import TAG as RESUME
+from tw_autogen.kernel.resume import entry_of, resume
 from tw_autogen.kernel.running import Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
@@ -60,6 +63,9 @@ class LiveKernel:
         self._executing = False
         self._fresh = True
         self._closed = False
+        self._journal: CellJournal | None = None
+        self._resumes = False
+        self._said: list[Log] = []
 
     @property
     def where(self) -> str:
@@ -112,8 +118,10 @@ class LiveKernel:
             live = self._ready(replay_failure=KernelStartError)
             if self._loss:
                 return self._told_lost()
+            live = self._resumed(live)
+            said, self._said = self._said, []
             try:
-                said = self._before_cell(live)
+                said += self._before_cell(live)
             except KernelError:
                 return self._told_lost()
             self._bell.answer()
@@ -137,6 +145,7 @@ class LiveKernel:
             if outcome.report.get("reset"):
                 self._put_back(live)
             said += self._taken_over(live, outcome)
+            self._keep(live, code, outcome)
             return self._execution(outcome, said)
 
     def load(self, plugin: Loadable) -> None:
@@ -171,13 +180,16 @@ class LiveKernel:
         if not name.isidentifier():
             raise ValueError(f"{name!r} is not a Python name")
         with self._alone():
-            self._put(self._ready(), name, value)
+            live = self._resumed(self._ready())
+            packed = self._put(live, name, value)
             self._values[name] = value
+            if self._journal:
+                self._journal.append({"put": name, **({} if _is_table(value) else {"value": packed})})
 
     def get(self, name: str) -> Any:
         """Fetch a variable's value; see `Kernel.get`."""
         with self._alone():
-            live = self._ready()
+            live = self._resumed(self._ready())
             answer = self._ask(live, "get", name=name)
             if "ok" in answer:
                 return live.codec.unpack(answer["ok"])
@@ -188,7 +200,11 @@ class LiveKernel:
             raise TypeError(answer["error"])
 
     def variables(self) -> tuple[Variable, ...]:
-        """Give the user's variables as they were after the last cell."""
+        """Give the user's variables as they were after the last cell, or as they came back from an earlier kernel."""
+        dead = self._live is None and self._journal is not None and self._journal.position > 0
+        if (self._resumes or dead) and not (self._executing or self._closed):
+            with self._alone():
+                self._resumed(self._ready())
         return self._variables
 
     def interrupt(self) -> None:
@@ -200,7 +216,9 @@ class LiveKernel:
         """End the process and start a fresh one with plugins, served functions and put variables."""
         with self._alone():
             self._end()
-            self._loss = ""
+            self._loss, self._resumes = "", False
+            if self._journal:
+                self._journal.clear()
             self._ready()
 
     def close(self) -> None:
@@ -251,7 +269,14 @@ class LiveKernel:
             return self._live
         self.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
         peer = self._open()
-        live = Live(self.folder, settings=self._settings, peer=peer, served=self._served, bell=self._bell)
+        live = Live(
+            self.folder,
+            settings=self._settings,
+            peer=peer,
+            served=self._served,
+            bell=self._bell,
+            keeps=bool(self._journal),
+        )
         self._live, self._fresh = live, True
         self._end_live = weakref.finalize(self, live.end)
         try:
@@ -261,6 +286,8 @@ class LiveKernel:
                 self._load(live, plugin)
             for name, value in self._values.items():
                 self._put(live, name, value)
+            if self._journal:
+                self._resumes = bool(self._journal.open(live.uid))
         except (KernelError, PluginLoadError) as error:
             self._end()
             if replay_failure is None or isinstance(error, replay_failure):
@@ -270,6 +297,41 @@ class LiveKernel:
             self._end()
             raise
         return live
+
+    def _resumed(self, live: Live) -> Live:
+        """Bring variables back that an earlier process had, if that is due; what there is to say goes to the next cell.
+
+        Returns:
+            The kernel; a fresh one if this one ended over it.
+        """
+        if not self._resumes or self._journal is None:
+            return live
+        self._resumes = False
+        for rerun in (True, False):
+            try:
+                self._said += resume(live, self._journal.open(live.uid), rerun=rerun)
+                self._take_variables(live.ask("hello"))
+                if self._settings.checkpoint_seconds:
+                    live.tell("checkpoint", position=self._journal.position, urgent=False)
+                return live
+            except KernelError as error:
+                self._said.append(Log("warning", RESUME, f"bringing variables back ended the kernel: {error}"))
+                self._end()
+                live = self._ready()
+                self._resumes = False
+        self._journal.set_aside()
+        return live
+
+    def _keep(self, live: Live, code: str, outcome: Outcome) -> None:
+        """Take down a cell for a later kernel, and have a copy of the variables written if that is due."""
+        if self._journal is None or outcome.died:
+            return
+        called = outcome.host_seconds > 0
+        if went_well(outcome):
+            names = [one.name for one in self._variables]
+            self._journal.append(entry_of(code, seconds=outcome.seconds, called=called, variables=names))
+        if self._settings.checkpoint_seconds:
+            live.tell("checkpoint", position=self._journal.position, urgent=called)
 
     def _end(self) -> None:
         if self._end_live is not None:
@@ -299,11 +361,12 @@ class LiveKernel:
             problem = answer.get("problem") or answer.get("error") or "the kernel gave no answer"
             raise PluginLoadError(problem, path=path, line=answer.get("line"))
 
-    def _put(self, live: Live, name: str, value: Any) -> None:
-        table = type(value).__name__ in ("DataFrame", "Series")
-        answer = self._ask(live, "put", name=name, value=live.codec.pack(value), session=not table)
+    def _put(self, live: Live, name: str, value: Any) -> Any:
+        packed = live.codec.pack(value)
+        answer = self._ask(live, "put", name=name, value=packed, session=not _is_table(value))
         if "error" in answer:
             raise TypeError(answer["error"])
+        return packed
 
     def _put_back(self, live: Live) -> None:
         """Make the variables again that `%reset` has removed with the cell's own: the host has promised them."""
@@ -313,7 +376,11 @@ class LiveKernel:
 
     def _told_lost(self) -> Execution:
         loss, self._loss = self._loss, ""
-        return Execution(False, error=f"{loss} This cell was not run. {LOST}", state_lost=True)
+        return Execution(False, error=f"{loss} This cell was not run. {self._lost}", state_lost=True)
+
+    @property
+    def _lost(self) -> str:
+        return COMES_BACK if self._journal else LOST
 
     def _taken_over(self, live: Live, outcome: Outcome) -> list[Log]:
         if outcome.died or not outcome.report:
@@ -373,7 +440,7 @@ class LiveKernel:
             logs=(*(Log(*map(str, one)) for one in rows(report, "logs", 3)), *said, *not_undone(report)),
             artifacts=tuple(self._artifacts(report)),
             variables=self._variables,
-            error="" if ok else error_text(outcome),
+            error="" if ok else error_text(outcome, lost=self._lost),
             state_lost=bool(outcome.died),
             seconds=max(0.0, outcome.seconds - outcome.host_seconds),
         )
@@ -383,3 +450,7 @@ class LiveKernel:
             path = plain_file(self.folder, str(relative))
             if path is not None:
                 yield Artifact(str(name), str(kind), path, str(preview))
+
+
+def _is_table(value: Any) -> bool:
+    return type(value).__name__ in ("DataFrame", "Series")

@@ -7,10 +7,11 @@ import weakref
 from dataclasses import replace
 from pathlib import Path
 
-from tw_autogen.errors import SandboxError
+from tw_autogen.errors import ConfigError, SandboxError
 from tw_autogen.kernel.birth import STEWARDED, Place, start_plain
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Approve, Installer
+from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
@@ -35,6 +36,27 @@ class LocalKernel(LiveKernel):
         pool: Where kernels come from; None: the one of this process.
         start: Makes the process in another way, outside any sandbox of ours.
         approve: Asked for packages that a cell wants, where the setting `install` is `ask`.
+        resume: Bring back the variables that an earlier kernel had in this folder, whose process or host has ended,
+            however it ended, and keep what a later one needs for that: a journal of the cells that ran to their end,
+            and with `KernelSettings.checkpoint_seconds` copies of the variables. It comes about with the first cell,
+            `get`, `put` or `variables()`: load plugins and serve functions before.
+
+    Raises:
+        ConfigError: `resume` without a sandbox.
+
+    What resuming means: variables come from the last checkpoint, and the cells behind it are run again; without one,
+    or if that is quicker, all cells are. A cell that is run again does again all it did, with the clock, the random
+    numbers and the files of now: it writes its files once more, and draws its charts. Cells that called functions of
+    the host (agents, databases) are not run again, because their effects are not the kernel's to repeat; behind each of
+    these a checkpoint is written at once, if they are on at all. Cells that failed are not run again; a checkpoint
+    holds what they left. All that did not come back is named in the log of the next `Execution`: names, and cells.
+
+    Journal and checkpoint lie in the folder, where code can change them. They are read in the kernel only, so they can
+    do what a cell there can do and no more; for this reason there is no resuming with `sandbox="off"`, and a folder
+    whose code was not trusted must not be resumed behind a weaker wall than it had.
+
+    A session whose code ran in `folder` is resumed by giving `open_session` the argument
+    `kernel=lambda _: LocalKernel(folder, resume=True)`; its rounds, by `Session.remember`.
 
     Example:
         >>> with LocalKernel() as kernel:
@@ -50,12 +72,23 @@ class LocalKernel(LiveKernel):
         pool: KernelPool | None = None,
         start: StartProcess | None = None,
         approve: Approve | None = None,
+        resume: bool = False,
     ) -> None:
         super().__init__(folder, settings=settings)
         self._installer = Installer(self._settings, self.folder, approve)
         self._served.add_unnamed(INSTALL, self._installer)
         if self._owns_folder:
             weakref.finalize(self, shutil.rmtree, self._installer.folder, ignore_errors=True)
+        if resume and (self._settings.sandbox == OFF or start is not None):
+            raise ConfigError(
+                f"{self.folder}: no resuming without a sandbox, because code that ran here may have written what would "
+                "be run now; leave kernel.sandbox at 'auto', or begin afresh without `resume`"
+            )
+        if resume or self._settings.checkpoint_seconds:
+            self._journal = CellJournal(self.folder)
+            self._resumes = resume
+            if not resume:
+                self._journal.clear()
         self._start = start
         self._pool = pool or default_pool()
         self._read: tuple[str, ...] = ()

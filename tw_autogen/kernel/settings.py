@@ -45,6 +45,10 @@ class KernelSettings:
             `inside.snapshot` for what that costs and what it can't undo.
         rollback_mb: How much is copied before a cell for that; tables are not where pandas copies on write.
         rollback_seconds: How long that copying may take.
+        checkpoint_seconds: How often at most, behind a cell, a copy of the variables is written into the folder by a
+            child of the kernel, so that they come back when the kernel dies, or in a later `LocalKernel(folder,
+            resume=True)`; 0: never. Of local kernels only.
+        checkpoint_mb: How large that copy may get; the largest variables are left out.
     """
 
     python: str = sys.executable
@@ -74,3 +78,5 @@ class KernelSettings:
     rollback_on_error: bool = False
     rollback_mb: int = 256
     rollback_seconds: float = 0.3
+    checkpoint_seconds: float = 0.0
+    checkpoint_mb: int = 512

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .calls import HostCalls
+from .checkpoint import Checkpoint
 from .codec import Codec
 from .context import PluginContext
 from .describe import describe
@@ -47,10 +48,11 @@ class Bridge:
     Args:
         shell: IPython's shell.
         options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `rollback` (limits, see
-            `Rollback`), where failed cells are undone; `folder` and `environment`, where this process was made before
-            its session was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks the host,
-            who puts them there; empty: it never does; `remote`, where the host's folder is not seen from here:
-            `environment`, `most_bytes`, and names of folders, see `settle_down`.
+            `Rollback`), where failed cells are undone; `checkpoint` (limits, see `Checkpoint`), where variables are to
+            come back; `folder` and `environment`, where this process was made before its session was known; `wall`,
+            what stands around it, see `Hints`; `packages`: `pip install` asks the host, who puts them there; empty: it
+            never does; `remote`, where the host's folder is not seen from here: `environment`, `most_bytes`, and names
+            of folders, see `settle_down`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
@@ -91,6 +93,9 @@ class Bridge:
         self._descriptors = Descriptors({1: sys.stdout, 2: sys.stderr})
         self._guard = Guard(self._folder)
         self._rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
+        limits = options.get("checkpoint")
+        later = shell.kernel.io_loop.call_later
+        self._checkpoint = Checkpoint(self._folder, shell.user_ns, later=later, **limits) if limits else None
         self._tune()
         if "packages" in options:
             Packages(lambda wanted: self._calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
@@ -153,6 +158,18 @@ class Bridge:
         self._restore()
         return undone
 
+    def _do_checkpoint(self, asked: Mapping[str, Any]) -> None:
+        if self._checkpoint:
+            self._checkpoint.want(asked["position"], self._hidden(), urgent=asked["urgent"])
+
+    def _do_checkpointed(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+        return self._checkpoint.header() if self._checkpoint else None
+
+    def _do_read_checkpoint(self, asked: Mapping[str, Any]) -> list[tuple[str, str]]:
+        left = self._checkpoint.read() if self._checkpoint else []
+        self._restore()
+        return left
+
     def answer_file(self, name: str) -> None:
         """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
         self.answer(self._codec.find(name))
@@ -169,6 +186,8 @@ class Bridge:
         self._errors.clear()
         self._was_reset = False
         self._restore()
+        if self._checkpoint:
+            self._checkpoint.begin_cell()
         if self._rollback:
             self._rollback.begin(info.raw_cell, hidden=self._hidden())
 
@@ -190,6 +209,8 @@ class Bridge:
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
+        if self._checkpoint and not failed and result.info.raw_cell:
+            self._checkpoint.note(result.info.raw_cell, self._shell.transform_cell)
         self._display.end()
         self._descriptors.drain()
         for stream in self._streams:

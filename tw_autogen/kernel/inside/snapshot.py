@@ -36,6 +36,20 @@ class Snapshot:
     option `mode.copy_on_write`): a column is copied when the cell first writes to it. Arrays, lists, dictionaries, sets
     and the attributes of objects are copied, within the limits.
 
+    What a cell takes without this, with it, and when it fails and is undone, in milliseconds, as the host sees it;
+    median [10th to 90th percentile] of 15 runs on 4 cores with a load of 8:
+
+    - an array of 100 MB that the cell doesn't name: 6.8 [5-15], 7.7 [3-13], 20 [2-136]
+    - a DataFrame of 400 MB that it only reads: 7.8 [5-23], 8.2 [6-16], 18 [15-78]
+    - one of which it writes one column of 80 MB: 9 [3-19], 78 [47-133], 101 [68-265]
+    - an array of 100 MB that it names: 7 [3-27], 57 [49-89], 90 [79-155]
+    - a list of a million numbers: 9 [5-17], 66 [53-89], 96 [77-164]
+    - a dictionary of a hundred thousand lists, beyond the limit of 0.3 s: 11 [8-46], 381 [369-410], 471 [439-765]
+
+    What it can't undo: files and other effects outside; what modules and plugins remember; what threads of earlier
+    cells do meanwhile; and, named by `rollback`, objects of a kind whose contents are hidden (generators, connections,
+    what is written in C), and what exceeds the limits.
+
     Args:
         namespace: The kernel's user namespace.
         code: The cell.

@@ -1,0 +1,427 @@
+"""Variables come back: in a new host behind one that was killed, and in a living one whose kernel has died."""
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
+from tw_autogen.kernel.launcher.landlock import version
+
+ALWAYS = KernelSettings(checkpoint_seconds=0.001)
+ONCE = KernelSettings(checkpoint_seconds=1000.0)
+PLUGIN = "from tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef double(x):\n    return 2 * x\n"
+HOST = """
+import sys, time
+from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
+kernel = LocalKernel(sys.argv[1], settings=KernelSettings(checkpoint_seconds={every}), resume=True)
+def run(code):
+    execution = kernel.execute(code, seconds=60)
+    assert execution.ok, execution.error
+{body}
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def killed_host(tmp_path):
+    """Run a host in a process of its own, and kill it with SIGKILL when it has done its work; give its folder."""
+
+    def killed_host(body, *, every=0.0, copies=0):
+        source = HOST.format(every=every, body=textwrap.dedent(body))
+        folder = tmp_path / "session"
+        with subprocess.Popen([sys.executable, "-c", source, str(folder)], stdout=subprocess.PIPE, text=True) as host:
+            try:
+                assert host.stdout.readline() == "ready\n"
+                await_copy(folder, copies)
+            finally:
+                host.send_signal(signal.SIGKILL)
+        return folder
+
+    return killed_host
+
+
+def await_copy(folder, position):
+    """Wait until a checkpoint covers that many lines of the journal."""
+    deadline = time.monotonic() + 20
+    while position and header(folder).get("position", 0) < position:
+        assert time.monotonic() < deadline, "no checkpoint was written"
+        time.sleep(0.02)
+
+
+def header(folder):
+    try:
+        data = (folder / ".checkpoint" / "variables").read_bytes()
+    except FileNotFoundError:
+        return {}
+    size = struct.unpack(">Q", data[-8:])[0]
+    return json.loads(data[-8 - size : -8])
+
+
+def said(execution):
+    return "\n".join(f"{one.level}: {one.message}" for one in execution.logs if one.tag == "resume")
+
+
+RICH = """
+run('''
+import collections, dataclasses, enum
+import numpy as np
+import pandas as pd
+from math import sqrt
+
+K = 5
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    def moved(self):
+        return K + self.x
+
+class Special(Point):
+    pass
+
+class Colour(enum.Enum):
+    RED = 1
+
+Pair = collections.namedtuple("Pair", "a b")
+point, pair, colour = Special(1), Pair(1, [2]), Colour.RED
+frame = pd.DataFrame({"a": [1, 2], "s": ["x", None]}, index=["p", "q"])
+array = np.arange(3)
+shared = [1]
+alias = shared
+
+def add(n, by=[K]):
+    return by[0] + n + round(np.sqrt(4))
+
+def counter():
+    count = 0
+    def step():
+        nonlocal count
+        count += 1
+        return count
+    return step
+
+step = counter()
+functions = [add]
+''')
+run("import time; step(); time.sleep(1)")
+"""
+SEEN = (
+    "(point.moved(), isinstance(point, Point), Special(3) == Special(3), pair, colour is Colour.RED, frame.to_dict(), "
+    "array.tolist(), alias is shared, add(1), step(), functions[0](1), sqrt(9), pd.Series([1]).sum())"
+)
+VALUE = (
+    "(6,\n True,\n True,\n Pair(a=1, b=[2]),\n True,\n {'a': {'p': 1, 'q': 2}, 's': {'p': 'x', 'q': nan}},\n [0, 1, 2],"
+    "\n True,\n 8,\n 2,\n 8,\n 3.0,\n np.int64(1))"
+)
+
+
+@pytest.mark.parametrize(("every", "copies"), [(0.0, 0), (0.001, 2), (1000.0, 1)], ids=["cells", "copy", "both"])
+def test_variables_of_a_killed_host_come_back_in_another(killed_host, every, copies):
+    folder = killed_host(RICH, every=every, copies=copies)
+
+    with LocalKernel(folder, resume=True) as kernel:
+        assert "point" in [one.name for one in kernel.variables()]
+        execution = kernel.execute(SEEN, seconds=30)
+
+        assert execution.result == VALUE, execution.error
+        assert ("from a checkpoint (cells 1 to 2)" in said(execution)) == (copies == 2)
+        assert ("cells that were run again" in said(execution)) == (copies < 2)
+        assert "warning" not in said(execution)
+        assert "resume" not in [one.tag for one in kernel.execute("1", seconds=30).logs]
+
+
+def test_it_comes_back_a_second_and_a_third_time(killed_host):
+    folder = killed_host("run('a = 1'); run('b = a + 1')")
+    for more in ("c = b + 1", "d = c + 1"):
+        with LocalKernel(folder, resume=True) as kernel:
+            assert kernel.execute(more, seconds=30).ok
+
+    with LocalKernel(folder, resume=True) as kernel:
+        assert kernel.execute("(a, b, c, d)", seconds=30).result == "(1, 2, 3, 4)"
+
+
+def test_a_last_line_that_was_cut_off_is_named_and_the_next_ones_are_read(killed_host):
+    folder = killed_host("run('a = 1'); run('b = 2')")
+    path = folder / ".checkpoint" / "cells.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+
+    with LocalKernel(folder, resume=True) as kernel:
+        execution = kernel.execute("c = a + 2", seconds=30)
+        assert execution.ok
+        assert "line 2 of the journal: it can't be read" in said(execution)
+    with LocalKernel(folder, resume=True) as kernel:
+        execution = kernel.execute("(a, c, 'b' in globals())", seconds=30)
+        assert execution.result == "(1, 3, False)"
+
+
+def test_what_did_not_come_back_is_named(killed_host):
+    folder = killed_host(
+        "run('kept = 1; lines = (n for n in range(3)); import time; time.sleep(1)')", every=1, copies=1
+    )
+
+    with LocalKernel(folder, resume=True) as kernel:
+        execution = kernel.execute("kept", seconds=30)
+
+    assert execution.result == "1"
+    assert "warning: lines is not in the checkpoint: TypeError: cannot pickle 'generator' object" in said(execution)
+    assert "warning: lines did not come back" in said(execution)
+
+
+def test_a_cell_that_called_the_host_is_not_run_again(killed_host):
+    folder = killed_host("""
+        calls = []
+        kernel.serve("send", lambda text: calls.append(text))
+        run("before = 1")
+        run("send('a letter'); sent = True")
+        run("after = 2")
+        """)
+    letters = []
+
+    with LocalKernel(folder, resume=True) as kernel:
+        kernel.serve("send", letters.append)
+        execution = kernel.execute("(before, after, 'sent' in globals())", seconds=30)
+
+    assert execution.result == "(1, 2, False)"
+    assert letters == []
+    assert "line 2 of the journal: this cell called functions of the host" in said(execution)
+    assert "sent did not come back" in said(execution)
+
+
+def test_behind_a_cell_that_called_the_host_a_copy_is_written_at_once(killed_host):
+    folder = killed_host(
+        """
+        kernel.serve("send", lambda text: None)
+        run("before = 1")
+        run("send('a letter'); sent = True")
+        """,
+        every=1000.0,
+        copies=2,
+    )
+
+    with LocalKernel(folder, resume=True) as kernel:
+        assert kernel.execute("(before, sent)", seconds=30).result == "(1, True)"
+
+
+def test_a_cell_that_fails_when_it_is_run_again_is_named_and_the_others_run(killed_host):
+    folder = killed_host("""
+        run("import os\\nopen('once', 'x').close()\\nmade = 1")
+        run("other = 2")
+        """)
+
+    with LocalKernel(folder, resume=True) as kernel:
+        execution = kernel.execute("(other, 'made' in globals())", seconds=30)
+
+    assert execution.result == "(2, False)"
+    assert "line 1 of the journal: this cell failed when it was run again" in said(execution)
+    assert "FileExistsError" in said(execution)
+
+
+def test_plugins_and_put_values_are_there_for_cells_that_are_run_again(killed_host):
+    folder = killed_host(f"""
+        kernel.load(Loadable("double", {PLUGIN!r}))
+        kernel.put("given", [1, (2,)])
+        run("twice = double(given[0])")
+        """)
+
+    with LocalKernel(folder, resume=True) as kernel:
+        kernel.load(Loadable("double", PLUGIN))
+        assert kernel.execute("(given, twice)", seconds=30).result == "([1, (2,)], 2)"
+        assert kernel.get("given") == [1, (2,)]
+
+
+def test_without_resume_a_folder_begins_afresh(killed_host):
+    folder = killed_host("run('a = 1')")
+    with LocalKernel(folder, settings=ALWAYS) as kernel:
+        assert kernel.execute("'a' in globals()", seconds=30).result == "False"
+    with LocalKernel(folder, resume=True) as kernel:
+        assert kernel.execute("'a' in globals()", seconds=30).result == "False"
+
+
+def test_a_restart_forgets(tmp_path):
+    with LocalKernel(tmp_path, settings=ALWAYS) as kernel:
+        kernel.execute("a = 1", seconds=30)
+        kernel.restart()
+        assert kernel.execute("'a' in globals()", seconds=30).result == "False"
+
+
+def landlock():
+    with contextlib.suppress(OSError):
+        return version() > 0
+    return False
+
+
+BEHIND_LANDLOCK = pytest.param(
+    KernelSettings(checkpoint_seconds=0.001, sandbox="landlock"),
+    marks=pytest.mark.skipif(not landlock(), reason="this system has no Landlock"),
+)
+
+
+@pytest.mark.parametrize("settings", [ALWAYS, ONCE, BEHIND_LANDLOCK], ids=["copy", "cells", "landlock"])
+def test_a_kernel_that_dies_in_a_living_host_gets_its_variables_back(tmp_path, settings):
+    with LocalKernel(tmp_path, settings=settings) as kernel:
+        kernel.execute("a = [1]; import time; time.sleep(1)", seconds=30)
+        await_copy(tmp_path, 1)
+        kernel.execute("a.append(2)", seconds=30)
+        died = kernel.execute("a.append(3)\nimport os\nos._exit(3)", seconds=30)
+        assert died.state_lost
+        assert "the last checkpoint and the journal of cells bring back" in died.error
+
+        execution = kernel.execute("a", seconds=30)
+
+        assert execution.result == "[1, 2]"
+        assert "info: variables came back from a checkpoint (cells 1 to " in said(execution)
+
+
+def test_what_came_back_is_listed_before_the_first_cell(tmp_path):
+    with LocalKernel(tmp_path, settings=ALWAYS, resume=True) as kernel:
+        kernel.execute("a = 1", seconds=30)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        assert [one.name for one in kernel.variables()] == ["a"]
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        kernel.load(Loadable("double", PLUGIN))
+        assert [one.name for one in kernel.variables()] == ["a"]
+
+
+def test_without_checkpoints_a_dead_kernel_loses_its_variables(tmp_path):
+    with LocalKernel(tmp_path) as kernel:
+        kernel.execute("a = 1", seconds=30)
+        assert "All variables are lost; the next cell gets a fresh kernel with plugins loaded." in (
+            kernel.execute("import os\nos._exit(3)", seconds=30).error
+        )
+        assert kernel.execute("'a' in globals()", seconds=30).result == "False"
+        assert not (tmp_path / ".checkpoint").exists()
+
+
+SLOW = """
+import time
+class Slow:
+    def __getstate__(self):
+        time.sleep({seconds})
+        return {{}}
+slow = Slow()
+"""
+
+
+def test_nobody_waits_for_a_copy_that_is_being_written_and_an_interrupt_does_not_end_it(tmp_path):
+    with LocalKernel(tmp_path, settings=ALWAYS) as kernel:
+        kernel.execute("small = 1", seconds=30)
+        kernel.execute(SLOW.format(seconds=1.5), seconds=30)
+        started = time.monotonic()
+        kernel.execute("2", seconds=30)
+        assert not kernel.execute("while True: pass", seconds=0.2).ok
+        assert time.monotonic() - started < 1.2
+        await_copy(tmp_path, 2)
+
+
+def test_a_copy_that_takes_too_long_is_given_up_and_the_one_before_stays(tmp_path):
+    settings = KernelSettings(checkpoint_seconds=0.001, load_seconds=2.0)
+    with LocalKernel(tmp_path, settings=settings) as kernel:
+        kernel.execute("small = 1; import time; time.sleep(1)", seconds=30)
+        await_copy(tmp_path, 1)
+        kernel.execute(SLOW.format(seconds=60), seconds=30)
+        time.sleep(1.5)
+        left = kernel.execute(
+            "import os\nprint(os.listdir('.checkpoint'), os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT))", seconds=30
+        )
+        assert "si_status=14" in left.stdout, left.error
+        assert header(tmp_path)["position"] == 1
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        assert kernel.execute("(small, type(slow).__name__)", seconds=60).result == "(1, 'Slow')"
+
+
+def test_a_copy_that_would_take_too_much_memory_is_given_up_before_it_ends_the_kernel(tmp_path):
+    settings = KernelSettings(checkpoint_seconds=0.001, memory_mb=450)
+    with LocalKernel(tmp_path, settings=settings) as kernel:
+        kernel.execute("import os, time", seconds=30)
+        await_copy(tmp_path, 1)
+        kernel.execute("many = [[n] for n in range(2_000_000)]", seconds=60)
+        waited = kernel.execute("os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)\ntime.sleep(0.5)", seconds=60)
+        assert waited.ok, waited.error
+        assert header(tmp_path)["position"] == 1
+        assert kernel.execute("len(many)", seconds=30).result == "2000000"
+
+
+def test_what_is_too_large_is_left_out_and_named(tmp_path):
+    settings = KernelSettings(checkpoint_seconds=0.001, checkpoint_mb=8)
+    with LocalKernel(tmp_path, settings=settings) as kernel:
+        kernel.execute(
+            "import numpy as np, time\nlarge, small = np.zeros(2_000_000), np.ones(10)\ntime.sleep(1)", seconds=30
+        )
+        await_copy(tmp_path, 1)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        execution = kernel.execute("small.sum()", seconds=30)
+
+    assert execution.result == "np.float64(10.0)"
+    assert "large is not in the checkpoint: it takes more than 8 MB" in said(execution)
+
+
+def test_classes_that_can_not_be_made_again_are_named_and_spoil_nothing_else(tmp_path):
+    with LocalKernel(tmp_path, settings=ALWAYS) as kernel:
+        kernel.execute("%%time\nclass Timed:\n    n = 1\nt = Timed()", seconds=30)
+        kernel.execute("exec('class Hidden: pass')\nh, kept = Hidden(), [1]\nimport time\ntime.sleep(1)", seconds=30)
+        await_copy(tmp_path, 2)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        execution = kernel.execute("(t.n, kept, 'h' in globals())", seconds=30)
+
+    assert execution.result == "(1, [1], False)"
+    assert "h is not in the checkpoint: PicklingError: no statement at the top of a cell made the class Hidden" in (
+        said(execution)
+    )
+    assert "h did not come back" in said(execution)
+
+
+class Evil:
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+def test_a_tampered_copy_can_do_no_more_than_a_cell(tmp_path):
+    folder, outside = tmp_path / "session", tmp_path / "outside"
+    outside.mkdir()
+    with LocalKernel(folder, settings=ALWAYS) as kernel:
+        kernel.execute("a = 1; import time; time.sleep(1)", seconds=30)
+        await_copy(folder, 1)
+    last = json.dumps({**header(folder), "left": "?", "seconds": 0}).encode()
+    evil = pickle.dumps({"x": Evil(f"touch {outside}/by-pickle; touch ran-inside")})
+    (folder / ".checkpoint" / "variables").write_bytes(evil + pickle.dumps({}) + last + struct.pack(">Q", len(last)))
+
+    with LocalKernel(folder, resume=True) as kernel:
+        execution = kernel.execute("x", seconds=30)
+
+    assert (folder / "ran-inside").exists(), execution
+    assert list(outside.iterdir()) == []
+
+
+def test_a_link_in_the_journals_place_leads_the_host_nowhere(tmp_path):
+    folder, outside = tmp_path / "session", tmp_path / "secret"
+    outside.write_text('{"code": "stolen = 1"}\n', encoding="utf-8")
+    with LocalKernel(folder, settings=ALWAYS) as kernel:
+        kernel.execute("a = 1", seconds=30)
+        kernel.execute(
+            "import os\nos.remove('.checkpoint/cells.jsonl')\n"
+            f"os.symlink({str(outside)!r}, '.checkpoint/cells.jsonl')", seconds=30,
+        )  # fmt: skip
+        assert kernel.execute("b = 2", seconds=30).ok
+    with LocalKernel(folder, resume=True) as kernel:
+        assert kernel.execute("'stolen' in globals()", seconds=30).result == "False"
+
+    assert outside.read_text(encoding="utf-8") == '{"code": "stolen = 1"}\n'
+
+
+def test_there_is_no_resuming_without_a_sandbox(tmp_path):
+    with pytest.raises(ConfigError, match="no resuming without a sandbox"):
+        LocalKernel(tmp_path, settings=KernelSettings(sandbox="off"), resume=True)

@@ -1,0 +1,246 @@
+"""A copy of the variables on disk, written by a forked child while the kernel goes on, and read by a later kernel."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import gc
+import os
+import signal
+import struct
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, MutableMapping
+from json import dumps, loads  # held here: code may overwrite them in the module
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from .pickling import MAIN, comes_first, define, read, write
+
+FOLDER = ".checkpoint"
+"""Hidden, below the kernel's folder."""
+
+_FILE = "variables"
+_NICE = 10
+_BUSY_SECONDS = 0.1
+_SIZE = struct.Struct(">Q")
+
+
+class Checkpoint:
+    """The last copy of the user's variables.
+
+    Functions of cells are kept by their code, classes of cells as the statements that made them, modules by name, all
+    else as pickle has it. It is made by a child that is forked while no code runs: the kernel waits for the fork only,
+    and the copy is of one moment. `__reduce__` and `__getstate__` of the user's classes run in that child.
+
+    Args:
+        folder: The kernel's.
+        namespace: The kernel's user namespace.
+        later: Calls a function after some seconds, at a moment in which no code runs.
+        every_seconds: How often it is made at most.
+        most_bytes: How large it may get; what is larger is left out.
+        most_seconds: After that time the child is ended, and the copy before stays.
+        memory_bytes: How much this process and its children may take together, 0: no limit. Pages are shared with the
+            child until one of both writes to them, as Python does when it looks at an object; where that comes near the
+            limit there is no new copy.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        namespace: MutableMapping[str, Any],
+        *,
+        later: Callable[[float, Callable[[], object]], object],
+        every_seconds: float,
+        most_bytes: int,
+        most_seconds: float,
+        memory_bytes: int,
+    ) -> None:
+        self._folder = folder / FOLDER
+        self._namespace = namespace
+        self._most_bytes = most_bytes
+        self._most_seconds = most_seconds
+        self._classes: dict[str, str] = {}
+        self._memory_bytes = memory_bytes
+        self._child = 0
+        self._later = later
+        self._every = every_seconds
+        self._began = float("-inf")
+        self._wanted: tuple[int, Mapping[str, Any]] | None = None
+        self._urgent = False
+
+    def note(self, code: str, transform: Callable[[str], str]) -> None:
+        """Remember the statements of a cell that made classes.
+
+        Args:
+            code: As it was written.
+            transform: Makes Python of IPython's additions.
+        """
+        if code.startswith("%%"):  # such as %%time
+            code = code.partition("\n")[2]
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+            for node in ast.parse(transform(code)).body:
+                for name in _names_of(node):
+                    made = self._namespace.get(name)
+                    if isinstance(made, type) and made.__module__ == MAIN:
+                        self._classes.pop(name, None)  # order: as they were last made
+                        self._classes[name] = ast.unparse(node)
+
+    def want(self, position: int, hidden: Mapping[str, Any], *, urgent: bool) -> None:
+        """Begin a copy as soon as one is due; until then it waits for a moment in which no code runs.
+
+        Args:
+            position: How many lines of the journal it covers.
+            hidden: Names that are not the user's while they still hold the same object.
+            urgent: It is due now.
+        """
+        self._wanted, self._urgent = (position, hidden), self._urgent or urgent
+        self._begin()
+
+    def begin_cell(self) -> None:
+        """Forget that a copy was wanted: from here on it would be neither of before the cell nor of behind it."""
+        self._wanted = None
+
+    def _begin(self) -> None:
+        if self._wanted is None or not hasattr(os, "fork"):
+            return
+        wait = 0.0 if self._urgent else self._began + self._every - time.monotonic()
+        if wait <= 0 and self._busy():
+            wait = _BUSY_SECONDS
+        if wait > 0:
+            wanted = self._wanted
+            self._later(wait, lambda: self._begin() if self._wanted is wanted else None)
+            return
+        position, hidden = self._wanted
+        self._wanted, self._urgent, self._began = None, False, time.monotonic()
+        pages = _Pages(self._spare_bytes())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of 3.12: the child must start no thread, and doesn't
+            self._child = os.fork()
+        if self._child == 0:
+            self._write_and_exit(position, hidden, pages)
+
+    def header(self) -> dict[str, Any] | None:
+        """Give what the copy says of itself: `position`, `seconds`, `left`; None if there is none for this Python."""
+        try:
+            with open(self._folder / _FILE, "rb") as file:
+                found = _header(file)
+            return found if found["python"] == list(sys.version_info[:2]) else None
+        except (OSError, ValueError, KeyError, TypeError, struct.error):
+            return None
+
+    def read(self) -> list[tuple[str, str]]:
+        """Make the variables of the copy; give names of what could not be made, and why."""
+        with open(self._folder / _FILE, "rb") as file:
+            header = _header(file)
+            file.seek(0)
+            self._namespace.update(read(file))
+            self._classes = dict(header["classes"])
+            failed = define(self._classes.items(), self._namespace)
+            self._namespace.update(read(file))
+        return [*header["left"], *failed.items()]
+
+    def _busy(self) -> bool:
+        if self._child:
+            with contextlib.suppress(ChildProcessError):  # somebody's `os.wait()` has taken it
+                if os.waitpid(self._child, os.WNOHANG) == (0, 0):
+                    return True
+        self._child = 0
+        return False
+
+    def _write_and_exit(self, position: int, hidden: Mapping[str, Any], pages: _Pages) -> NoReturn:
+        part = self._folder / f"{_FILE}.part"
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, self._most_seconds)
+            with contextlib.suppress(OSError):
+                os.setpgid(0, 0)  # interrupts go to the kernel's group
+                os.nice(_NICE)
+            pages.begin()
+            gc.disable()  # it would copy pages that are shared
+            self._folder.mkdir(exist_ok=True)
+            with open(os.devnull, "w", encoding="utf-8") as nowhere:
+                sys.stdout = sys.stderr = nowhere
+                part.unlink(missing_ok=True)
+                self._write(part, position, hidden, pages.look)
+            os.replace(part, self._folder / _FILE)
+        except BaseException:  # noqa: BLE001 - the copy before stays; nobody waits for this process
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+        finally:
+            os._exit(0)
+
+    def _spare_bytes(self) -> int:
+        """Give half of what the kernel leaves free of the limit; the other half is for its own next cell."""
+        if not self._memory_bytes or not sys.platform.startswith("linux"):
+            return sys.maxsize
+        with open("/proc/self/statm", "rb") as file:  # behind Landlock the child can't read its own
+            _, resident, shared = map(int, file.read().split()[:3])
+        return max(0, self._memory_bytes - (resident - shared) * os.sysconf("SC_PAGE_SIZE")) // 2
+
+    def _write(self, part: Path, position: int, hidden: Mapping[str, Any], look: Callable[[], None]) -> None:
+        began = time.monotonic()
+        values = {
+            name: value
+            for name, value in self._namespace.items()
+            if not name.startswith("_") and hidden.get(name, self) is not value
+        }
+        classes = {
+            name: source
+            for name, source in self._classes.items()
+            if isinstance(values.get(name), type) and values[name].__module__ == MAIN
+        }
+        first = {name: value for name, value in values.items() if comes_first(value)}
+        rest = {name: value for name, value in values.items() if name not in first and name not in classes}
+        known = frozenset(id(value) for value in first.values())
+        with open(part, "w+b") as file:
+            left = write(first, file, most_bytes=self._most_bytes, look=look)
+            spare = max(0, self._most_bytes - file.tell())
+            left.update(write(rest, file, most_bytes=spare, look=look, known=known, classes=classes))
+            header = {
+                "position": position,
+                "python": list(sys.version_info[:2]),
+                "seconds": time.monotonic() - began,
+                "left": list(left.items()),
+                "classes": list(classes.items()),
+            }
+            text = dumps(header).encode()
+            file.write(text + _SIZE.pack(len(text)))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+class _Pages:
+    """Ends the writing when this process has got more pages of its own than it may."""
+
+    def __init__(self, most_bytes: int) -> None:
+        import resource  # not on Windows, where no child is forked
+
+        self._faults: Callable[[], int] = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        self._most = most_bytes // os.sysconf("SC_PAGE_SIZE")
+
+    def begin(self) -> None:
+        """Count from here on."""
+        self._most += self._faults()
+
+    def look(self) -> None:
+        if self._faults() > self._most:
+            raise SystemExit
+
+
+def _header(file: BinaryIO) -> dict[str, Any]:
+    """Read what stands at the end, in front of its own length."""
+    file.seek(-_SIZE.size, os.SEEK_END)
+    size = _SIZE.unpack(file.read(_SIZE.size))[0]
+    file.seek(-_SIZE.size - size, os.SEEK_END)
+    return dict(loads(file.read(size)))
+
+
+def _names_of(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):  # Point = namedtuple("Point", "x y")
+        return [one.id for one in node.targets if isinstance(one, ast.Name)]
+    return []

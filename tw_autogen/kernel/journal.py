@@ -1,0 +1,90 @@
+"""`CellJournal`: the cells that ran to their end in a folder, so that a later kernel can run them again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.kernel.folder import open_inside
+from tw_autogen.kernel.inside.checkpoint import FOLDER
+
+_FILE = f"{FOLDER}/cells.jsonl"
+_MOST_BYTES = 64 << 20
+
+
+class CellJournal:
+    """A file with a line of JSON for each cell that ran to its end, and each variable that the host put in.
+
+    It is only appended to; a last line that was cut off by a crash is passed over, and counts as a line. Code in the
+    kernel can write to it, as to all of the folder: what stands there is only ever run in a kernel.
+
+    Args:
+        folder: The kernel's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.position = 0
+
+    def open(self, uid: int = 0) -> list[dict[str, Any]]:
+        """Make the hidden folder if it isn't there, and give what the file holds.
+
+        Args:
+            uid: The user that the kernel is, where the host is root; 0: the same as the host.
+
+        Returns:
+            A dictionary for each line; an empty one for a line that can't be read.
+        """
+        hidden = self._folder / FOLDER
+        with contextlib.suppress(FileExistsError):
+            hidden.mkdir()
+            if uid:
+                os.chown(hidden, uid, uid, follow_symlinks=False)
+        try:
+            with os.fdopen(open_inside(self._folder, _FILE), "rb") as file:
+                data = file.read(_MOST_BYTES)
+        except OSError:
+            data = b""
+        if data and not data.endswith(b"\n"):
+            self._write(b"\n")
+        entries = [_entry(line) for line in data.splitlines()]
+        self.position = len(entries)
+        return entries
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Add a line; code that has put something else in the file's place loses the journal, and breaks nothing."""
+        with contextlib.suppress(OSError):
+            self._write(json.dumps(entry).encode() + b"\n")
+        self.position += 1
+
+    def clear(self) -> None:
+        """Forget all, checkpoints too."""
+        self.position = 0
+        with contextlib.suppress(OSError):
+            shutil.rmtree(self._folder / FOLDER)
+
+    def set_aside(self) -> None:
+        """Begin a new one; what there was stays beside it, for people."""
+        self.position = 0
+        old = self._folder / f"{FOLDER}.old"
+        with contextlib.suppress(OSError):
+            shutil.rmtree(old, ignore_errors=True)
+            os.replace(self._folder / FOLDER, old)
+
+    def _write(self, data: bytes) -> None:
+        found = open_inside(self._folder, _FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        with os.fdopen(found, "wb") as file:
+            file.write(data)
+
+
+def _entry(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
