@@ -108,6 +108,7 @@ class Live:
             "output_chars": self._settings.output_chars,
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,
+            "max_artifact_bytes": self._settings.max_artifact_mb << 20,
             "arrow": importlib.util.find_spec("pyarrow") is not None,
             **self._peer.options,
         }

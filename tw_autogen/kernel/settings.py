@@ -37,6 +37,7 @@ class KernelSettings:
         result_chars: How much of the last expression's text is kept.
         host_threads: How many submitted host calls run at once; the others wait their turn.
         max_artifacts: How many files one cell may make by displaying or through plugins.
+        max_artifact_mb: How large one of them may be.
     """
 
     python: str = sys.executable
@@ -62,3 +63,4 @@ class KernelSettings:
     result_chars: int = 20_000
     host_threads: int = 8
     max_artifacts: int = 50
+    max_artifact_mb: int = 50

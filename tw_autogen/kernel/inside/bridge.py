@@ -42,9 +42,9 @@ class Bridge:
 
     Args:
         shell: IPython's shell.
-        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `folder` and `environment`,
-            where this process was made before its session was known; `remote`, where the host's folder is not seen
-            from here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
+        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`; `folder`
+            and `environment`, where this process was made before its session was known; `remote`, where the host's
+            folder is not seen from here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
@@ -73,6 +73,7 @@ class Bridge:
             session_variables=self._variables,
             call_llm=self._ask_model,
             max_artifacts=options["max_artifacts"],
+            max_artifact_bytes=options["max_artifact_bytes"],
         )
         self._functions: dict[str, Callable[..., Any]] = {}
         self._plugin_files: dict[str, str] = {}
