@@ -39,7 +39,7 @@ def open_inside(folder: Path, name: str, flags: int = os.O_RDONLY) -> int:
         return _open_by_path(folder, Path(*parts), flags)
     with _parent(folder, parts) as here:
         found = os.open(parts[-1], flags | _NOFOLLOW | _NONBLOCK, 0o644, dir_fd=here)
-    return _checked(found, name)
+    return _checked(found, name, folder)
 
 
 def remove_inside(folder: Path, name: str) -> None:
@@ -134,11 +134,14 @@ def _open_by_path(folder: Path, name: Path, flags: int) -> int:
     path = folder / name
     if not path.parent.resolve().is_relative_to(folder.resolve()) or path.is_symlink():
         raise FileNotFoundError(f"a link is in the way: {name}")
-    return _checked(os.open(path, flags, 0o644), str(name))
+    return _checked(os.open(path, flags, 0o644), str(name), folder)
 
 
-def _checked(found: int, name: str) -> int:
-    if not stat.S_ISREG(os.fstat(found).st_mode):
+def _checked(found: int, name: str, folder: Path) -> int:
+    """Give the file again, if it is a plain one, and no second name of one that belongs to somebody else."""
+    about = os.fstat(found)
+    shared = about.st_nlink > 1 and about.st_uid != os.stat(folder, follow_symlinks=False).st_uid
+    if shared or not stat.S_ISREG(about.st_mode):
         os.close(found)
-        raise FileNotFoundError(f"not a plain file: {name!r}")
+        raise FileNotFoundError(f"not a plain file of this folder: {name!r}")
     return found

@@ -126,6 +126,7 @@ class Live:
             "rollback": _rollback_limits(self._settings),
             "arrow": _has_arrow(),
             "checkpoint": _checkpoint_limits(self._settings) if self._keeps else None,
+            "max_artifact_bytes": self._settings.max_artifact_mb << 20,
             **self._peer.options,
         }
         bundle = "None" if self._peer.bundled else install_expression()

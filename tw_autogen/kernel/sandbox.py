@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -203,7 +204,9 @@ def hand_over(folder: Path, uid: int) -> None:
         for name in (*folders, *files):
             with contextlib.suppress(OSError):
                 path = os.path.join(where, name)
-                if os.lstat(path).st_uid in (0, *_USERS):
+                found = os.lstat(path)
+                linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # of a file that lies elsewhere too
+                if found.st_uid in _USERS or (found.st_uid == 0 and not linked):
                     os.chown(path, uid, uid, follow_symlinks=False)
 
 

@@ -41,6 +41,7 @@ class KernelSettings:
         result_chars: How much of the last expression's text is kept.
         host_threads: How many submitted host calls run at once; the others wait their turn.
         max_artifacts: How many files one cell may make by displaying or through plugins.
+        max_artifact_mb: How large one of them may be.
         rollback_on_error: Undo a cell that fails or is stopped: variables are as they were before it. See
             `inside.snapshot` for what that costs and what it can't undo.
         rollback_mb: How much is copied before a cell for that; tables are not where pandas copies on write.
@@ -75,6 +76,7 @@ class KernelSettings:
     result_chars: int = 20_000
     host_threads: int = 8
     max_artifacts: int = 50
+    max_artifact_mb: int = 50
     rollback_on_error: bool = False
     rollback_mb: int = 256
     rollback_seconds: float = 0.3

@@ -9,7 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from .describe import summary
 
@@ -20,6 +20,53 @@ _SUFFIXES = {
 _PREVIEW_CHARS = 100
 _NAME_CHARS = 100
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+
+
+class TooMany(ValueError):
+    """An execution has made as many files as it may."""
+
+
+class TooLarge(ValueError):
+    """A file would be larger than it may be."""
+
+    @staticmethod
+    def words(max_bytes: int) -> str:
+        """Say what the limit is."""
+        return f"more than {max_bytes >> 20} MB (kernel.max_artifact_mb)"
+
+
+class Bounded:
+    """A file that takes so many bytes and no more.
+
+    Args:
+        file: Takes them.
+        max_bytes: How many.
+    """
+
+    def __init__(self, file: Any, max_bytes: int) -> None:
+        self._file = file
+        self._max_bytes = self._left = max_bytes
+
+    def write(self, data: Any) -> int:
+        """Write bytes or text.
+
+        Raises:
+            TooLarge: they would be too many.
+        """
+        size = data.nbytes if isinstance(data, memoryview) else len(data)
+        self._left -= size
+        if self._left < 0:
+            raise TooLarge(TooLarge.words(self._max_bytes))
+        self._file.write(data)
+        return int(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def is_plain(path: Path) -> bool:
+    """Tell whether a path is a file itself, no link to one."""
+    return path.is_file() and not path.is_symlink()
 
 
 def safe_name(file_name: str, kind: str) -> str:
@@ -68,7 +115,7 @@ class FileNames:
         return self._folder / name
 
 
-def write_value(path: Path, kind: str, value: Any) -> None:
+def write_value(path: Path, kind: str, value: Any, *, max_bytes: int) -> None:
     """Write a new file; what stood there before, even a link, is never written to.
 
     Args:
@@ -76,15 +123,38 @@ def write_value(path: Path, kind: str, value: Any) -> None:
         kind: One of `KINDS`.
         value: text or bytes for all kinds; also a figure or a picture for `chart` and `image`, a DataFrame for `df`
             (the index is left out, as TaskWeaver does), any JSON value for `json`, a `Path` to copy for `file`.
+        max_bytes: A longer file is removed again.
 
     Raises:
         TypeError: the value is of no type that this kind takes.
         ValueError: there is no such kind.
+        TooLarge: it would be longer than that.
     """
     write = _writer(kind, value, path.suffix.lstrip(".").lower())
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags, 0o644), "wb") as file:
-        write(file)
+    file = os.fdopen(os.open(path, flags, 0o644), "wb")
+    try:
+        with file:
+            write(cast(BinaryIO, Bounded(file, max_bytes)))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def write_table(frame: Any, file: BinaryIO, *, index: bool) -> None:
+    """Write a DataFrame as CSV, piece by piece, so that one that is too large ends early."""
+    frame.to_csv(_Text(file), index=index)
+
+
+class _Text:
+    """Takes text for a file of bytes; half a surrogate pair in it becomes a `?`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        self._file.write(text.encode("utf-8", "replace"))
+        return len(text)
 
 
 def preview(kind: str, value: Any) -> str:
@@ -109,7 +179,7 @@ def _writer(kind: str, value: Any, form: str) -> Callable[[BinaryIO], object]:
         if callable(getattr(value, "save", None)):  # a Pillow picture
             return lambda file: value.save(file, format={"jpg": "jpeg"}.get(form, form or "png"))
     if kind == "df" and callable(getattr(value, "to_csv", None)):
-        return lambda file: file.write(value.to_csv(index=False).encode("utf-8", "replace"))
+        return lambda file: write_table(value, file, index=False)
     if kind == "json":
         text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
         return lambda file: file.write(text.encode("utf-8", "replace"))

@@ -47,8 +47,8 @@ class Bridge:
 
     Args:
         shell: IPython's shell.
-        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `arrow`; `rollback` (limits, see
-            `Rollback`), where failed cells are undone; `checkpoint` (limits, see `Checkpoint`), where variables are to
+        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
+            `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (limits, see `Checkpoint`), where variables are to
             come back; `folder` and `environment`, where this process was made before its session was known; `wall`,
             what stands around it, see `Hints`; `packages`: `pip install` asks the host, who puts them there; empty: it
             never does; `remote`, where the host's folder is not seen from here: `environment`, `most_bytes`, and names
@@ -81,6 +81,7 @@ class Bridge:
             session_variables=self._variables,
             call_llm=self._ask_model,
             max_artifacts=options["max_artifacts"],
+            max_artifact_bytes=options["max_artifact_bytes"],
         )
         self._functions: dict[str, Callable[..., Any]] = {}
         self._plugin_files: dict[str, str] = {}

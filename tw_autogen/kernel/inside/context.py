@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from .artifacts import KINDS, FileNames, preview, write_value
+from .artifacts import KINDS, FileNames, TooLarge, TooMany, is_plain, preview, write_value
 
 ArtifactType = Literal["chart", "image", "df", "file", "txt", "svg", "html", "json"]
 LogErrorLevel = Literal["info", "warning", "error"]
@@ -38,14 +38,20 @@ class Made:
     """What one execution has made so far."""
 
     number: int = 0
+    max_bytes: int = 100 << 20
     kept: list[Kept] = field(default_factory=list)
     logs: list[tuple[str, str, str]] = field(default_factory=list)
 
     def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
-        """Give files and logs and forget them; a file that was promised but not written is none."""
-        kept = [one for one in self.kept if one.path.is_file()]
-        logs = list(self.logs)
-        logs += [("warning", one.name, f"{one.path.name} was never written") for one in self.kept if one not in kept]
+        """Give files and logs and forget them; a file that was promised but not written, or is too large, is none."""
+        kept, logs = [], list(self.logs)
+        for one in self.kept:
+            if not is_plain(one.path):
+                logs.append(("warning", one.name, f"{one.path.name} was never written"))
+            elif one.path.stat().st_size > self.max_bytes:
+                logs.append(("warning", one.name, f"{one.path.name} is left out: {TooLarge.words(self.max_bytes)}"))
+            else:
+                kept.append(one)
         self.kept.clear()
         self.logs.clear()
         return kept, logs
@@ -66,6 +72,7 @@ class PluginContext:
         environment: Where `get_env` looks; the process's own if None.
         call_llm: Asks the session's model; None if there is none.
         max_artifacts: How many files one execution may make.
+        max_artifact_bytes: How large one of them may be.
 
     Source:
         TaskWeaver's `plugin/context.py`. Differs: file names are made safe and never collide, `image` and `json` take
@@ -82,6 +89,7 @@ class PluginContext:
         environment: Mapping[str, str] | None = None,
         call_llm: CallModel | None = None,
         max_artifacts: int = 100,
+        max_artifact_bytes: int = 100 << 20,
     ) -> None:
         self.folder = Path(folder).resolve()
         self._session_id = session_id
@@ -90,8 +98,9 @@ class PluginContext:
         self._environment: Mapping[str, str] = os.environ if environment is None else environment
         self._call_llm = call_llm
         self._max_artifacts = max_artifacts
+        self._max_bytes = max_artifact_bytes
         self._names = FileNames(self.folder)
-        self._made = Made()
+        self._made = Made(max_bytes=max_artifact_bytes)
         self._apart: list[Made] = []
         self._lock = threading.Lock()
 
@@ -115,6 +124,11 @@ class PluginContext:
         """Number of the current execution, from 1."""
         return self._now().number
 
+    @property
+    def max_artifact_bytes(self) -> int:
+        """How large one file may be."""
+        return self._max_bytes
+
     def add_artifact(
         self,
         name: str,
@@ -137,11 +151,12 @@ class PluginContext:
 
         Raises:
             TypeError: this kind can't be made from that value.
-            ValueError: there is no such kind, or this execution has made too many files.
+            ValueError: there is no such kind, this execution has made too many files (`TooMany`), or this one would be
+                too large (`TooLarge`).
         """
         self._check(type)
         path = self._names.free(file_name, type)
-        write_value(path, type, val)
+        write_value(path, type, val, max_bytes=self._max_bytes)
         self._now().kept.append(Kept(str(name), type, path, preview(type, val) if desc is None else str(desc)))
         return path.name
 
@@ -203,7 +218,7 @@ class PluginContext:
 
     def begin(self, number: int) -> None:
         """Start execution `number`; what the one before left and nobody took is dropped."""
-        self._made = Made(number)
+        self._made = Made(number, self._max_bytes)
 
     def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
         """Give the files and logs since `begin` and forget them; a file that was promised but not written is none."""
@@ -216,7 +231,7 @@ class PluginContext:
         What threads make that know nothing of this one, because the plugin has started them, goes to the call that
         began last.
         """
-        made = Made(number)
+        made = Made(number, self._max_bytes)
         before = _HERE.set({**_HERE.get(), self: made})
         with self._lock:
             self._apart.append(made)
@@ -238,4 +253,4 @@ class PluginContext:
         if kind not in KINDS:
             raise ValueError(f"no artifact is of type {kind!r}; known: {', '.join(KINDS)}")
         if len(self._now().kept) >= self._max_artifacts:
-            raise ValueError(f"this execution has made {self._max_artifacts} files already, and no more are allowed")
+            raise TooMany(f"this execution has made {self._max_artifacts} files already, and no more are allowed")

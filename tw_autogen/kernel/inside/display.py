@@ -6,18 +6,23 @@ import base64
 import functools
 import hashlib
 import importlib.util
+import io
 import json
 import os
 import sys
 import weakref
 from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
-from typing import Any
+from typing import Any, BinaryIO, cast
 
+from .artifacts import Bounded, TooLarge, TooMany, preview, write_table
 from .context import ArtifactType, PluginContext
 from .output import clip
+from .previews import line_about
 
+_PLOTLY = "application/vnd.plotly.v1+json"
 _FORMS: Mapping[str, tuple[ArtifactType, str]] = {
+    _PLOTLY: ("json", ".plotly.json"),
     "image/png": ("chart", ".png"),
     "image/jpeg": ("image", ".jpg"),
     "image/gif": ("image", ".gif"),
@@ -25,7 +30,7 @@ _FORMS: Mapping[str, tuple[ArtifactType, str]] = {
     "text/html": ("html", ".html"),
     "application/json": ("json", ".json"),
 }
-_WORDS = {"chart": "chart", "image": "image", "svg": "drawing", "html": "page", "json": "data"}
+_WORDS = {"chart": "chart", "image": "image", "svg": "drawing", "html": "page", "json": "data", "df": "table"}
 
 
 class Display:
@@ -43,6 +48,8 @@ class Display:
         self._figure: Any = ()  # matplotlib's class, once it is imported
         self._seen: set[str] = set()
         self._dropped = 0
+        self._value: Any = None  # what is being formatted
+        self._data: Any = None  # what came of it
         self.result: str | None = None
         shell.display_pub.publish = self.publish
         hook = shell.displayhook
@@ -69,11 +76,13 @@ class Display:
     def publish(self, data: Mapping[str, Any], metadata: Any = None, **kwargs: Any) -> None:
         """Take display data, in the place of IPython's publisher."""
         text = _text(data)
+        self._keep_table(data, shown=False)
         if not self._keep(data, text) and text:
             print(text)  # noqa: T201 - this is how displayed text reaches the cell's output
 
     def _take_result(self, data: Mapping[str, Any], metadata: Any = None) -> None:
         text = _text(data)
+        self._keep_table(data, shown=True)
         self._keep(data, text)
         self.result = clip(text, self._result_chars)
 
@@ -81,7 +90,9 @@ class Display:
         """Format a value for display, but for a figure that this cell has saved under a name of its own: it is kept."""
         if isinstance(value, self._figure) and value in self._saved:
             return {}, {}
-        return self._format(value, *args, **kwargs)
+        made = self._format(value, *args, **kwargs)
+        self._value, self._data = value, made[0]
+        return made
 
     def _watch_savefig(self, module: Any) -> None:
         """Take down which figures the code saves to a file."""
@@ -107,16 +118,40 @@ class Display:
             digest = hashlib.sha256(body).hexdigest()
             if digest not in self._seen:  # a figure that is shown and is the last expression comes twice
                 self._seen.add(digest)
-                self._write(kind, suffix, body)
+                word = "figure" if mime == _PLOTLY else _WORDS[kind]
+                self._write(kind, word, f"{word}{suffix}", body, line_about(mime, body))
             return True
         return False
 
-    def _write(self, kind: ArtifactType, suffix: str, body: bytes) -> None:
-        word = _WORDS[kind]
+    def _keep_table(self, data: Mapping[str, Any], *, shown: bool) -> None:
+        """Write a DataFrame as CSV: one that is displayed, and one that is the last value if its text is not all of it.
+
+        Args:
+            data: What is published; the table itself is known from its formatting.
+            shown: It is the last value.
+        """
+        value, made = self._value, self._data
+        self._value = self._data = None
+        if made is not data or not _is_table(value) or (shown and not _is_cut(value)):
+            return
         try:
-            self._ctx.add_artifact(word, f"{word}{suffix}", kind, body)
-        except ValueError:  # too many already
+            text = io.BytesIO()
+            write_table(value, cast(BinaryIO, Bounded(text, self._ctx.max_artifact_bytes)), index=_has_index(value))
+            about = preview("df", value)
+        except TooLarge as error:
+            self._ctx.log("warning", "display", f"a table was left out: {error}")
+        except Exception as error:  # noqa: BLE001 - what stands in a table is foreign code
+            self._ctx.log("warning", "display", f"a table could not be written: {type(error).__name__}")
+        else:
+            self._write("df", "table", "table.csv", text.getvalue(), about)
+
+    def _write(self, kind: ArtifactType, word: str, name: str, body: bytes, about: str) -> None:
+        try:
+            self._ctx.add_artifact(word, name, kind, body, about)
+        except TooMany:
             self._dropped += 1
+        except TooLarge as error:
+            self._ctx.log("warning", "display", f"a {word} was left out: {error}")
         except OSError as error:  # a full disk must not end the cell that has done its work
             self._ctx.log("error", "display", f"a {word} could not be written: {error.strerror}")
 
@@ -164,6 +199,23 @@ def tune_pandas(pandas: Any) -> None:
         "display.notebook_repr_html": False,
     }.items():
         pandas.set_option(name, value)
+
+
+def _is_table(value: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, getattr(pandas, "DataFrame", ()))
+
+
+def _is_cut(frame: Any) -> bool:
+    """Tell whether a table's text leaves rows or columns out."""
+    option = sys.modules["pandas"].get_option
+    most = option("display.max_rows"), option("display.max_columns")
+    return any(limit and size > limit for size, limit in zip(frame.shape, most, strict=True))
+
+
+def _has_index(frame: Any) -> bool:
+    """Tell whether a table's index is more than the numbers of its rows."""
+    return type(frame.index).__name__ != "RangeIndex" or frame.index.name is not None
 
 
 def _text(data: Mapping[str, Any]) -> str:

@@ -1,0 +1,149 @@
+"""What a cell displays becomes a file in the folder, with a line about it; never too many, too large, or elsewhere."""
+
+import json
+import os
+
+import pandas as pd
+import pytest
+
+from tests.kernel.filled import linux
+from tw_autogen.kernel import KernelSettings, LocalKernel
+
+_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_JPEG = "/9j/4AAQSkZJRgABAQAAAQABAAD/wAARCAACAAMDASIAAhEBAxEB/9k="
+_SHOW = "from IPython.display import display\ndisplay({}, raw=True)"
+_FIGURE = {"data": [{"type": "bar", "y": [1, 2]}, {"y": [3]}], "layout": {"title": {"text": "Sales"}}}
+
+SHOWN = {
+    "PNG": ({"image/png": _PNG, "text/plain": "<x>"}, "chart.png", "chart", "1 x 1 pixels"),
+    "JPEG": ({"image/jpeg": _JPEG, "text/plain": "<x>"}, "image.jpg", "image", "3 x 2 pixels"),
+    "SVG": (
+        {"image/svg+xml": "<svg><title>A plan</title></svg>", "text/plain": "<x>"}, "drawing.svg", "svg", "A plan",
+    ),
+    "HTML": ({"text/html": "<p>some <b>words</b></p>", "text/plain": "<x>"}, "page.html", "html", "some words"),
+    "JSON": ({"application/json": {"a": 1, "b": 2}, "text/plain": "<x>"}, "data.json", "json", "a, b"),
+    "Plotly": (
+        {"application/vnd.plotly.v1+json": _FIGURE, "text/html": "<div>", "text/plain": "Figure()"},
+        "figure.plotly.json", "json", "Sales: bar, scatter",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    with LocalKernel(tmp_path / "session") as kernel:
+        yield kernel
+
+
+def run(kernel, code):
+    execution = kernel.execute(code, seconds=30)
+    assert execution.ok, execution.error
+    return execution
+
+
+@pytest.mark.parametrize(("data", "name", "kind", "preview"), SHOWN.values(), ids=SHOWN.keys())
+def test_what_is_displayed_becomes_a_file_with_a_line_about_it(kernel, data, name, kind, preview):
+    (made,) = run(kernel, _SHOW.format(data)).artifacts
+
+    assert (made.path, made.kind, made.preview) == (kernel.folder / name, kind, preview)
+    assert made.path.stat().st_size > 10
+    if name.endswith("json"):
+        assert json.loads(made.path.read_text(encoding="utf-8")) == next(iter(data.values()))
+
+
+def test_a_displayed_table_is_a_csv_file_with_its_shape_and_columns(kernel):
+    (made,) = run(kernel, "import pandas as pd\ndisplay(pd.DataFrame({'a': [1, 2], 'b': ['x', '\ud800']}))").artifacts
+
+    assert (made.path.name, made.kind) == ("table.csv", "df")
+    assert made.preview.startswith("DataFrame, 2 x 2, columns a: int64, b: ")
+    assert made.path.read_text(encoding="utf-8") == "a,b\n1,x\n2,?\n"
+
+
+def test_a_tables_index_is_written_if_it_says_something(kernel):
+    code = "import pandas as pd\ndisplay(pd.DataFrame({'a': ['x', 'x', 'y'], 'b': [1, 2, 3]}).groupby('a').sum())"
+    (made,) = run(kernel, code).artifacts
+
+    assert made.path.read_text(encoding="utf-8") == "a,b\nx,3\ny,3\n"
+
+
+def test_a_table_as_last_value_is_a_file_only_where_its_text_is_not_all_of_it(kernel):
+    assert run(kernel, "import pandas as pd\nframe = pd.DataFrame({'a': range(500)})\nframe.head()").artifacts == ()
+
+    (made,) = run(kernel, "frame").artifacts
+    assert len(pd.read_csv(made.path)) == 500
+
+
+def test_files_that_are_too_large_or_too_many_are_left_out_and_told(tmp_path):
+    with LocalKernel(tmp_path, settings=KernelSettings(max_artifacts=3, max_artifact_mb=1)) as kernel:
+        large = "from IPython.display import HTML, display\ndisplay(HTML('x' * 1_100_000))"
+        assert "a page was left out: more than 1 MB (kernel.max_artifact_mb)" in str(run(kernel, large).logs)
+        table = "import pandas as pd\ndisplay(pd.DataFrame({'a': range(1_000_000)}))"
+        assert "a table was left out: more than 1 MB" in str(run(kernel, table).logs)
+        many = run(kernel, "for i in range(10): display(HTML(f'<b>{i}</b>'))")
+
+    assert len(many.artifacts) == 3
+    assert "7 more displayed files were left out" in str(many.logs)
+    assert len(list(tmp_path.glob("*.html"))) == 3
+    assert list(tmp_path.glob("*.csv")) == []
+
+
+def test_a_table_that_can_not_be_written_costs_only_its_file(kernel):
+    code = "import pandas as pd\nclass Own(pd.DataFrame):\n    def to_csv(self, *args, **kwargs): raise OSError('no')\n"
+    execution = run(kernel, f"{code}display(Own({{'a': [12345]}}))")
+
+    assert "12345" in execution.stdout
+    assert execution.artifacts == ()
+    assert "a table could not be written: OSError" in str(execution.logs)
+
+
+def test_names_are_made_safe_and_never_lead_elsewhere(kernel):
+    bridge = "import sys\nctx = sys.modules['tw_inside'].bridge_of_this_kernel._ctx\n"
+    names = ["../../x.txt", "/etc/x.txt", "a b\n.txt", ".hidden", "con.txt", "\ud800.txt", "x" * 300 + ".txt", ""]
+    made = run(kernel, f"{bridge}for name in {names!r}: ctx.add_artifact('n', name, 'txt', 'text')").artifacts
+
+    assert len(made) == len(names)
+    for one in made:
+        assert one.path.parent == kernel.folder
+        assert not one.path.name.startswith(".")
+        assert len(one.path.name) <= 100
+        assert one.path.read_text(encoding="utf-8") == "text"
+
+
+@pytest.mark.skipif(not linux, reason="links are made behind a wall only")
+def test_links_lead_nothing_out_of_the_folder_and_nothing_in(kernel, tmp_path):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("secret", encoding="utf-8")
+    code = f"import os\nos.symlink({str(outside)!r}, 'page.html')\nos.symlink({str(tmp_path)!r}, 'deep')\n"
+    run(kernel, f"{code}from IPython.display import HTML, display\ndisplay(HTML('<b>mine</b>'))")
+    assert outside.read_text(encoding="utf-8") == "secret"
+
+    bridge = "import pathlib, sys\nctx = sys.modules['tw_inside'].bridge_of_this_kernel._ctx\n"
+    promise = "_, path = ctx.create_artifact_path('n', 'link.txt', 'txt')\n"
+    made = run(kernel, f"{bridge}{promise}os.symlink({str(outside)!r}, path)")
+    assert made.artifacts == ()
+    assert "was never written" in str(made.logs)
+
+    said = "from tw_inside.context import Kept\nctx._made.kept.append(Kept('n', 'txt', pathlib.Path({!r}), ''))"
+    for place in (str(outside), "deep/outside.txt", "../outside.txt", "link.txt"):
+        assert run(kernel, f"{bridge}{said.format(str(kernel.folder / place))}").artifacts == ()
+
+
+@pytest.mark.skipif(not linux or os.geteuid() != 0, reason="only root has files of several users")
+def test_a_second_name_of_somebody_elses_file_is_no_artifact_and_is_not_given_away(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret", encoding="utf-8")
+    secret.chmod(0o600)
+    folder = tmp_path / "session"
+    folder.mkdir()
+    os.link(secret, folder / "linked.txt")
+    with LocalKernel(folder) as kernel:
+        assert not kernel.execute("open('linked.txt').read()", seconds=30).ok
+        bridge = "import pathlib, sys\nctx = sys.modules['tw_inside'].bridge_of_this_kernel._ctx\n"
+        kept = "from tw_inside.context import Kept\nkept = Kept('n', 'txt', pathlib.Path('linked.txt'), '')\n"
+        said = f"{kept}ctx._made.kept.append(kept)"
+        assert run(kernel, bridge + said).artifacts == ()
+        run(kernel, "import os\nopen('own.txt', 'w').write('x')\nos.link('own.txt', 'twice.txt')")
+        twice = said.replace("linked", "twice")
+        assert len(run(kernel, bridge + twice).artifacts) == 1
+
+    assert secret.stat().st_uid == 0
