@@ -18,8 +18,8 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel.birth import STEWARDED, Newborn, Place, bear_cold, bear_forked
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import ForkServer
-from tw_autogen.kernel.launcher.wall import LANDLOCK
-from tw_autogen.kernel.sandbox import BUBBLEWRAP, TENANTS, failed, levels
+from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
+from tw_autogen.kernel.sandbox import TENANTS, failed, levels
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import WallDown
 from tw_autogen.kernel.wire import await_life

@@ -1,7 +1,7 @@
 """The steward of one kernel: starts it, tells the host of its end, and ends all that it started.
 
-Behind a wall of namespaces it is the first process of the kernel's own process namespace, so that nothing outlives it.
-Elsewhere it adopts what the kernel's children leave behind.
+Behind a wall of namespaces, our own or bubblewrap's, it is the first process of the kernel's own process namespace, so
+that nothing outlives it. Elsewhere it adopts what the kernel's children leave behind.
 
 It speaks with the host over a socket, in packets of JSON: `assign`, `signal`, `end` come in; `kernel`, `assigned`,
 `failed`, `ended` go out. When the host's end closes, however the host ended, all is ended.
@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from . import bounds
 from .boot import kernel_app
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
-from .wall import NAMESPACES, Wall, WallDown
+from .wall import Wall, WallDown
 
 _LOOK_SECONDS = 3.0
 _PACKET = 1 << 20
@@ -62,7 +62,7 @@ class _Steward:
         _tell(self._channel, kind="steward")
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if self._wall.level != NAMESPACES:
+        if not self._wall.encloses:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._wall.around_steward()
         assignment = self._request.get("assignment")
@@ -93,7 +93,7 @@ class _Steward:
                 if message is None or message["op"] == "end":
                     return "killed"
                 self._obey(message)
-            if self._wall.level == NAMESPACES or not ready:
+            if self._wall.encloses or not ready:
                 self._reap()
             if not ready and self._bounds is not None and (why := self._bounds.look(self._child)):
                 return why
@@ -126,7 +126,7 @@ class _Steward:
 
     def _end(self, how: str) -> None:
         _tell(self._channel, kind="ended", how=how)
-        if self._wall.level == NAMESPACES:
+        if self._wall.encloses:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)  # all of this namespace but ourselves
         else:
