@@ -16,6 +16,7 @@ from types import TracebackType
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.birth import STEWARDED, Newborn, Place, bear_cold, bear_forked
+from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
@@ -95,6 +96,13 @@ class KernelPool:
         finally:
             self.prepare(settings)
 
+    def take_for(self, settings: KernelSettings, place: Place, lent: Connection) -> Newborn:
+        """Give a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
+        try:
+            return self._fork(settings, place, lent) or bear_cold(settings, place, lent)
+        finally:
+            self.prepare(settings)
+
     def wait(self, settings: KernelSettings, seconds: float = _HELLO_SECONDS) -> bool:
         """Wait until a kernel is ready for these settings; tell whether one is."""
         self.prepare(settings)
@@ -132,7 +140,7 @@ class KernelPool:
                 return None
             return nest.ready.pop() if nest.ready else None
 
-    def _fork(self, settings: KernelSettings, place: Place) -> Newborn | None:
+    def _fork(self, settings: KernelSettings, place: Place, lent: Connection | None = None) -> Newborn | None:
         with self._change:
             nest = self._nests.get(_key(settings))
             if nest is None or nest.server.stale() or os.getpid() != self._owner:
@@ -140,7 +148,7 @@ class KernelPool:
             try:
                 if not nest.server.ready():
                     return None
-                newborn = bear_forked(nest.server, settings, place)
+                newborn = bear_forked(nest.server, settings, place, lent)
             except (OSError, KernelError):
                 return None
         return newborn

@@ -94,6 +94,11 @@ class StewardedProcess:
                 self._ended = "killed with its steward"
         return False
 
+    @property
+    def ended(self) -> str:
+        """Say how it ended; empty as long as nobody has seen that it did."""
+        return self._ended
+
     def watch(self) -> None:
         """Have it watched closely: a cell begins."""
         self._send(op="cell")

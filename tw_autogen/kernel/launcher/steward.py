@@ -36,7 +36,8 @@ def attend(channel: socket.socket, request: Mapping[str, Any]) -> NoReturn:
 
     Args:
         channel: To the host.
-        request: `wall`, `environment`, `connection_file`, `log`, `heartbeat`, and `assignment`, unless it comes later.
+        request: `wall`, `environment`, `connection_file`, `log`, `heartbeat`, and `assignment`, unless it comes later;
+            `cwd` if nobody but us will send the kernel to its folder.
     """
     try:
         _Steward(channel, request).run()
@@ -70,11 +71,14 @@ class _Steward:
             assignment = self._receive()
             if assignment is None or assignment["op"] != "assign":
                 return
+        goes_there = "cwd" in self._request
+        if assignment is not None and goes_there:
+            self._wall.admit(assignment)
         self._child = os.fork()
         if self._child == 0:
             _become_kernel(self._channel, self._request, self._wall, assignment)
         if assignment is not None:
-            self._assign(assignment)
+            self._assign(assignment, admitted=goes_there)
         self._end(self._watch())
 
     def _watch(self) -> str:
@@ -107,8 +111,9 @@ class _Steward:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._child, message["number"])
 
-    def _assign(self, assignment: Mapping[str, Any]) -> None:
-        self._wall.admit(assignment)
+    def _assign(self, assignment: Mapping[str, Any], *, admitted: bool = False) -> None:
+        if not admitted:
+            self._wall.admit(assignment)
         self._bounds = bounds.Bounds(assignment["folder"], self._request["wall"]["limits"])
         _tell(self._channel, kind="assigned")
 
@@ -149,6 +154,8 @@ def _become_kernel(
         _tell(channel, kind="kernel")
         channel.close()
         _reseed()
+        if "cwd" in request:
+            os.chdir(request["cwd"])
         kernel_app(request["connection_file"], heartbeat=request["heartbeat"]).start()
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - told to the host, through the log and the channel if it is open
