@@ -53,6 +53,7 @@ class Newborn:
         uid: The user that it becomes; 0: the host's.
         way: How it came to be: `warm`, `forked` or `cold`.
         place: What it sees of its session, once it has one.
+        lent: Its sockets belong to somebody else.
     """
 
     connection: Connection
@@ -62,6 +63,7 @@ class Newborn:
     uid: int = 0
     way: str = "cold"
     place: Place | None = None
+    lent: bool = False
 
     def settle(self, place: Place, settings: KernelSettings) -> None:
         """Give a kernel that was kept ready its session's folders.
@@ -110,23 +112,27 @@ class Newborn:
     def discard(self) -> None:
         """End it and remove what belongs to it."""
         self.process.end()
-        self.connection.close()
+        if not self.lent:
+            self.connection.close()
         self.move_out()
 
 
-def bear_forked(server: ForkServer, settings: KernelSettings, place: Place | None) -> Newborn:
+def bear_forked(
+    server: ForkServer, settings: KernelSettings, place: Place | None, lent: Connection | None = None
+) -> Newborn:
     """Fork a kernel.
 
     Args:
         server: From which.
         settings: Its limits and environment.
         place: Its session's folders; None: they come later.
+        lent: Sockets of somebody else's, who wants heartbeats too.
 
     Raises:
         OSError: the server is gone.
         KernelError: the kernel has ended, or its wall can't stand.
     """
-    newborn = _bear(server.level, settings, place, "forked", lambda request, _: server.fork(request))
+    newborn = _bear(server.level, settings, place, "forked", lambda request, _: server.fork(request), lent)
     if place is not None:
         try:
             newborn.process.await_assignment(settings.start_seconds)
@@ -136,8 +142,8 @@ def bear_forked(server: ForkServer, settings: KernelSettings, place: Place | Non
     return newborn
 
 
-def bear_cold(settings: KernelSettings, place: Place) -> Newborn:
-    """Start a kernel without a server.
+def bear_cold(settings: KernelSettings, place: Place, lent: Connection | None = None) -> Newborn:
+    """Start a kernel without a server; `lent` as for `bear_forked`.
 
     Raises:
         KernelStartError: it does not start.
@@ -150,7 +156,7 @@ def bear_cold(settings: KernelSettings, place: Place) -> Newborn:
 
     for level in levels(settings):
         try:
-            newborn = _bear(level, settings, place, "cold", start)
+            newborn = _bear(level, settings, place, "cold", start, lent)
         except OSError as error:
             raise KernelStartError(
                 f"{settings.python} does not start: {error.strerror}", folder=place.folder
@@ -200,8 +206,9 @@ def _bear(
     place: Place | None,
     way: str,
     start: Callable[[dict[str, Any], Path], StewardedProcess],
+    lent: Connection | None = None,
 ) -> Newborn:
-    connection = Connection()
+    connection = lent or Connection()
     try:
         uid = user_for(level, place.folder if place else None)
         environment = _environment(settings, connection.runtime, level)
@@ -210,7 +217,7 @@ def _bear(
             "environment": environment,
             "connection_file": str(connection.file),
             "log": str(connection.log),
-            "heartbeat": False,
+            "heartbeat": lent is not None,
         }
         if level != OFF:
             _furnish(connection.runtime)
@@ -218,11 +225,14 @@ def _bear(
         if place is not None:
             hand_over(place.folder, uid)
             request["assignment"] = _assignment(place, settings)
+            if lent is not None:  # otherwise our end of the bridge goes there
+                request["cwd"] = str(place.folder)
         process = start(request, connection.log)
     except BaseException:
-        connection.close()
+        if lent is None:
+            connection.close()
         raise
-    newborn = Newborn(connection, process, level, environment, uid, way)
+    newborn = Newborn(connection, process, level, environment, uid, way, lent=lent is not None)
     if place is not None:
         newborn.move_in(place)
     return newborn

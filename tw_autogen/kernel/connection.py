@@ -34,28 +34,29 @@ class Connection:
     """The `Wire` to a kernel on this machine: a connection file and sockets, made before its process, closed behind it.
 
     The sockets connect at once and find the kernel as soon as it listens, so that nobody waits for a fixed time.
+
+    Args:
+        opens: Connect; otherwise somebody else does, as `info` says.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, opens: bool = True) -> None:
         self.runtime = Path(tempfile.mkdtemp(prefix="tw-")).resolve()
         self.log = self.runtime / "log"
         key = secrets.token_hex(16).encode()
         where = str(self.runtime / "k")
         by_file = os.name == "posix" and zmq.has("ipc") and len(os.fsencode(where)) <= _LONGEST_PATH
         self.file = self.runtime / "connection.json"
-        _, info = write_connection_file(
+        _, self.info = write_connection_file(
             str(self.file), key=key, transport="ipc" if by_file else "tcp", ip=where if by_file else "127.0.0.1"
         )
         self.session = Session(key=key, signature_scheme="hmac-sha256", username="tw")
-        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
-        self.shell, self.stdin = (self._open(context, zmq.DEALER, info, one) for one in ("shell", "stdin"))
-        self.iopub = self._open(context, zmq.SUB, info, "iopub")
-        self._channels: dict[Channel, zmq.Socket[bytes]] = {
-            "shell": self.shell,
-            "stdin": self.stdin,
-            "iopub": self.iopub,
-        }
+        self._channels: dict[Channel, zmq.Socket[bytes]] = {}
         self._reader = Reader(key)
+        if opens:
+            context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
+            self.shell, self.stdin = (self._open(context, zmq.DEALER, self.info, one) for one in ("shell", "stdin"))
+            self.iopub = self._open(context, zmq.SUB, self.info, "iopub")
+            self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
 
     @property
     def sources(self) -> Mapping[Any, Sequence[Channel]]:
@@ -98,7 +99,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the sockets and remove their files."""
-        for socket in (self.shell, self.stdin, self.iopub):
+        for socket in self.sources:
             socket.close(linger=0)
         shutil.rmtree(self.runtime, ignore_errors=True)
 

@@ -16,10 +16,11 @@ from types import TracebackType
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.birth import STEWARDED, Newborn, Place, bear_cold, bear_forked
 from tw_autogen.kernel.bundle import call_expression
+from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment, matcher
 from tw_autogen.kernel.forkserver import ForkServer
-from tw_autogen.kernel.launcher.wall import LANDLOCK
-from tw_autogen.kernel.sandbox import BUBBLEWRAP, TENANTS, failed, levels
+from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
+from tw_autogen.kernel.sandbox import TENANTS, failed, levels
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.steward import WallDown
 from tw_autogen.kernel.wire import await_life
@@ -97,6 +98,13 @@ class KernelPool:
         finally:
             self.prepare(settings)
 
+    def take_for(self, settings: KernelSettings, place: Place, lent: Connection) -> Newborn:
+        """Give a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
+        try:
+            return self._forked(settings, place, lent) or bear_cold(settings, place, lent)
+        finally:
+            self.prepare(settings)
+
     def wait(self, settings: KernelSettings, seconds: float = _HELLO_SECONDS) -> bool:
         """Wait until the server is there and kernels are ready for these settings; tell whether they are."""
         self.prepare(settings)
@@ -151,11 +159,11 @@ class KernelPool:
             newborn.discard()
         return None
 
-    def _forked(self, settings: KernelSettings, place: Place) -> Newborn | None:
+    def _forked(self, settings: KernelSettings, place: Place, lent: Connection | None = None) -> Newborn | None:
         nest = self._nest(settings)
         if nest is not None:
             with contextlib.suppress(OSError, KernelError):
-                return bear_forked(nest.server, settings, place)
+                return bear_forked(nest.server, settings, place, lent)
         return None
 
     # What the keeper does, in a thread of its own.

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,7 @@ class LocalProcess:
             theirs, ours = os.pipe()
         self._lifeline = ours
         self._ended = ""
+        self._lock = threading.Lock()
         try:
             with launch.log.open("wb") as log:
                 self._process = subprocess.Popen(
@@ -113,21 +115,22 @@ class LocalProcess:
 
     def end(self) -> str:
         """End it with all that it started; give how it ended."""
-        if self._ended:
+        with self._lock:  # a thread that closes the kernel meets the one that waits for a cell
+            if self._ended:
+                return self._ended
+            dead_already = not self.alive()
+            if hasattr(os, "killpg") and self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: a zombie's group
+                    os.killpg(self.pid, signal.SIGKILL)
+            if self._process.returncode is None:
+                self._process.kill()
+            code = self._process.wait()
+            self._cut_lifeline()
+            if self.death is not None:
+                os.close(self.death)
+                self.death = None
+            self._ended = _words(code) if dead_already else "killed"
             return self._ended
-        dead_already = not self.alive()
-        if hasattr(os, "killpg") and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS refuses to signal a zombie's group
-                os.killpg(self.pid, signal.SIGKILL)
-        if self._process.returncode is None:
-            self._process.kill()
-        code = self._process.wait()
-        self._cut_lifeline()
-        if self.death is not None:
-            os.close(self.death)
-            self.death = None
-        self._ended = _words(code) if dead_already else "killed"
-        return self._ended
 
     def _cut_lifeline(self) -> None:
         if self._lifeline >= 0:

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import SandboxError
-from tw_autogen.kernel.launcher.wall import LANDLOCK, NAMESPACES, OFF
+from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK, NAMESPACES, OFF
 from tw_autogen.kernel.settings import KernelSettings
 
-BUBBLEWRAP = "bubblewrap"
 LEVELS = (NAMESPACES, LANDLOCK, BUBBLEWRAP)
 """From the strongest down; `auto` takes the first that stands."""
 

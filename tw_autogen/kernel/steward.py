@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -43,6 +44,7 @@ class StewardedProcess:
         self._channel = channel
         self._channel.setblocking(False)
         self._bury = bury
+        self._lock = threading.Lock()
         self._steward = -1
         self._assigned = False
         self._ended = ""
@@ -92,6 +94,11 @@ class StewardedProcess:
                 self._ended = "killed with its steward"
         return False
 
+    @property
+    def ended(self) -> str:
+        """Say how it ended; empty as long as nobody has seen that it did."""
+        return self._ended
+
     def watch(self) -> None:
         """Have it watched closely: a cell begins."""
         self._send(op="cell")
@@ -106,20 +113,22 @@ class StewardedProcess:
 
     def end(self) -> str:
         """End it with all that it started; give how it ended."""
-        if self.death is None:
+        with self._lock:  # a thread that closes the kernel meets the one that waits for a cell
+            if self.death is None:
+                return self._ended
+            if self.alive():
+                self._send(op="end")
+                self._await_end()
+                self._ended = "killed"
+            else:
+                self._await_end()
+            self._channel.close()
+            self.death = None
+            if self._steward >= 0:
+                os.close(self._steward)
+                self._steward = -1
+            self._bury()
             return self._ended
-        if self.alive():
-            self._send(op="end")
-            self._await_end()
-            self._ended = "killed"
-        else:
-            self._await_end()
-        self._channel.close()
-        self.death = None
-        if self._steward >= 0:
-            os.close(self._steward)
-        self._bury()
-        return self._ended
 
     def _await_end(self) -> None:
         """Wait until the steward has ended, and with it all below; a steward that doesn't is killed."""

@@ -1,18 +1,30 @@
-"""Doubles for tests (model, kernel, server of recorded replies, plugin context), and suites that adapters must pass."""
+"""Doubles for tests (model, kernel, server of recorded replies, plugin context); suites for adapters and kernels."""
 
 from tw_autogen.testing.host_checks import HOST_CHECKS, HostDriver, check_host
 from tw_autogen.testing.kernel import FakeKernel
+from tw_autogen.testing.kernel_checks import (
+    KERNEL_CHECKS,
+    KERNEL_CLAIMS,
+    KernelCheck,
+    KernelFactory,
+    check_kernel,
+)
 from tw_autogen.testing.plugins import load_plugin, plugin_context
 from tw_autogen.testing.replay_server import ReplayServer, replay_server
 from tw_autogen.testing.scripted import ScriptedModel, codes, plans
 
 __all__ = [
     "HOST_CHECKS",
+    "KERNEL_CHECKS",
+    "KERNEL_CLAIMS",
     "FakeKernel",
     "HostDriver",
+    "KernelCheck",
+    "KernelFactory",
     "ReplayServer",
     "ScriptedModel",
     "check_host",
+    "check_kernel",
     "codes",
     "load_plugin",
     "plans",

@@ -48,11 +48,11 @@ class Bridge:
     Args:
         shell: IPython's shell.
         options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
-            `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (limits, see `Checkpoint`), where variables are to
-            come back; `folder` and `environment`, where this process was made before its session was known; `wall`,
-            what stands around it, see `Hints`; `packages`: `pip install` asks the host, who puts them there; empty: it
-            never does; `remote`, where the host's folder is not seen from here: `environment`, `most_bytes`, and names
-            of folders, see `settle_down`.
+            `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (limits, see `Checkpoint`),
+            where variables are to come back; `folder` and `environment`, where this process was made before its session
+            was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks the host, who puts
+            them there; empty: it never does; `remote`, where the host's folder is not seen from here: `environment`,
+            `most_bytes`, and names of folders, see `settle_down`.
     """
 
     def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:

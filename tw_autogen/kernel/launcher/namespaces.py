@@ -34,8 +34,8 @@ from .system import (
     unshare,
 )
 
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
+DEVICES = ("null", "zero", "full", "random", "urandom")
+LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 _TELLING = ("kcore", "keys", "key-users", "kmsg", "sched_debug", "sysrq-trigger", "timer_list")
 """Files of /proc that tell, or do, more than the process namespace holds."""
 _OLD = ".old"
@@ -77,19 +77,21 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
     for name, data in (("tmp", size), ("dev", "size=64k,mode=755"), ("dev/shm", size)):
         os.mkdir(f"{stage}/{name}")
         mount("tw", f"{stage}/{name}", "tmpfs", quiet | (0 if name == "dev" else MS_NODEV), data)
-    for name in _DEVICES:
+    for name in DEVICES:
         _show("", f"/dev/{name}", stage, writable=True, device=True)
-    for name, target in _LINKS.items():
+    for name, target in LINKS.items():
         os.symlink(target, f"{stage}/dev/{name}")
     mount("tw", f"{stage}/dev", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC)
     os.mkdir(f"{stage}/proc")
     mount("proc", f"{stage}/proc", "proc", quiet | MS_NOEXEC)
-    for name in _TELLING:
-        if os.path.exists(f"{stage}/proc/{name}"):
-            mount("/dev/null", f"{stage}/proc/{name}", "", MS_BIND)
+    for path in hidden():
+        mount("/dev/null", f"{stage}{path}", "", MS_BIND)
     bind(f"{stage}/proc/sys", f"{stage}/proc/sys", writable=False)
-    _write_etc(f"{stage}/etc")
-    for path in _outermost(read):
+    os.mkdir(f"{stage}/etc")
+    for name, text in etc_texts().items():
+        with open(f"{stage}/etc/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+    for path in outermost(read):
         _show("", path, stage, writable=False)
     for path in write:
         _show("", path, stage, writable=True)
@@ -114,8 +116,8 @@ def admit(*, read: Iterable[str], write: Iterable[str]) -> None:
     mount("tw", "/", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
 
 
-def _outermost(paths: Iterable[str]) -> list[str]:
-    """Leave out what doesn't exist and what lies below another one; links come as they are."""
+def outermost(paths: Iterable[str]) -> list[str]:
+    """Leave out, of what may be read, what doesn't exist and what lies below another one; links come as they are."""
     kept: list[str] = []
     for path in sorted({os.path.normpath(one) for one in paths}):
         inside = any(path == one or path.startswith(one.rstrip("/") + "/") for one in kept if not os.path.islink(one))
@@ -142,16 +144,17 @@ def _show(source: str, path: str, target: str, *, writable: bool, device: bool =
         bind(origin, place, writable=writable)
 
 
-def _write_etc(folder: str) -> None:
-    """Write what libraries look up about users and names, without what stands in the host's files."""
-    uid, gid = os.geteuid(), os.getegid()
-    texts = {
-        "passwd": f"root:x:0:0:root:/:/bin/sh\nuser:x:{uid or 65534}:{gid or 65534}:user:{HOME}:/bin/sh\n",
-        "group": f"root:x:0:\nuser:x:{gid or 65534}:\n",
+def hidden() -> list[str]:
+    """Give the files of /proc that tell, or do, more than the process namespace holds, such as this user's keys."""
+    return [path for path in (f"/proc/{name}" for name in _TELLING) if os.path.exists(path)]
+
+
+def etc_texts() -> dict[str, str]:
+    """Give the files of /etc that libraries look up users and names in, without what stands in the host's."""
+    uid, gid = os.geteuid() or 65534, os.getegid() or 65534
+    return {
+        "passwd": f"root:x:0:0:root:/:/bin/sh\nuser:x:{uid}:{gid}:user:{HOME}:/bin/sh\n",
+        "group": f"root:x:0:\nuser:x:{gid}:\n",
         "hosts": "127.0.0.1 localhost\n::1 localhost\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     }
-    os.mkdir(folder)
-    for name, text in texts.items():
-        with open(f"{folder}/{name}", "w", encoding="ascii") as file:
-            file.write(text)

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import namespaces
-from .boot import load
+from .boot import STUB, load
+from .bubblewrap import run_wrapped
 from .steward import attend
 from .system import CLONE_NEWPID, unshare
-from .wall import NAMESPACES, environment_paths
+from .wall import BUBBLEWRAP, NAMESPACES, environment_paths
 
 _PACKET = 1 << 20
 
@@ -29,7 +30,8 @@ def main(arguments: Sequence[str]) -> None:
     """Serve until the other end of a socket closes.
 
     Args:
-        arguments: `many` or `one`; the socket's number; the wall's level; for `many` the names of modules to import.
+        arguments: `many`, `one`, or `first` for one that is behind the wall already; the socket's number; the wall's
+            level; for `many` the names of modules to import.
     """
     how, number, level, *modules = arguments
     channel = socket.socket(fileno=int(number))
@@ -43,8 +45,14 @@ def main(arguments: Sequence[str]) -> None:
     except OSError as error:
         _tell(channel, kind="failed", why=str(error.strerror or error), wall=True)
         return
-    if how == "one":
+    if how == "one" and level == BUBBLEWRAP:
+        _serve_wrapped(channel)
+    elif how == "one":
         _serve_one(channel)
+    elif how == "first":
+        request = json.loads(channel.recv(_PACKET))
+        load()
+        attend(channel, request)
     else:
         _serve_many(channel, modules)
 
@@ -56,6 +64,16 @@ def _serve_one(channel: socket.socket) -> None:
     channel.close()
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
+
+
+def _serve_wrapped(channel: socket.socket) -> None:
+    request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the steward reads it again
+    command = [sys.executable, "-c", STUB, *_packages(), "first", str(channel.fileno()), BUBBLEWRAP]
+    why = run_wrapped(request, _ours(), command, channel.fileno())
+    if why:
+        with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
+            channel.recv(_PACKET, socket.MSG_DONTWAIT)
+        _tell(channel, kind="failed", why=why, wall=True)
 
 
 def _serve_many(control: socket.socket, modules: Sequence[str]) -> None:
@@ -77,8 +95,7 @@ def _serve_many(control: socket.socket, modules: Sequence[str]) -> None:
 def _fork(channel: socket.socket, request: Mapping[str, Any], control: socket.socket | None = None) -> int:
     """Fork a steward, in a new process namespace if the wall wants one: only the thread that forks it enters that."""
     plan = request["wall"]
-    ours = environment_paths([*sys.path, sys.prefix, sys.base_prefix, *_packages()], os.path.expanduser("~"))
-    request = {**request, "wall": {**plan, "read": [*plan["read"], *ours]}}
+    request = {**request, "wall": {**plan, "read": [*plan["read"], *_ours()]}}
     outcome: list[int] = []
     problem: list[OSError] = []
 
@@ -103,6 +120,11 @@ def _fork(channel: socket.socket, request: Mapping[str, Any], control: socket.so
         _tell(channel, kind="failed", why=str(problem[0]), wall=True)
         return -1
     return outcome[0]
+
+
+def _ours() -> list[str]:
+    """Give the folders of the interpreter and its packages."""
+    return environment_paths([*sys.path, sys.prefix, sys.base_prefix, *_packages()], os.path.expanduser("~"))
 
 
 def _packages() -> list[str]:

@@ -1,7 +1,7 @@
 """The steward of one kernel: starts it, tells the host of its end, and ends all that it started.
 
-Behind a wall of namespaces it is the first process of the kernel's own process namespace, so that nothing outlives it.
-Elsewhere it adopts what the kernel's children leave behind.
+Behind a wall of namespaces, our own or bubblewrap's, it is the first process of the kernel's own process namespace, so
+that nothing outlives it. Elsewhere it adopts what the kernel's children leave behind.
 
 It speaks with the host over a socket, in packets of JSON: `assign`, `signal`, `end` come in; `kernel`, `assigned`,
 `failed`, `ended` go out. When the host's end closes, however the host ended, all is ended.
@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from . import bounds
 from .boot import kernel_app
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
-from .wall import NAMESPACES, Wall, WallDown
+from .wall import Wall, WallDown
 
 _LOOK_SECONDS = 3.0
 _PACKET = 1 << 20
@@ -37,7 +37,8 @@ def attend(channel: socket.socket, request: Mapping[str, Any]) -> NoReturn:
 
     Args:
         channel: To the host.
-        request: `wall`, `environment`, `connection_file`, `log`, `heartbeat`, and `assignment`, unless it comes later.
+        request: `wall`, `environment`, `connection_file`, `log`, `heartbeat`, and `assignment`, unless it comes later;
+            `cwd` if nobody but us will send the kernel to its folder.
     """
     try:
         _Steward(channel, request).run()
@@ -63,7 +64,7 @@ class _Steward:
         _tell(self._channel, kind="steward")
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if self._wall.level != NAMESPACES:
+        if not self._wall.encloses:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._wall.around_steward()
         assignment = self._request.get("assignment")
@@ -71,11 +72,14 @@ class _Steward:
             assignment = self._receive()
             if assignment is None or assignment["op"] != "assign":
                 return
+        goes_there = "cwd" in self._request
+        if assignment is not None and goes_there:
+            self._wall.admit(assignment)
         self._child = os.fork()
         if self._child == 0:
             _become_kernel(self._channel, self._request, self._wall, assignment)
         if assignment is not None:
-            self._assign(assignment)
+            self._assign(assignment, admitted=goes_there)
         self._end(self._watch())
 
     def _watch(self) -> str:
@@ -94,7 +98,7 @@ class _Steward:
                 if message is None or message["op"] == "end":
                     return "killed"
                 self._obey(message)
-            if self._wall.level == NAMESPACES or not ready:
+            if self._wall.encloses or not ready:
                 self._reap()
             if not ready and self._bounds is not None and (why := self._bounds.look(self._child)):
                 return why
@@ -108,8 +112,9 @@ class _Steward:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._child, message["number"])
 
-    def _assign(self, assignment: Mapping[str, Any]) -> None:
-        self._wall.admit(assignment)
+    def _assign(self, assignment: Mapping[str, Any], *, admitted: bool = False) -> None:
+        if not admitted:
+            self._wall.admit(assignment)
         _tell(self._channel, kind="assigned")
         self._bounds = bounds.Bounds(assignment["folder"], self._request["wall"]["limits"])
 
@@ -127,7 +132,7 @@ class _Steward:
 
     def _end(self, how: str) -> None:
         _tell(self._channel, kind="ended", how=how)
-        if self._wall.level == NAMESPACES:
+        if self._wall.encloses:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)  # all of this namespace but ourselves
         else:
@@ -150,6 +155,8 @@ def _become_kernel(
         _tell(channel, kind="kernel")
         channel.close()
         _reseed()
+        if "cwd" in request:
+            os.chdir(request["cwd"])
         gc.disable()  # it would look through all that was imported, and copy it for this process by doing so
         app = kernel_app(request["connection_file"], heartbeat=request["heartbeat"])
         gc.enable()

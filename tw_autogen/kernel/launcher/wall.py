@@ -13,7 +13,7 @@ from .limits import limit
 from .powers import become, give_up
 from .seccomp import refuse
 
-NAMESPACES, LANDLOCK, OFF = "namespaces", "landlock", "off"
+NAMESPACES, LANDLOCK, BUBBLEWRAP, OFF = "namespaces", "landlock", "bubblewrap", "off"
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 _OWN = ("auxv", "cgroup", "cmdline", "comm", "fd", "limits", "maps", "smaps", "stat", "statm", "status", "task")
@@ -43,7 +43,12 @@ class Wall:
     @property
     def late(self) -> bool:
         """Tell whether a session's folders can be added when the kernel is running already."""
-        return self.level != LANDLOCK
+        return self.level not in (LANDLOCK, BUBBLEWRAP)
+
+    @property
+    def encloses(self) -> bool:
+        """Tell whether the steward is the first process of a process namespace."""
+        return self.level in (NAMESPACES, BUBBLEWRAP)
 
     def around_steward(self) -> None:
         """Build what the kernel will see; in the steward, before the kernel's process is made."""
@@ -75,7 +80,7 @@ class Wall:
         if self.level != OFF:
             with _told():
                 limit(self._plan["limits"], counts_all=self.level == LANDLOCK and not self._plan["uid"])
-                if self.level == NAMESPACES:
+                if self.encloses:
                     self._inside_namespaces()
                 else:
                     self._behind_landlock(assignment or {"read": [], "write": []})
@@ -83,7 +88,7 @@ class Wall:
     def _inside_namespaces(self) -> None:
         if self._plan["uid"]:
             become(self._plan["uid"])
-        else:
+        elif self.level == NAMESPACES:
             namespaces.own_user()  # so that its processes are counted for themselves
         give_up()
         self._refuse(connects=True, signals=True, truncates=True, others=True)

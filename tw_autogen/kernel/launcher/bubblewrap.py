@@ -1,0 +1,95 @@
+"""The wall that the program `bwrap` builds, for systems that let it make namespaces and nobody else.
+
+The kernel sees what it would see behind a wall of namespaces: the system read-only, a small /etc, /tmp, /proc and /dev
+of its own, its session's folders. What they hold off is the same. Where the host is root the steward is root in there,
+and the kernel's process becomes another user as behind the other walls: in a user namespace nobody else would exist.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost
+
+
+def run_wrapped(request: Mapping[str, Any], read: Iterable[str], command: Sequence[str], channel: int) -> str:
+    """Run a command as the first process behind the wall, to its end.
+
+    Args:
+        request: As `steward.attend` takes it, with `assignment`.
+        read: The interpreter's folders.
+        command: The program and its arguments.
+        channel: A descriptor that stays open for it.
+
+    Returns:
+        Why the wall can't stand; empty if it stood.
+    """
+    log = request["log"]
+    said_before = os.path.getsize(log)
+    pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts().items()}
+    try:
+        words = ["bwrap", *_options(request, read, pipes), "--", *command]
+        code = subprocess.run(words, pass_fds=(channel, *pipes.values()), check=False).returncode
+    except OSError as error:
+        return f"bwrap: {error.strerror}"
+    finally:
+        for one in pipes.values():
+            os.close(one)
+    if code:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            file.seek(said_before)
+            return next((line.strip() for line in file if line.startswith("bwrap: ")), "")
+    return ""
+
+
+def _options(request: Mapping[str, Any], read: Iterable[str], pipes: Mapping[str, int]) -> list[str]:
+    plan, assignment = request["wall"], request["assignment"]
+    words = [
+        "--die-with-parent",
+        "--as-pid-1",
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-uts",
+        "--hostname",
+        "kernel",
+    ]
+    words += ["--unshare-cgroup-try", *([] if plan["network"] else ["--unshare-net"])]
+    words += ["--cap-add", "ALL"] if plan["uid"] else ["--unshare-user"]
+    room = plan["limits"]["memory_bytes"] // 4
+    size = ["--size", str(room)] if room else []
+    words += ["--perms", "1777", *size, "--tmpfs", "/tmp", "--perms", "0755", "--tmpfs", "/dev"]
+    words += ["--perms", "1777", *size, "--tmpfs", "/dev/shm", "--perms", "0777", "--dir", HOME]
+    for name in DEVICES:
+        words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, target in LINKS.items():
+        words += ["--symlink", target, f"/dev/{name}"]
+    words += ["--remount-ro", "/dev", "--proc", "/proc"]
+    for path in hidden():
+        words += ["--dev-bind", "/dev/null", path]
+    for path, number in pipes.items():
+        words += ["--perms", "0644", "--file", str(number), path]
+    for path in outermost([*plan["read"], *read]):
+        words += _way(path)
+        words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+    folders = {**dict.fromkeys(assignment["read"], "--ro-bind"), **dict.fromkeys(assignment["write"], "--bind")}
+    for path, how in [*sorted(folders.items()), *((one, "--bind") for one in plan["write"])]:
+        words += [*_way(path), how, path, path]  # what lies above comes first
+    return [*words, "--remount-ro", "/", "--chdir", "/"]
+
+
+def _way(path: str) -> list[str]:
+    """Make the folders above a path; bwrap itself would make them as closed as they are outside."""
+    above = [one for one in itertools.accumulate(path.split("/")[1:-1], os.path.join, initial="/") if one != "/"]
+    return [word for one in above if not os.path.islink(one) for word in ("--perms", "0755", "--dir", one)]
+
+
+def _pipe(text: str) -> int:
+    """Give a descriptor that a short text can be read from."""
+    ours, theirs = os.pipe()
+    os.write(theirs, text.encode("ascii"))
+    os.close(theirs)
+    return ours

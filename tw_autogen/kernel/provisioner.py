@@ -1,0 +1,157 @@
+"""`WalledProvisioner`: our forked, walled kernels for everybody who speaks Jupyter."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.provisioning import KernelProvisionerBase
+from traitlets import Dict
+
+from tw_autogen.errors import KernelStartError
+from tw_autogen.kernel.birth import STEWARDED, Newborn, Place
+from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.launcher.wall import OFF
+from tw_autogen.kernel.pool import default_pool
+from tw_autogen.kernel.settings import KernelSettings
+
+_LOOK_SECONDS = 0.05
+
+
+class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_client has no types that mypy follows
+    """Starts a kernelspec's kernels as `LocalKernel` starts its own: forked, behind a sandbox; on Linux.
+
+    A kernelspec names it in its metadata: `"kernel_provisioner": {"provisioner_name": "tw-autogen", "config":
+    {"settings": {"allow_network": true}}}`. Its `argv` is not used. The kernel listens on Unix sockets in a folder of
+    its own, which stay the same when it is restarted, and answers heartbeats. It works in the notebook's folder, which
+    is all that it may write to. Of the environment it sees what `KernelSettings.environment` lets through.
+    """
+
+    settings = Dict(help="Fields of KernelSettings by name.").tag(config=True)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._connection: Connection | None = None
+        self._kernel: Newborn | None = None
+        self._cwd = Path.cwd()
+
+    @property
+    def has_process(self) -> bool:
+        """Tell whether there is a kernel, or one that has ended and was not yet waited for."""
+        return self._kernel is not None
+
+    @property
+    def pid(self) -> int | None:
+        """Give the number of the kernel's process, as soon as it is known and as long as it runs."""
+        if self._kernel is None or not self._kernel.process.alive():
+            return None
+        return self._kernel.process.pid or None
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Prepare; there is no command to be made."""
+        prepared: dict[str, Any] = await super().pre_launch(cmd=[], **kwargs)
+        return prepared
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+        """Start a kernel; give where it listens.
+
+        Raises:
+            KernelStartError: it does not start, or would be given the home folder of root.
+            SandboxError: no wall can stand.
+        """
+        settings = _settings(self.settings)
+        self._cwd = Path(kwargs.get("cwd") or Path.cwd()).resolve()
+        _may_be_given_away(self._cwd, settings)
+        if self._connection is None:
+            self._connection = Connection(opens=False)
+        place = Place(self._cwd)
+        self._kernel = await asyncio.to_thread(default_pool().take_for, settings, place, self._connection)
+        info = self._connection.info
+        self.connection_info = {**info, "key": str(info["key"]).encode()}
+        return self.connection_info
+
+    async def poll(self) -> int | None:
+        """Give None while it runs, else its exit code."""
+        if self._kernel is None:
+            return 0
+        return None if self._kernel.process.alive() else _code(self._kernel.process.ended)
+
+    async def wait(self) -> int | None:
+        """Wait until it has ended, and end what it left behind."""
+        while (code := await self.poll()) is None:
+            await asyncio.sleep(_LOOK_SECONDS)
+        await self._bury()
+        return code
+
+    async def send_signal(self, signum: int) -> None:
+        """Signal it and its group."""
+        if self._kernel is None:
+            return
+        process = self._kernel.process
+        if signum == signal.SIGINT:
+            process.interrupt()
+        elif signum == signal.SIGKILL:
+            await asyncio.to_thread(process.end)
+        elif (pid := self.pid) is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just ended
+                os.killpg(pid, signum)
+
+    async def kill(self, restart: bool = False) -> None:
+        """End it with all that it started."""
+        await self.send_signal(signal.SIGKILL)
+
+    async def terminate(self, restart: bool = False) -> None:
+        """Ask it to end."""
+        await self.send_signal(signal.SIGTERM)
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """End what is left; its sockets stay for the one that takes its place."""
+        await self._bury()
+        if not restart and self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def resolve_path(self, path: str) -> str | None:
+        """Give a path as the kernel would take it; None if there is nothing."""
+        found = (self._cwd / Path(path).expanduser()).resolve()
+        return found.as_posix() if found.exists() else None
+
+    async def _bury(self) -> None:
+        kernel, self._kernel = self._kernel, None
+        if kernel is not None:
+            await asyncio.to_thread(kernel.discard)
+
+
+def _settings(given: dict[str, Any]) -> KernelSettings:
+    known = [one.name for one in fields(KernelSettings)]
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise KernelStartError(f"the kernelspec sets {', '.join(unknown)}; there are: {', '.join(known)}")
+    if not STEWARDED:
+        raise KernelStartError("the provisioner tw-autogen works on Linux only")
+    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return replace(KernelSettings(**plain), warm=0)  # those that are kept ready have sockets of their own
+
+
+def _may_be_given_away(folder: Path, settings: KernelSettings) -> None:
+    """Refuse a folder that must stay root's: a session's folder, and all in it, becomes its kernel's."""
+    home = Path.home().resolve()
+    if settings.sandbox != OFF and os.geteuid() == 0 and (folder == home or folder in home.parents):
+        raise KernelStartError(
+            f"{folder} would be given to the kernel's user, with all that lies in it; start it in a folder of its own",
+            folder=folder,
+        )
+
+
+def _code(how: str) -> int:
+    """Give an exit code for `exit code 3`, `killed by SIGSEGV`, as subprocess does."""
+    if found := re.match(r"exit code (\d+)", how):
+        return int(found[1])
+    found = re.match(r"killed by (SIG\w+)", how)
+    return -int(getattr(signal, found[1], signal.SIGKILL)) if found else -int(signal.SIGKILL)
