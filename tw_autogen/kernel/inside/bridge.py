@@ -183,7 +183,7 @@ class Bridge:
         for stream in self._streams:
             stream.begin()
         self._ctx.begin(self._shell.execution_count)
-        self._display.begin()
+        self._display.begin((info.raw_cell if info else "") or "")
         self._errors.clear()
         self._was_reset = False
         self._restore()
@@ -321,6 +321,7 @@ def rehearse(text: str) -> None:
     shell: Any = get_ipython()
     importlib.util.find_spec("pyarrow")
     shell.run_cell(text, store_history=False, silent=True)
+    shell.compile._filename_map.clear()  # no cell of the session's
     shell.display_formatter.format(1)
     describe(shell.user_ns, hidden=(shell.user_ns_hidden,))
     platform.python_version()

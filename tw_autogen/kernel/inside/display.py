@@ -50,19 +50,22 @@ class Display:
         self._dropped = 0
         self._value: Any = None  # what is being formatted
         self._data: Any = None  # what came of it
+        self._code = ""
         self.result: str | None = None
         shell.display_pub.publish = self.publish
         hook = shell.displayhook
         hook.write_output_prompt = hook.finish_displayhook = hook.start_displayhook = lambda: None
         hook.write_format_data = self._take_result
+        hook.quiet = lambda: hook.semicolon_at_end_of_expression(self._code)  # the original looks into a history
         hook.update_user_ns = lambda result: None  # no `Out`: it would keep every result alive
         self._saved: weakref.WeakSet[Any] = weakref.WeakSet()
         self._format = shell.display_formatter.format
         shell.display_formatter.format = self._format_unsaved
         AfterImport("matplotlib.figure", self._watch_savefig).install()
 
-    def begin(self) -> None:
-        """Start a new cell."""
+    def begin(self, code: str) -> None:
+        """Start a new cell; a semicolon at its end keeps its last value from being shown."""
+        self._code = code
         self._seen.clear()
         self._saved.clear()
         self._dropped = 0

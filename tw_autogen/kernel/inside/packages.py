@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .shell import run_command
+
 INSTALL = "pip install"
 """The name under which the host is asked; no Python name, so that nothing in a cell is called so."""
 
@@ -51,7 +53,7 @@ class Packages:
 
         def shell_system(command: str) -> Any:
             expanded = shell.var_expand(command, depth=1)
-            return self._instead(expanded, lambda: _run(shell, expanded))
+            return self._instead(expanded, lambda: run_command(shell, expanded))
 
         def shell_getoutput(command: str, split: bool = True, depth: int = 0) -> Any:
             expanded = shell.var_expand(command, depth=depth + 1)
@@ -122,21 +124,6 @@ def install_words(command: Any) -> list[str] | None:
     if words[:2] == ["uv", "pip"]:
         words = words[1:]
     return words[2:] if len(words) > 1 and _PIP.match(words[0]) and words[1] == "install" else None
-
-
-def _run(shell: Any, command: str) -> None:
-    """Run a command and print what it writes, as it comes: IPython's own way needs a terminal, and a wall has none."""
-    with subprocess.Popen(
-        command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
-        assert process.stdout is not None  # noqa: S101 - it was asked for
-        try:
-            for line in process.stdout:
-                print(line.decode(errors="replace"), end="", flush=True)  # noqa: T201 - the cell's own stream
-        except BaseException:
-            process.kill()
-            raise
-    shell.user_ns["_exit_code"] = process.returncode
 
 
 def _split(text: str, *, operators: bool = False) -> list[str]:

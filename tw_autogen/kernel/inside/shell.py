@@ -45,9 +45,18 @@ def pipe_commands(shell: Any) -> None:
 
 
 def _system(shell: Any, command: str) -> None:
+    run_command(shell, shell.var_expand(command, depth=1))
+
+
+def run_command(shell: Any, command: str) -> None:
+    """Run a `!command` whose variables are filled in, and leave its exit code where IPython does.
+
+    Raises:
+        OSError: it is to go on in the background.
+    """
     if command.rstrip().endswith("&"):
         raise OSError("a command that goes on in the background is started with subprocess.Popen, not with `!`")
-    code = _run(shell.var_expand(command, depth=1))
+    code = _run(command)
     shell.user_ns["_exit_code"] = code
     if code and getattr(shell, "system_raise_on_error", False):
         raise subprocess.CalledProcessError(code, command)

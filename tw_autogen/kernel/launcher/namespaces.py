@@ -11,7 +11,7 @@ kernels see; `admit` adds the session's folders and takes the old root away, bef
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from .system import (
     CLONE_NEWIPC,
@@ -102,13 +102,19 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
     os.chdir("/")
 
 
-def admit(*, read: Iterable[str], write: Iterable[str]) -> None:
+def admit(*, read: Iterable[str], write: Iterable[str], own: Iterable[str]) -> None:
     """Show the session's folders to every process behind this wall, and take the old root away.
+
+    Args:
+        read: Its files and folders.
+        write: Those that may be written too.
+        own: The kernel's own folders, once more where one of the others has covered them.
 
     Raises:
         OSError: a folder can't be shown.
     """
-    folders: Mapping[str, bool] = {**dict.fromkeys(read, False), **dict.fromkeys(write, True)}
+    folders: dict[str, bool] = {**dict.fromkeys(read, False), **dict.fromkeys(write, True)}
+    folders |= {one: True for one in own if any(one.startswith(f"{path.rstrip('/')}/") for path in folders)}
     for path, writable in sorted(folders.items()):  # what lies above comes first
         _show(f"/{_OLD}", path, "", writable=writable)
     unmount(f"/{_OLD}")

@@ -66,7 +66,7 @@ class Wall:
         """Let the running kernel see its session's folders; in the steward."""
         if self.level == NAMESPACES:
             with _told():
-                namespaces.admit(read=assignment["read"], write=assignment["write"])
+                namespaces.admit(read=assignment["read"], write=assignment["write"], own=self._plan["write"])
 
     def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
         """Give up, in the kernel's process, all that code must not have. It can't be undone.
