@@ -136,6 +136,7 @@ def test_two_hundred_failures_in_a_row_leave_the_kernel_as_it_was(kernel):
     works(kernel)
 
 
+@pytest.mark.slow
 def test_a_cell_right_behind_an_interrupted_one_runs_two_hundred_times(kernel):
     keep(kernel)
     for number in range(200):

@@ -46,7 +46,9 @@ class Row:
 OURS = "tw_autogen LocalKernel"
 
 ROWS = {
-    OURS: Row("tw", "TwKernel"),
+    OURS: Row("tw", "TwKernel", note="kept ready; what is asked for at once beyond that is forked"),
+    "tw_autogen forked": Row("tw", "TwForked"),
+    "tw_autogen cold": Row("tw", "TwCold", note="without a fork server"),
     "autogen-ext JupyterCodeExecutor": Row("autogen_ext_jupyter", "AutogenExt"),
     "autogen classic embedded IPython": Row("autogen_classic", "AutogenClassic"),
     "smolagents LocalPythonExecutor": Row(

@@ -1,23 +1,22 @@
 """Our own kernel."""
 
-from collections.abc import Callable
-
 from session import Session
 
-from tw_autogen.kernel import LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.pool import default_pool
 
 
 class TwKernel(Session):
-    """A `LocalKernel`; each way to start one is a row of its own.
+    """A `LocalKernel` that was kept ready; each way to start one is a row of its own."""
 
-    Args:
-        make: Gives the kernel.
-    """
+    settings = KernelSettings()
 
-    make: Callable[[], LocalKernel] = LocalKernel
+    def __init__(self) -> None:
+        if self.settings.fork:
+            default_pool().wait(self.settings)  # as in a session, whose model has thought meanwhile
 
     def start(self) -> None:
-        self.kernel = self.make()
+        self.kernel = LocalKernel(settings=self.settings)
 
     def run(self, code: str) -> str:
         execution = self.kernel.execute(code, seconds=60)
@@ -26,3 +25,15 @@ class TwKernel(Session):
 
     def close(self) -> None:
         self.kernel.close()
+
+
+class TwForked(TwKernel):
+    """One that is forked when it is asked for."""
+
+    settings = KernelSettings(warm=0)
+
+
+class TwCold(TwKernel):
+    """One that is started for itself."""
+
+    settings = KernelSettings(fork=False)
