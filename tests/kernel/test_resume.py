@@ -341,16 +341,16 @@ def test_a_copy_that_takes_too_long_is_given_up_and_the_one_before_stays(tmp_pat
 
 
 def test_a_copy_that_would_take_too_much_memory_is_given_up_before_it_ends_the_kernel(tmp_path):
-    settings = KernelSettings(checkpoint_seconds=0.001, memory_mb=450, fork=False)  # nothing is imported yet
+    settings = KernelSettings(checkpoint_seconds=0.001, memory_mb=600, fork=False)  # nothing is imported yet
     with LocalKernel(tmp_path, settings=settings) as kernel:
         kernel.execute("import os, time", seconds=30)
         await_copy(tmp_path, 1)
-        made = kernel.execute("many = [[n] for n in range(2_000_000)]", seconds=60)
+        made = kernel.execute("many = [[n] for n in range(2_700_000)]", seconds=60)
         assert made.ok, made.error
         waited = kernel.execute("os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)\ntime.sleep(0.5)", seconds=60)
         assert waited.ok, waited.error
         assert header(tmp_path)["position"] == 1
-        assert kernel.execute("len(many)", seconds=30).result == "2000000"
+        assert kernel.execute("len(many)", seconds=30).result == "2700000"
 
 
 def test_what_is_too_large_is_left_out_and_named(tmp_path):

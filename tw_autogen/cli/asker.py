@@ -36,8 +36,8 @@ class Asker:
         return sys.stdin.isatty() and self._console.file.isatty()
 
     def begin(self) -> None:
-        """A round begins."""
-        self._stopped.clear()
+        """A round begins; what the one before still asks stays stopped."""
+        self._stopped = threading.Event()
 
     def stop(self) -> None:
         """Wait for no answer any more."""
@@ -45,16 +45,17 @@ class Asker:
 
     def approve(self, names: Sequence[str]) -> bool:
         """Ask for one line: y or yes allows it."""
+        stopped = self._stopped
         self._show.stop()
         question = f"Code wants to install {clean(', '.join(names))} for this session. Allow it? [y/N] "
         self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
-        return self._line().strip().lower() in ("y", "yes")
+        return self._line(stopped).strip().lower() in ("y", "yes")
 
-    def _line(self) -> str:
+    def _line(self, stopped: threading.Event) -> str:
         if os.name != "posix":
             return sys.stdin.readline()
-        while not self._stopped.is_set():
-            if select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
+        while not stopped.is_set():
+            if select.select([sys.stdin], [], [], _LOOK_SECONDS)[0] and not stopped.is_set():
                 return sys.stdin.readline()
         self._console.print()
         return ""
