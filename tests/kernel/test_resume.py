@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 
+import pandas as pd
 import pytest
 
 from tw_autogen.errors import ConfigError
@@ -120,8 +121,11 @@ SEEN = (
     "(point.moved(), isinstance(point, Point), Special(3) == Special(3), pair, colour is Colour.RED, frame.to_dict(), "
     "array.tolist(), alias is shared, add(1), step(), functions[0](1), sqrt(9), pd.Series([1]).sum())"
 )
+NONE = "nan" if int(pd.__version__.partition(".")[0]) >= 3 else "None"  # in a column of text
 VALUE = (
-    "(6,\n True,\n True,\n Pair(a=1, b=[2]),\n True,\n {'a': {'p': 1, 'q': 2}, 's': {'p': 'x', 'q': nan}},\n [0, 1, 2],"
+    "(6,\n True,\n True,\n Pair(a=1, b=[2]),\n True,\n {'a': {'p': 1, 'q': 2}, 's': {'p': 'x', 'q': "
+    + NONE
+    + "}},\n [0, 1, 2],"
     "\n True,\n 8,\n 2,\n 8,\n 3.0,\n np.int64(1))"
 )
 
@@ -338,19 +342,6 @@ def test_a_copy_that_takes_too_long_is_given_up_and_the_one_before_stays(tmp_pat
         assert header(tmp_path)["position"] == 1
         kernel.execute("import os\nos._exit(3)", seconds=30)
         assert kernel.execute("(small, type(slow).__name__)", seconds=60).result == "(1, 'Slow')"
-
-
-def test_a_copy_that_would_take_too_much_memory_is_given_up_before_it_ends_the_kernel(tmp_path):
-    settings = KernelSettings(checkpoint_seconds=0.001, memory_mb=600, fork=False)  # nothing is imported yet
-    with LocalKernel(tmp_path, settings=settings) as kernel:
-        kernel.execute("import os, time", seconds=30)
-        await_copy(tmp_path, 1)
-        made = kernel.execute("many = [[n] for n in range(2_700_000)]", seconds=60)
-        assert made.ok, made.error
-        waited = kernel.execute("os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)\ntime.sleep(0.5)", seconds=60)
-        assert waited.ok, waited.error
-        assert header(tmp_path)["position"] == 1
-        assert kernel.execute("len(many)", seconds=30).result == "2700000"
 
 
 def test_what_is_too_large_is_left_out_and_named(tmp_path):

@@ -11,7 +11,6 @@ import platform
 import signal
 import socket
 import sys
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from . import namespaces
 from .boot import STUB, load
 from .bubblewrap import run_wrapped
 from .steward import attend
-from .system import CLONE_NEWPID, unshare
+from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
 from .wall import BUBBLEWRAP, NAMESPACES, environment_paths
 
 _PACKET = 1 << 20
@@ -58,9 +57,13 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _serve_one(channel: socket.socket) -> None:
-    request = json.loads(channel.recv(_PACKET))
+    request = _with_environment(json.loads(channel.recv(_PACKET)))
     load()
-    child = _fork(channel, request)
+    if not _enter_processes(channel, request):
+        return
+    child = os.fork()
+    if child == 0:
+        attend(channel, request)
     channel.close()
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
@@ -77,7 +80,8 @@ def _serve_wrapped(channel: socket.socket) -> None:
 
 
 def _serve_many(control: socket.socket, modules: Sequence[str]) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries stewards by itself
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # stewards are its children, though another process has forked them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # and the system buries them by itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     load()
     missing = [name for name in modules if not _imported(name)]
@@ -89,37 +93,38 @@ def _serve_many(control: socket.socket, modules: Sequence[str]) -> None:
         if not packet:
             return
         with socket.socket(fileno=found[0]) as channel:
-            _fork(channel, json.loads(packet), control)
+            _fork(channel, control, _with_environment(json.loads(packet)))
 
 
-def _fork(channel: socket.socket, request: Mapping[str, Any], control: socket.socket | None = None) -> int:
-    """Fork a steward, in a new process namespace if the wall wants one: only the thread that forks it enters that."""
+def _fork(channel: socket.socket, control: socket.socket, request: Mapping[str, Any]) -> None:
+    """Fork a steward, through a child that enters a new process namespace: this process must stay in its own.
+
+    A thread could enter it as well, and would save a fork; but Python 3.13 takes a process that such a thread has
+    forked for one whose main thread gets no signals.
+    """
+    if os.fork() != 0:
+        return
+    control.close()
+    if _enter_processes(channel, request) and os.fork() == 0:
+        attend(channel, request)
+    os._exit(0)
+
+
+def _enter_processes(channel: socket.socket, request: Mapping[str, Any]) -> bool:
+    """Let the next child be the first of a new process namespace, if the wall wants one; tell whether that is done."""
+    try:
+        if request["wall"]["level"] == NAMESPACES:
+            unshare(CLONE_NEWPID)
+    except OSError as error:
+        _tell(channel, kind="failed", why=str(error), wall=True)
+        return False
+    return True
+
+
+def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the folders of this interpreter to what a kernel may read."""
     plan = request["wall"]
-    request = {**request, "wall": {**plan, "read": [*plan["read"], *_ours()]}}
-    outcome: list[int] = []
-    problem: list[OSError] = []
-
-    def fork() -> None:
-        try:
-            if request["wall"]["level"] == NAMESPACES:
-                unshare(CLONE_NEWPID)
-            child = os.fork()
-        except OSError as error:
-            problem.append(error)
-            return
-        if child == 0:
-            if control is not None:
-                control.close()
-            attend(channel, request)
-        outcome.append(child)
-
-    thread = threading.Thread(target=fork)
-    thread.start()
-    thread.join()
-    if problem:
-        _tell(channel, kind="failed", why=str(problem[0]), wall=True)
-        return -1
-    return outcome[0]
+    return {**request, "wall": {**plan, "read": [*plan["read"], *_ours()]}}
 
 
 def _ours() -> list[str]:
