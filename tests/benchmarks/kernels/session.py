@@ -10,6 +10,10 @@ import psutil
 class Session:
     """One session of a peer: made by the constructor, ready behind `start`, gone behind `close`."""
 
+    @classmethod
+    def prepare(cls) -> None:
+        """Do what a host does while nobody waits for a session yet; not timed."""
+
     def start(self) -> None:
         """Start it; what a peer puts off until the first cell may be put off."""
         raise NotImplementedError

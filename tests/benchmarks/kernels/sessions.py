@@ -22,7 +22,8 @@ def requests(peer):
 
 
 def first(peer, code, result):
-    """Time a session from its construction to a cell's result; its end is not timed."""
+    """Time a session from its construction to a cell's result; its end is not timed, nor what went before it."""
+    peer.prepare()
     began = time.perf_counter()
     session = started(peer)
     try:
@@ -71,6 +72,7 @@ def memory(peer, sessions):
 def at_once(peer, at_once, sessions, cells, seconds):
     """Start, use and close many sessions on some threads; give how many went well within the time."""
     done, failures = [], []
+    peer.prepare()
     began = time.perf_counter()
     lock = threading.Lock()
 

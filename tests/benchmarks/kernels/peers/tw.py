@@ -11,9 +11,11 @@ class TwKernel(Session):
 
     settings = KernelSettings()
 
-    def __init__(self) -> None:
-        if self.settings.fork:
-            default_pool().wait(self.settings)  # as in a session, whose model has thought meanwhile
+    @classmethod
+    def prepare(cls) -> None:
+        """Have a kernel ready, as in a session whose model has thought meanwhile."""
+        if cls.settings.fork:
+            default_pool().wait(cls.settings)
 
     def start(self) -> None:
         self.kernel = LocalKernel(settings=self.settings)
