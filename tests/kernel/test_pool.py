@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.birth import Place
 from tw_autogen.kernel.pool import KernelPool
+from tw_autogen.kernel.starting import Place
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
 LIGHT = KernelSettings(preload=("decimal",))

@@ -10,7 +10,7 @@ import pytest
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox import words
-from tw_autogen.kernel.standing import standing
+from tw_autogen.kernel.sandbox_trial import standing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
 

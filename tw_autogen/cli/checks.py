@@ -17,7 +17,7 @@ from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.sandbox import RAISES, words
-from tw_autogen.kernel.standing import standing
+from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import read_settings
 from tw_autogen.settings import Settings

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.birth import Place, start_plain
 from tw_autogen.kernel.container_process import Container, ContainerProcess
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.starting import Place, start_plain
 
 
 class ContainerKernel(LiveKernel):

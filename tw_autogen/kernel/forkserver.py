@@ -15,7 +15,7 @@ from typing import Any
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.launcher.boot import STUB
-from tw_autogen.kernel.steward import StewardedProcess, WallDown, channel_pair
+from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown, channel_pair
 
 _HERE = Path(__file__).parent
 _SEND_SECONDS = 10.0

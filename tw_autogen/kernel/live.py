@@ -21,7 +21,7 @@ from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.running import Outcome, Running
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.steward import StewardedProcess
+from tw_autogen.kernel.stewarded_process import StewardedProcess
 from tw_autogen.kernel.waiting import Doorbell, Waiting
 from tw_autogen.kernel.wire import await_life
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError, SandboxError
-from tw_autogen.kernel.birth import STEWARDED, Place, start_plain
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Approve, Installer
 from tw_autogen.kernel.journal import CellJournal
@@ -19,8 +18,9 @@ from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import LocalProcess, StartProcess
 from tw_autogen.kernel.sandbox import levels, words
+from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.standing import standing
+from tw_autogen.kernel.starting import STEWARDED, Place, start_plain
 
 
 class LocalKernel(LiveKernel):

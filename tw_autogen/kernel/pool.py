@@ -14,7 +14,6 @@ from pathlib import Path
 from types import TracebackType
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.birth import STEWARDED, Newborn, Place, bear_cold, bear_forked
 from tw_autogen.kernel.bundle import call_expression
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment, matcher
@@ -22,7 +21,8 @@ from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
 from tw_autogen.kernel.sandbox import TENANTS, failed, levels
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.steward import WallDown
+from tw_autogen.kernel.starting import STEWARDED, Newborn, Place, bear_cold, bear_forked
+from tw_autogen.kernel.stewarded_process import WallDown
 from tw_autogen.kernel.wire import await_life
 
 _FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")

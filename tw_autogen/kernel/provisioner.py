@@ -15,11 +15,11 @@ from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Dict
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.birth import STEWARDED, Newborn, Place
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.starting import STEWARDED, Newborn, Place
 
 _LOOK_SECONDS = 0.05
 

@@ -13,7 +13,7 @@ from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
-from tw_autogen.kernel.standing import standing
+from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, find_plugins

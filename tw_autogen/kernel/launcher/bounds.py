@@ -90,23 +90,20 @@ def below(pid: int) -> Iterator[int]:
 
 def memory(pids: Iterable[int]) -> int:
     """Add up the bytes that processes hold for themselves, and of shared memory; forked ones share some of it."""
-    total = 0
-    for pid in pids:
-        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as file:
-            for line in file:
-                if line.startswith((b"RssAnon:", b"RssShmem:")):
-                    total += int(line.split()[1]) << 10
-    return total
+    return _added_up(pids, "status", (b"RssAnon:", b"RssShmem:"))
 
 
 def share(pids: Iterable[int]) -> int:
     """Add up the same exactly: what several processes share counts once. It takes some milliseconds for each."""
+    return _added_up(pids, "smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:"))
+
+
+def _added_up(pids: Iterable[int], name: str, lines: tuple[bytes, ...]) -> int:
+    """Add up lines of a file that each process has in /proc, in bytes; one that has ended counts nothing."""
     total = 0
     for pid in pids:
-        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith((b"Pss_Anon:", b"Pss_Shmem:")):
-                    total += int(line.split()[1]) << 10
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/{name}", "rb") as file:
+            total += sum(int(line.split()[1]) << 10 for line in file if line.startswith(lines))
     return total
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import resource
 from collections.abc import Mapping
 from typing import Any
@@ -27,10 +26,9 @@ def limit(limits: Mapping[str, Any], *, counts_all: bool) -> None:
     }
     for what, most in wanted.items():
         if most:
-            with contextlib.suppress(ValueError, OSError):  # it is lower already
-                _, hard = resource.getrlimit(what)
-                lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
-                resource.setrlimit(what, (lower, lower))
+            _, hard = resource.getrlimit(what)
+            lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(what, (lower, lower))
 
 
 def _tasks() -> int:

@@ -18,7 +18,7 @@ from typing import Any
 from . import namespaces
 from .boot import STUB, load
 from .bubblewrap import run_wrapped
-from .steward import attend
+from .steward import attend, tell
 from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
 from .wall import BUBBLEWRAP, NAMESPACES, environment_paths
 
@@ -35,14 +35,13 @@ def main(arguments: Sequence[str]) -> None:
     how, number, level, *modules = arguments
     channel = socket.socket(fileno=int(number))
     channel.set_inheritable(False)
-    warnings.filterwarnings(
-        "ignore", category=DeprecationWarning
-    )  # that a process with threads forks: they are none of Python's
+    # That a process with threads forks: they are those of numeric libraries, which see to it themselves.
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
     try:
         if level == NAMESPACES and os.geteuid() != 0:
             namespaces.own_user()
     except OSError as error:
-        _tell(channel, kind="failed", why=str(error.strerror or error), wall=True)
+        tell(channel, kind="failed", why=str(error.strerror or error), wall=True)
         return
     if how == "one" and level == BUBBLEWRAP:
         _serve_wrapped(channel)
@@ -76,7 +75,7 @@ def _serve_wrapped(channel: socket.socket) -> None:
     if why:
         with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
             channel.recv(_PACKET, socket.MSG_DONTWAIT)
-        _tell(channel, kind="failed", why=why, wall=True)
+        tell(channel, kind="failed", why=why, wall=True)
 
 
 def _serve_many(control: socket.socket, modules: Sequence[str]) -> None:
@@ -87,7 +86,7 @@ def _serve_many(control: socket.socket, modules: Sequence[str]) -> None:
     missing = [name for name in modules if not _imported(name)]
     gc.collect()
     gc.freeze()
-    _tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
+    tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
     while True:
         packet, found, _, _ = socket.recv_fds(control, _PACKET, 1)
         if not packet:
@@ -116,7 +115,7 @@ def _enter_processes(channel: socket.socket, request: Mapping[str, Any]) -> bool
         if request["wall"]["level"] == NAMESPACES:
             unshare(CLONE_NEWPID)
     except OSError as error:
-        _tell(channel, kind="failed", why=str(error), wall=True)
+        tell(channel, kind="failed", why=str(error), wall=True)
         return False
     return True
 
@@ -154,8 +153,3 @@ def _dated_path() -> dict[str, int]:
         with contextlib.suppress(OSError):
             found[folder] = os.stat(folder).st_mtime_ns
     return found
-
-
-def _tell(channel: socket.socket, **message: Any) -> None:
-    with contextlib.suppress(OSError):
-        channel.send(json.dumps(message).encode())

@@ -61,7 +61,7 @@ class _Steward:
         os.chdir("/")  # a folder of the old root would lead out of the new one
         os.closerange(3, self._channel.fileno())
         os.closerange(self._channel.fileno() + 1, _MOST_FILES)
-        _tell(self._channel, kind="steward")
+        tell(self._channel, kind="steward")
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if not self._wall.encloses:
@@ -115,7 +115,7 @@ class _Steward:
     def _assign(self, assignment: Mapping[str, Any], *, admitted: bool = False) -> None:
         if not admitted:
             self._wall.admit(assignment)
-        _tell(self._channel, kind="assigned")
+        tell(self._channel, kind="assigned")
         self._bounds = bounds.Bounds(assignment["folder"], self._request["wall"]["limits"])
 
     def _receive(self) -> dict[str, Any] | None:
@@ -131,7 +131,7 @@ class _Steward:
                 os.waitpid(found.si_pid, 0)
 
     def _end(self, how: str) -> None:
-        _tell(self._channel, kind="ended", how=how)
+        tell(self._channel, kind="ended", how=how)
         if self._wall.encloses:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)  # all of this namespace but ourselves
@@ -152,7 +152,7 @@ def _become_kernel(
         time.tzset()
         wall.around_kernel(assignment)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # behind the change of user, which clears it
-        _tell(channel, kind="kernel")
+        tell(channel, kind="kernel")
         channel.close()
         _reseed()
         if "cwd" in request:
@@ -188,10 +188,11 @@ def _reseed() -> None:
 
 def _tell_failure(channel: socket.socket, error: BaseException) -> None:
     why = str(error) if isinstance(error, WallDown) else f"{type(error).__name__}: {error}"
-    _tell(channel, kind="failed", why=why, wall=isinstance(error, WallDown))
+    tell(channel, kind="failed", why=why, wall=isinstance(error, WallDown))
 
 
-def _tell(channel: socket.socket, **message: Any) -> None:
+def tell(channel: socket.socket, **message: Any) -> None:
+    """Send the host a packet of JSON."""
     with contextlib.suppress(OSError):  # the host is gone: then nobody wants to know
         channel.send(json.dumps(message).encode())
 

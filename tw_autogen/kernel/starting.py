@@ -20,9 +20,9 @@ from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.process import Launch, StartProcess
 from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, told, user_for, words
+from tw_autogen.kernel.sandbox_trial import stood
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.standing import stood
-from tw_autogen.kernel.steward import StewardedProcess, WallDown
+from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown
 
 STEWARDED = sys.platform.startswith("linux")
 """Where kernels have a steward, which a fork server may make; elsewhere they are plain processes."""
