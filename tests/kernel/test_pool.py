@@ -58,16 +58,16 @@ def test_a_kernel_that_was_kept_ready_is_taken_first_then_one_is_forked(pool, tm
     with LocalKernel(tmp_path / "a", settings=LIGHT, pool=pool) as first:
         assert first.execute("import decimal\n1 + 1", seconds=30).result == "2"
         assert first.folder.samefile(tmp_path / "a")
-        newborn = pool.take(LIGHT, Place(tmp_path))
-    ways = {newborn.way}
-    newborn.discard()
+        started = pool.take(LIGHT, Place(tmp_path))
+    ways = {started.way}
+    started.discard()
 
     assert pool.wait(LIGHT)
-    newborn = pool.take(LIGHT, Place(tmp_path))
-    ways.add(newborn.way)
-    newborn.discard()
+    started = pool.take(LIGHT, Place(tmp_path))
+    ways.add(started.way)
+    started.discard()
     assert ways <= {"warm", "forked"}
-    assert newborn.way == "warm"
+    assert started.way == "warm"
 
 
 def test_what_it_imports_is_there_and_what_is_not_installed_is_left_out(tmp_path):
@@ -148,23 +148,23 @@ def test_a_server_that_does_not_start_is_no_loss(tmp_path):
     settings = KernelSettings(python=str(python), read=(str(tmp_path),))
     with KernelPool() as pool:
         assert not pool.wait(settings, seconds=2.0)
-        newborn = pool.take(settings, Place(tmp_path))
+        started = pool.take(settings, Place(tmp_path))
         try:
-            assert newborn.way == "cold"
+            assert started.way == "cold"
         finally:
-            newborn.discard()
+            started.discard()
 
 
 def test_no_kernel_is_kept_ready_where_none_is_wanted(tmp_path):
     settings = KernelSettings(preload=(), warm=0)
     with KernelPool() as pool:
         assert pool.wait(settings)
-        newborn = pool.take(settings, Place(tmp_path))
+        started = pool.take(settings, Place(tmp_path))
         try:
-            assert newborn.way == "forked"
+            assert started.way == "forked"
             assert not next(iter(pool._nests.values())).ready
         finally:
-            newborn.discard()
+            started.discard()
 
 
 OWNER = """

@@ -21,7 +21,7 @@ from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
 from tw_autogen.kernel.sandbox import TENANTS, failed, levels
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, Newborn, Place, bear_cold, bear_forked
+from tw_autogen.kernel.starting import STEWARDED, Place, StartedKernel, start_cold, start_forked
 from tw_autogen.kernel.stewarded_process import WallDown
 from tw_autogen.kernel.wire import await_life
 
@@ -42,7 +42,7 @@ class _Nest:
     settings: KernelSettings
     server: ForkServer
     folder: Path
-    ready: list[tuple[object, Newborn]] = field(default_factory=list)
+    ready: list[tuple[object, StartedKernel]] = field(default_factory=list)
     used: float = field(default_factory=time.monotonic)
 
 
@@ -85,7 +85,7 @@ class KernelPool:
                 self._keeper.start()
             self._change.notify_all()
 
-    def take(self, settings: KernelSettings, place: Place) -> Newborn:
+    def take(self, settings: KernelSettings, place: Place) -> StartedKernel:
         """Give a kernel for a session's folders: one that was kept ready, else a forked one, else one of its own.
 
         Raises:
@@ -94,14 +94,14 @@ class KernelPool:
         """
         self._taken = time.monotonic()
         try:
-            return self._settled(settings, place) or self._forked(settings, place) or bear_cold(settings, place)
+            return self._settled(settings, place) or self._forked(settings, place) or start_cold(settings, place)
         finally:
             self.prepare(settings)
 
-    def take_for(self, settings: KernelSettings, place: Place, lent: Connection) -> Newborn:
+    def take_for(self, settings: KernelSettings, place: Place, lent: Connection) -> StartedKernel:
         """Give a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
         try:
-            return self._forked(settings, place, lent) or bear_cold(settings, place, lent)
+            return self._forked(settings, place, lent) or start_cold(settings, place, lent)
         finally:
             self.prepare(settings)
 
@@ -142,7 +142,7 @@ class KernelPool:
         usable = nest is not None and self._owner == os.getpid() and nest.server.greeted and not nest.server.stale()
         return nest if usable else None
 
-    def _settled(self, settings: KernelSettings, place: Place) -> Newborn | None:
+    def _settled(self, settings: KernelSettings, place: Place) -> StartedKernel | None:
         """Give a kernel that was kept ready, if there is one and nobody else works in that folder."""
         nest, key = self._nest(settings), _kernel_key(settings)
         while nest is not None and not TENANTS.user(place.folder):
@@ -151,19 +151,19 @@ class KernelPool:
                 if found is None:
                     return None
                 nest.ready.remove(found)
-            newborn = found[1]
+            started = found[1]
             with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
-                newborn.settle(place, settings)
-                newborn.way = "warm"
-                return newborn
-            newborn.discard()
+                started.settle(place, settings)
+                started.way = "warm"
+                return started
+            started.discard()
         return None
 
-    def _forked(self, settings: KernelSettings, place: Place, lent: Connection | None = None) -> Newborn | None:
+    def _forked(self, settings: KernelSettings, place: Place, lent: Connection | None = None) -> StartedKernel | None:
         nest = self._nest(settings)
         if nest is not None:
             with contextlib.suppress(OSError, KernelError):
-                return bear_forked(nest.server, settings, place, lent)
+                return start_forked(nest.server, settings, place, lent)
         return None
 
     # What the keeper does, in a thread of its own.
@@ -235,13 +235,13 @@ class KernelPool:
                 self._change.wait(left)
 
     def _fill(self, nest: _Nest, settings: KernelSettings) -> None:
-        newborn = bear_forked(nest.server, settings, None)
-        newborn.connection.request("None", expressions={"a": call_expression("rehearse", "None")}, silent=True)
-        if not await_life(newborn.connection, newborn.process.alive, settings.start_seconds):
-            newborn.discard()
+        started = start_forked(nest.server, settings, None)
+        started.connection.request("None", expressions={"a": call_expression("rehearse", "None")}, silent=True)
+        if not await_life(started.connection, started.process.alive, settings.start_seconds):
+            started.discard()
             raise KernelError("a forked kernel did not start")
         with self._change:
-            nest.ready.append((_kernel_key(settings), newborn))
+            nest.ready.append((_kernel_key(settings), started))
             many = nest.ready[: max(0, len(nest.ready) - max(_MOST_READY, settings.warm))]
             del nest.ready[: len(many)]
             self._change.notify_all()
@@ -271,8 +271,8 @@ def _start(settings: KernelSettings) -> _Nest:
 
 def _end(nest: _Nest) -> None:
     nest.server.close()
-    for _, newborn in nest.ready:
-        newborn.discard()
+    for _, started in nest.ready:
+        started.discard()
     shutil.rmtree(nest.folder, ignore_errors=True)
 
 

@@ -19,7 +19,7 @@ from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, Newborn, Place
+from tw_autogen.kernel.starting import STEWARDED, Place, StartedKernel
 
 _LOOK_SECONDS = 0.05
 
@@ -38,7 +38,7 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._connection: Connection | None = None
-        self._kernel: Newborn | None = None
+        self._kernel: StartedKernel | None = None
         self._cwd = Path.cwd()
 
     @property

@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass
-class Newborn:
+class StartedKernel:
     """A kernel's process with its sockets, which may still be starting.
 
     Args:
@@ -117,9 +117,9 @@ class Newborn:
         self.move_out()
 
 
-def bear_forked(
+def start_forked(
     server: ForkServer, settings: KernelSettings, place: Place | None, lent: Connection | None = None
-) -> Newborn:
+) -> StartedKernel:
     """Fork a kernel.
 
     Args:
@@ -132,18 +132,18 @@ def bear_forked(
         OSError: the server is gone.
         KernelError: the kernel has ended, or its wall can't stand.
     """
-    newborn = _bear(server.level, settings, place, "forked", lambda request, _: server.fork(request), lent)
+    started = _start(server.level, settings, place, "forked", lambda request, _: server.fork(request), lent)
     if place is not None:
         try:
-            newborn.process.await_assignment(settings.start_seconds)
+            started.process.await_assignment(settings.start_seconds)
         except BaseException:
-            newborn.discard()
+            started.discard()
             raise
-    return newborn
+    return started
 
 
-def bear_cold(settings: KernelSettings, place: Place, lent: Connection | None = None) -> Newborn:
-    """Start a kernel without a server; `lent` as for `bear_forked`.
+def start_cold(settings: KernelSettings, place: Place, lent: Connection | None = None) -> StartedKernel:
+    """Start a kernel without a server; `lent` as for `start_forked`.
 
     Raises:
         KernelStartError: it does not start.
@@ -156,22 +156,22 @@ def bear_cold(settings: KernelSettings, place: Place, lent: Connection | None = 
 
     for level in levels(settings):
         try:
-            newborn = _bear(level, settings, place, "cold", start, lent)
+            started = _start(level, settings, place, "cold", start, lent)
         except OSError as error:
             raise KernelStartError(
                 f"{settings.python} does not start: {error.strerror}", folder=place.folder
             ) from error
         try:
-            newborn.process.await_assignment(settings.start_seconds)
+            started.process.await_assignment(settings.start_seconds)
         except WallDown as error:
-            newborn.discard()
+            started.discard()
             failed(level, str(error))
         except KernelError as error:
-            said = newborn.connection.said()
-            newborn.discard()
+            said = started.connection.said()
+            started.discard()
             raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=place.folder) from error
         else:
-            return newborn
+            return started
     raise AssertionError("`levels` ends with an error")
 
 
@@ -200,14 +200,14 @@ def start_plain(place: Place, settings: KernelSettings, start: StartProcess, wal
     return Peer(connection, process, connection.said, walls=words(OFF, settings) if walls is None else walls)
 
 
-def _bear(
+def _start(
     level: str,
     settings: KernelSettings,
     place: Place | None,
     way: str,
     start: Callable[[dict[str, Any], Path], StewardedProcess],
     lent: Connection | None = None,
-) -> Newborn:
+) -> StartedKernel:
     connection = lent or Connection()
     try:
         uid = user_for(level, place.folder if place else None)
@@ -232,10 +232,10 @@ def _bear(
         if lent is None:
             connection.close()
         raise
-    newborn = Newborn(connection, process, level, environment, uid, way, lent=lent is not None)
+    started = StartedKernel(connection, process, level, environment, uid, way, lent=lent is not None)
     if place is not None:
-        newborn.move_in(place)
-    return newborn
+        started.move_in(place)
+    return started
 
 
 def _environment(settings: KernelSettings, runtime: Path, level: str) -> dict[str, str]:
