@@ -104,6 +104,23 @@ class ModelCalled(Event):
 
 
 @dataclass(frozen=True)
+class PluginsSelected(Event):
+    """A role chose, of its `plugins` in all, those that fit a task.
+
+    `task_type` is what the task looks like, empty if like nothing; `selected` was chosen now, best first; `pool` is
+    what the model is shown in full, with those used before; `told_anew` says that the prompt begins with other words
+    than the last one, because stubs that nobody needed were taken out of it.
+    """
+
+    role: str
+    task_type: str
+    selected: list[str]
+    pool: list[str]
+    plugins: int
+    told_anew: bool
+
+
+@dataclass(frozen=True)
 class CodeChecked(Event):
     """Generated code was checked against the policy; each finding is one line of words."""
 

@@ -39,9 +39,14 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
     "llm.openai.model": "model.name",
     "session.max_internal_chat_round_num": "session.max_posts",
     "code_interpreter.max_retry_count": "code_interpreter.max_tries",
+    "code_generator.enable_auto_plugin_selection": "code_interpreter.enable_auto_plugin_selection",
+    "code_generator.auto_plugin_selection_topk": "code_interpreter.auto_plugin_selection_topk",
     "workspace.workspace_path": "session.workspace",
 }
 """TaskWeaver's keys that have a meaning here; the others are ignored, and `Settings.ignored` names them."""
+
+TASKWEAVER_DEFAULTS: Mapping[str, Any] = {"code_interpreter.auto_plugin_selection_topk": 3}
+"""What a TaskWeaver project that says nothing means, where that is not what is meant here."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,6 +136,9 @@ class Settings:
         elif taskweaver.exists():
             found = dict(_flat(_mapping(taskweaver)))
             self.ignored = tuple(sorted(key for key in found if key not in TASKWEAVER_KEYS))
+            for key, value in TASKWEAVER_DEFAULTS.items():
+                if key in self._known:
+                    yield key, Setting(value, f"{taskweaver} (TaskWeaver's default)")
             for key, value in found.items():
                 if TASKWEAVER_KEYS.get(key) in self._known:
                     yield TASKWEAVER_KEYS[key], Setting(value, f"{taskweaver} ({key})")

@@ -15,6 +15,7 @@ from tw_autogen.events import (
     Event,
     HostCalled,
     ModelCalled,
+    PluginsSelected,
     PostClosed,
     PostGrew,
     PostOpened,
@@ -267,3 +268,9 @@ def test_a_terminal_gets_links_colours_and_a_foot_that_moves(tmp_path):
     assert (tmp_path / "chart.png").as_uri() in seen
     assert "step 1 of 2 · CodeInterpreter is thinking" in seen
     assert "\x1b[32m✓ cell 1 · 1.8 s" in seen
+
+
+def test_the_choice_of_plugins_is_shown_in_taskweavers_words():
+    text = shown([PluginsSelected("CodeInterpreter", "features", ["a", "b"], ["z", "a", "b"], 40, False)])
+
+    assert "  Selected plugins: ['a', 'b']\n  Selected plugin pool: ['z', 'a', 'b']\n" in text

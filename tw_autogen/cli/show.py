@@ -27,6 +27,7 @@ from tw_autogen.events import (
     Event,
     HostCalled,
     ModelCalled,
+    PluginsSelected,
     PostClosed,
     PostGrew,
     PostOpened,
@@ -117,6 +118,12 @@ class Show:
     @_take.register
     def _model_called(self, event: ModelCalled) -> None:
         self._replied = self._replied or event.caller == self._speaker
+
+    @_take.register
+    def _plugins_selected(self, event: PluginsSelected) -> None:
+        self._head(event.role)
+        self._print(Text(f"Selected plugins: {event.selected}", style="dim"))
+        self._print(Text(f"Selected plugin pool: {event.pool}", style="dim"))
 
     @_take.register
     def _code_checked(self, event: CodeChecked) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.policy import Policy
+from tw_autogen.code_interpreter.selection import Selection, Shown
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.verify import verify
 from tw_autogen.code_interpreter.work import Work
@@ -18,8 +19,8 @@ from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import CodeChecked
 from tw_autogen.kernel import Kernel
-from tw_autogen.model import ChatModel, CodeReply, CodeStream, ask, read_code
-from tw_autogen.plugin import PluginSpec, choose, names_used
+from tw_autogen.model import ChatModel, CodeReply, CodeStream, Ranker, ask, read_code
+from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import Talk
 from tw_autogen.role import Growing, Role, Turn
 
@@ -44,7 +45,7 @@ class _Talking:
     talk: Talk
     board: str = ""
     variables: str = ""
-    stubs: set[str] = field(default_factory=set)
+    shown: Shown = field(default_factory=Shown)
 
 
 class CodeInterpreter(Role):
@@ -57,10 +58,12 @@ class CodeInterpreter(Role):
         plugins: Functions that the code may call.
         policy: What the code may do.
         settings: See `CodeInterpreterSettings`.
+        ranker: Says which plugins fit a task, where not all are shown; None: by their words.
         name: Its name in the talk.
 
     Raises:
         PluginLoadError: a plugin doesn't load (at once if a Kernel is given, else before the first cell).
+        ModelError: the ranker needs a server that could not be asked.
 
     Source: TaskWeaver's CodeInterpreter (paper, sections 5.2 and 5.3). Differs: findings and failures have counters of
     their own, afresh for each task; code is fenced, not escaped in JSON; the kernel's variables stand in the prompt.
@@ -76,6 +79,7 @@ class CodeInterpreter(Role):
         plugins: Sequence[PluginSpec] = (),
         policy: Policy | None = None,
         settings: CodeInterpreterSettings | None = None,
+        ranker: Ranker | None = None,
         name: str = NAME,
     ) -> None:
         self.name = name
@@ -85,10 +89,8 @@ class CodeInterpreter(Role):
         self._settings = settings or CodeInterpreterSettings()
         self._make = None if isinstance(kernel, Kernel) else kernel
         self._cells = Cells(kernel, self._plugins, model, self._settings) if isinstance(kernel, Kernel) else None
-        self._used: frozenset[str] = frozenset()
+        self._selection = Selection(self._plugins, self._settings, ranker)
         self._talks: dict[str, _Talking] = {}
-        chosen = choose(self._plugins, "", budget_chars=self._settings.plugin_chars, top_k=0)
-        self._all_fit = not chosen.left_out
         self.intro = self._introduce()
 
     @property
@@ -109,15 +111,13 @@ class CodeInterpreter(Role):
     @property
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
-        plugins = self._stubs(self._plugins) if self._all_fit else ""
+        plugins = self._selection.prompt()
         installing = _INSTALLING[self._policy.install]
         return _PROMPT.substitute(rules=self._policy.summary(), plugins=plugins, installing=installing).strip()
 
     def offer(self, request: str) -> str:
         """Name the plugins that fit a request, where there are too many to name them all in the intro."""
-        if self._all_fit:
-            return ""
-        chosen = self._choose(request)
+        chosen = self._selection.offer(request)
         lines = "\n".join(spec.line() for spec in chosen)
         return f"Plugins of {self.name} that may fit ({len(chosen)} of {len(self._plugins)}):\n{lines}" if lines else ""
 
@@ -171,25 +171,7 @@ class CodeInterpreter(Role):
             f"and mends its own errors up to {tries} times. It reads and writes files in the working folder, works on "
             "tables, fits models, draws charts. It reports what was printed, the last value, errors, and files made."
         ]
-        if self._plugins and self._all_fit:
-            lines += ["It can call these plugins:", *(spec.line() for spec in self._plugins)]
-        elif self._plugins:
-            lines.append(f"It has {len(self._plugins)} plugins; those that fit are named with each request.")
-        return "\n".join(lines)
-
-    def _choose(self, request: str) -> tuple[PluginSpec, ...]:
-        settings = self._settings
-        chosen = choose(
-            self._plugins, request, budget_chars=settings.plugin_chars, top_k=settings.plugin_top_k, always=self._used
-        )
-        return chosen.specs
-
-    def _stubs(self, specs: Sequence[PluginSpec]) -> str:
-        if not specs:
-            return ""
-        stubs = "\n\n".join(spec.stub() for spec in specs)
-        head = "# Plugins\nThese functions exist already; call them, don't define or import them."
-        return f"\n{head}\n```text\n{stubs}\n```"
+        return "\n".join([*lines, *self._selection.intro()])
 
     def _listen(self, mine: _Talking, memory: Memory, asked: Post) -> None:
         """Bring the talk up to date with what was said since, but for the task itself."""
@@ -212,10 +194,7 @@ class CodeInterpreter(Role):
         if variables and variables != mine.variables:
             parts.append(f"# Variables that exist now\n{variables}")
         mine.variables = variables
-        if not self._all_fit:
-            fresh = [spec for spec in self._choose(asked.message) if spec.name not in mine.stubs]
-            mine.stubs.update(spec.name for spec in fresh)
-            parts.append(self._stubs(fresh).strip())
+        parts.append(self._selection.task(mine.shown, mine.talk, turn, asked.message, name=self.name))
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
         if asked.content(AttachmentType.then):
             parts.append(
@@ -235,6 +214,10 @@ class CodeInterpreter(Role):
             if reply.code is None:
                 work.findings, work.execution = [], None
                 return work
+            missing = self._selection.answer(mine.shown, reply.code)
+            if missing:
+                mine.talk.tell(missing)
+                continue
             work.findings = verify(reply.code, self._policy, plugins=self.plugin_names)
             turn.emit(CodeChecked(reply.code, [str(one) for one in work.findings]))
             if work.findings:
@@ -247,7 +230,7 @@ class CodeInterpreter(Role):
             work.execution = cells.run(reply.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
             _go_on(turn)
             work.artifacts += [one for one in work.execution.artifacts if one not in work.artifacts]
-            self._used |= names_used(reply.code, self._plugins)
+            self._selection.ran(reply.code)
             told = report.execution_report(work.execution, work.execution.artifacts, limit)
             if work.execution.ok:
                 mine.talk.tell(told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,11 @@ class CodeInterpreterSettings:
         cell_seconds: How long one cell may run, without the time spent in host calls.
         report_chars: How much of the result, of what was printed, and of an error is reported, each.
         plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
-        plugin_top_k: How many plugins are chosen at most for one task when not all fit.
+        plugin_list_chars: How much of the prompt the list of all plugins may take, one line each, where stubs are shown
+            of some only; beyond it the others are found by words.
+        enable_auto_plugin_selection: Whether the plugins that fit are chosen for each task: `auto`, where the stubs of
+            all are longer than `plugin_chars`; True, always; False, never.
+        auto_plugin_selection_topk: How many plugins are chosen at most for one task.
         host_calls: How many calls code may make to host-run plugins for one request.
         host_seconds: How long these calls may take together, and each one of a plugin that names no limit of its own;
             calls side by side count each for itself.
@@ -30,6 +35,8 @@ class CodeInterpreterSettings:
     cell_seconds: float = 180.0
     report_chars: int = 4000
     plugin_chars: int = 8000
-    plugin_top_k: int = 8
+    plugin_list_chars: int = 8000
+    enable_auto_plugin_selection: bool | Literal["auto"] = "auto"
+    auto_plugin_selection_topk: int = 8
     host_calls: int = 200
     host_seconds: float = 600.0

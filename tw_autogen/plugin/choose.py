@@ -6,29 +6,32 @@ import ast
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Literal
 
+from tw_autogen.model import LexicalRanker, Ranked, Ranker
 from tw_autogen.plugin.spec import PluginSpec
+from tw_autogen.plugin.task_type import task_type
 
-if TYPE_CHECKING:
-    from bm25s import BM25
+Enabled = bool | Literal["auto"]
 
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
-_WORD = re.compile(r"[^\W_]{2,}")
-_STEM_CHARS = 6
-_SAID_ANYWAY = frozenset(
-    {"please", "give", "want", "need", "like", "help", "let", "use", "using", "function", "plugin", "user"}
-)
-"""Words of any request and any description, beside English stopwords; they must not make a plugin fit."""
+_OF_ITS_TYPE = 0.25
+"""What a plugin gains that serves the task's type, as a part of the best one's score."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which plugins go into a prompt, and which do not; both in the order of all."""
+    """Which plugins go into a prompt, and which do not.
+
+    Args:
+        specs: Those that go, in the order of all.
+        left_out: Those that do not, in the order of all.
+        selected: Names of those that the request has chosen, best first; empty where all go.
+    """
 
     specs: tuple[PluginSpec, ...]
     left_out: tuple[PluginSpec, ...] = ()
+    selected: tuple[str, ...] = ()
 
 
 def choose(
@@ -38,6 +41,8 @@ def choose(
     budget_chars: int,
     top_k: int = 8,
     always: Collection[str] = frozenset(),
+    ranker: Ranker | None = None,
+    enabled: Enabled = "auto",
 ) -> Chosen:
     """Choose the plugins whose stubs go into a prompt: all if they fit, else those that have to do with the request.
 
@@ -48,10 +53,15 @@ def choose(
         top_k: At most so many are chosen by the request.
         always: Names that are kept whatever the request says: those that code has used already. A spec that says
             `required` is kept too.
+        ranker: Says which fit; None: by the words of name, tags and description.
+        enabled: `auto`: choose if not all fit the budget; True: choose in any case; False: all go.
 
     Returns:
-        The same for the same arguments. A plugin that shares no word with the request is not chosen to fill up:
-        none that fits is an answer too.
+        The same for the same arguments. A plugin that has nothing to do with the request is not chosen to fill up: none
+        that fits is an answer too.
+
+    Raises:
+        ModelError: the ranker's server could not be asked.
 
     Example:
         >>> specs = [PluginSpec("tell_joke", "Tell a joke."), PluginSpec("sql_pull_data", "Pull rows from a database.")]
@@ -59,24 +69,65 @@ def choose(
         >>> [spec.name for spec in chosen.specs]
         ['sql_pull_data']
 
-    Source: TaskWeaver's `PluginSelector`. Differs: lexical score (BM25) instead of an embedding service; nothing is
-    chosen without a reason.
+    Source: TaskWeaver's `PluginSelector`, which embeds name and description. Differs: without an embedder words are
+    compared (BM25); nothing is chosen without a reason; a task's type counts, as with Data Interpreter's tools.
     """
-    stub_chars = [len(spec.stub()) + 1 for spec in specs]
-    if sum(stub_chars) <= budget_chars:
+    stub_chars = [_stub_chars(spec) for spec in specs]
+    if not _selects(stub_chars, budget_chars, enabled):
         return Chosen(tuple(specs))
     kept = {at for at, spec in enumerate(specs) if spec.required or spec.name in always}
     left_chars = budget_chars - sum(stub_chars[at] for at in kept)
     by_request: list[int] = []
-    for at in _ranked(specs, request):
-        if at not in kept and len(by_request) < top_k and (not by_request or stub_chars[at] <= left_chars):
+    for at, _ in rank(specs, request, ranker):
+        if len(by_request) == top_k:
+            break
+        if at in kept:
+            by_request.append(at)
+        elif stub_chars[at] <= left_chars or not by_request:
             by_request.append(at)
             left_chars -= stub_chars[at]
     kept.update(by_request)
     return Chosen(
         tuple(spec for at, spec in enumerate(specs) if at in kept),
         tuple(spec for at, spec in enumerate(specs) if at not in kept),
+        tuple(specs[at].name for at in by_request),
     )
+
+
+def selects(specs: Sequence[PluginSpec], budget_chars: int, enabled: Enabled = "auto") -> bool:
+    """Say whether `choose` makes a choice, or all plugins go."""
+    return _selects([_stub_chars(spec) for spec in specs], budget_chars, enabled)
+
+
+def rank(specs: Sequence[PluginSpec], request: str, ranker: Ranker | None = None) -> Ranked:
+    """Give the positions of the specs that have to do with a request, best first; see `Ranker.rank`.
+
+    Raises:
+        ModelError: the ranker's server could not be asked.
+    """
+    ranked = (ranker or LexicalRanker()).rank(request, texts_of(specs))
+    best = ranked[0][1] if ranked else 1.0
+    scores = dict(ranked)
+    kind = task_type(request)
+    for at, spec in enumerate(specs):
+        if kind and kind in spec.tags:
+            scores[at] = scores.get(at, 0.0) + _OF_ITS_TYPE * best
+    return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+
+
+def texts_of(specs: Sequence[PluginSpec]) -> tuple[str, ...]:
+    """Give what a plugin is found by."""
+    return tuple(" ".join([f"{spec.name}: {spec.description}", *spec.tags]) for spec in specs)
+
+
+def _selects(stub_chars: Sequence[int], budget_chars: int, enabled: Enabled) -> bool:
+    if enabled == "auto":
+        return sum(stub_chars) > budget_chars
+    return enabled and bool(stub_chars)
+
+
+def _stub_chars(spec: PluginSpec) -> int:
+    return len(spec.stub()) + 1
 
 
 def names_used(code: str, specs: Sequence[PluginSpec]) -> frozenset[str]:
@@ -86,59 +137,15 @@ def names_used(code: str, specs: Sequence[PluginSpec]) -> frozenset[str]:
         >>> names_used('sql("join")', [PluginSpec("sql", "Pull."), PluginSpec("join", "Join.")])
         frozenset({'sql'})
     """
+    read = {node.id for node in ast.walk(parsed(code)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return frozenset(spec.name for spec in specs if spec.name in read)
+
+
+def parsed(code: str) -> ast.AST:
+    """Give the syntax of a cell, its magic lines left out; that of nothing if it is no Python."""
     for text in (code, _MAGIC.sub(r"\1pass", code)):
         try:
-            nodes = ast.walk(ast.parse(text))
+            return ast.parse(text)
         except (SyntaxError, ValueError):
             continue
-        read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        return frozenset(spec.name for spec in specs if spec.name in read)
-    return frozenset()
-
-
-def _ranked(specs: Sequence[PluginSpec], request: str) -> list[int]:
-    """Give the positions of the specs that have a word in common with the request, best first."""
-    index = _index(tuple(f"{spec.name} {spec.description}" for spec in specs))
-    words = _words(request)
-    if index is None or not words:
-        return []
-    scores = index.get_scores(words).tolist()
-    return sorted((at for at, score in enumerate(scores) if score > 0), key=lambda at: (-scores[at], at))
-
-
-@lru_cache(maxsize=4)
-def _index(texts: tuple[str, ...]) -> BM25 | None:
-    """Build the index once for each pool of plugins: a session asks again with each request."""
-    from bm25s import BM25  # here, because it brings numpy, which only a choice among many needs
-
-    corpus = [_words(text) for text in texts]
-    if not any(corpus):
-        return None
-    index = BM25()
-    index.index(corpus, show_progress=False)
-    return index
-
-
-def _words(text: str) -> list[str]:
-    """Give the words that carry meaning, plurals and endings cut off so that `anomalies` meets `anomaly`."""
-    stopwords = _stopwords()
-    return [_singular(word)[:_STEM_CHARS] for word in _WORD.findall(text.lower()) if word not in stopwords]
-
-
-@lru_cache(maxsize=1)
-def _stopwords() -> frozenset[str]:
-    from bm25s.stopwords import STOPWORDS_EN_PLUS  # here for the same reason
-
-    return _SAID_ANYWAY.union(STOPWORDS_EN_PLUS)
-
-
-def _singular(word: str) -> str:
-    """Cut off an English plural.
-
-    Source: Harman, "How effective is suffixing?", JASIS 42 (1991): the S-stemmer.
-    """
-    if word.endswith("ies") and not word.endswith(("eies", "aies")):
-        return f"{word[:-3]}y"
-    if word.endswith("es") and not word.endswith(("aes", "ees", "oes")):
-        return word[:-1]
-    return word[:-1] if word.endswith("s") and not word.endswith(("us", "ss")) else word
+    return ast.parse("")

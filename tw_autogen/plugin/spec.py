@@ -40,6 +40,7 @@ _PLUGIN_KEYS: Mapping[str, type] = {
     "runs_in": str,
     "calls": int,
     "seconds": float,
+    "tags": list,
 }
 _PARAMETER_KEYS: Mapping[str, type] = {
     "name": str,
@@ -90,6 +91,7 @@ class PluginSpec:
             plugin runs in the host, whatever `runs_in` says.
         calls: How often code may call it in one round; None: as often as all host calls together.
         seconds: How long one call may take, if it runs in the host; None: as long as the round.
+        tags: More words by which it is found; those of `TASK_TYPES` say which type of work it serves.
     """
 
     name: str
@@ -107,6 +109,7 @@ class PluginSpec:
     connect: Callable[[PluginContext], Callable[..., Any]] | None = field(default=None, compare=False, repr=False)
     calls: int | None = None
     seconds: float | None = None
+    tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.connect is not None:
@@ -116,9 +119,13 @@ class PluginSpec:
         """Give the plugin as a model sees it: a Python function with types, defaults and short descriptions."""
         return as_function(self)
 
-    def line(self) -> str:
-        """Give one line for the Planner: the name, what a call must give, and the description's first sentence."""
-        return as_line(self)
+    def line(self, *, whole: bool = False) -> str:
+        """Give one line: the name, what a call must give, and the description's first sentence.
+
+        Args:
+            whole: With all parameters and what comes back, for whoever writes calls.
+        """
+        return as_line(self, whole=whole)
 
     def source(self) -> Path:
         """Give the path of the implementation.
@@ -156,6 +163,10 @@ def read_spec(path: Path | str) -> PluginSpec:
     for key in ("parameters", "returns"):
         plain[key] = tuple(_read_parameter(one, f"{key}[{i}]", path) for i, one in enumerate(plain.get(key, ()), 1))
     _check_parameters(plain["parameters"], path)
+    plain["tags"] = tuple(plain.get("tags", ()))
+    for one in plain["tags"]:
+        if not isinstance(one, str):
+            raise PluginSpecError(f"tags: expected words, found {one!r} ({type(one).__name__})", path=path)
     plain.setdefault("code", plain["name"])
     return PluginSpec(**plain, path=path)
 

@@ -41,12 +41,15 @@ def as_function(spec: PluginSpec) -> str:
     return f'def {spec.name}({_arguments(spec.parameters)}) -> {_result(spec.returns)}:\n    """{closed}"""{example}'
 
 
-def as_line(spec: PluginSpec) -> str:
-    """Give `- name(required: T): first sentence of the description`."""
-    arguments = ", ".join(f"{one.name}: {_type(one.type)}" for one in spec.parameters if one.required)
+def as_line(spec: PluginSpec, *, whole: bool = False) -> str:
+    """Give `- name(required: T): first sentence of the description`, or `- name(a: T, b: T = 1) -> T: …`."""
+    if whole:
+        head = f"{_arguments(spec.parameters)}) -> {_result(spec.returns)}"
+    else:
+        head = ", ".join(f"{one.name}: {_type(one.type)}" for one in spec.parameters if one.required) + ")"
     description = _flat(spec.description)
     sentence = _SENTENCE.match(description)
-    return f"- {spec.name}({arguments}): {sentence[0] if sentence else description}"
+    return f"- {spec.name}({head}: {sentence[0] if sentence else description}"
 
 
 def _arguments(parameters: tuple[Parameter, ...]) -> str:

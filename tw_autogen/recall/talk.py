@@ -19,7 +19,7 @@ class Talk:
 
     What a role was told and has not answered yet is gathered, so that user's and assistant's messages alternate, as
     some models demand. Messages are never changed, but for the last one of the user's, to which words may be added
-    while no answer to it has come.
+    while no answer to it has come, and for words that are taken back by `replace`.
     """
 
     def __init__(self, system: str) -> None:
@@ -41,6 +41,12 @@ class Talk:
             self.messages.append({"role": "user", "content": [{"type": "text", "text": words}, *parts]})
         else:
             self.messages.append({"role": "user", "content": words})
+
+    def replace(self, words: str, others: str) -> None:
+        """Put other words in the place of some that were said to the model; a cached prefix ends there."""
+        for message in self.messages[1:]:
+            if message["role"] == "user" and isinstance(message["content"], str):
+                message["content"] = message["content"].replace(words, others)
 
     def answered(self, words: str) -> None:
         """Add an answer of the model's that was not asked for here: from a stored round, or made without a call."""

@@ -14,7 +14,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
-from tw_autogen.model import ChatModel, ModelSettings, resolve_model
+from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, resolve_model, resolve_ranker
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, find_plugins
 from tw_autogen.role import Role, find_role
@@ -25,6 +25,7 @@ from tw_autogen.shipped import shipped_folder
 
 ROOMS: Mapping[str, type] = {
     "model": ModelSettings,
+    "embedding": EmbeddingSettings,
     "planner": PlannerSettings,
     "code_interpreter": CodeInterpreterSettings,
     "kernel": KernelSettings,
@@ -271,7 +272,16 @@ def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo
         name, policy = seat.name or CodeInterpreter.name, seat.policy
         if kernel is kernels.shared:
             policy = replace(policy or Policy(), install=read.read("kernel", KernelSettings).install)
-        role = CodeInterpreter(models.pick(seat), kernel, plugins=seat.plugins, policy=policy, settings=own, name=name)
+        ranker = resolve_ranker(read.read("embedding", EmbeddingSettings), read.read("model", ModelSettings))
+        role = CodeInterpreter(
+            models.pick(seat),
+            kernel,
+            plugins=seat.plugins,
+            policy=policy,
+            settings=own,
+            ranker=ranker,
+            name=name,
+        )
     elif isinstance(seat.role, str | Path):
         role = find_role(seat.role, shipped=shipped_folder("roles")).make(lambda: models.pick(seat))
     else:
