@@ -104,6 +104,23 @@ class ModelCalled(Event):
 
 
 @dataclass(frozen=True)
+class LessonsRecalled(Event):
+    """Lessons from earlier work were put into a role's prompt, by their ids, best first."""
+
+    role: str
+    lessons: list[str]
+
+
+@dataclass(frozen=True)
+class TalkShortened(Event):
+    """The older part of a role's talk became a summary; about so many tokens its prompt had, and has now."""
+
+    role: str
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True)
 class PluginsSelected(Event):
     """A role chose, of its `plugins` in all, those that fit a task.
 

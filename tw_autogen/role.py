@@ -182,6 +182,10 @@ class Growing:
         for part, new in self._stream.feed(text):
             self._turn.emit(PostGrew(self._turn.post_id, part, new))
 
+    def counted(self, completion: Completion, seconds: float) -> None:
+        """Say what a call cost whose reply is no part of the growing post."""
+        report_call(self._turn, self._caller, completion, seconds)
+
     def called(self, completion: Completion, seconds: float) -> None:
         """Take the whole reply; called once for each try. A model that doesn't stream is passed on now."""
         if self._stream is None:

@@ -255,6 +255,19 @@ def test_the_interpreter_is_told_which_variables_exist(team):
     assert "sales: DataFrame, 2 x 2, columns day: int64, n: float64" in coder.calls[1][-1]["content"]
 
 
+def test_after_a_cell_only_what_is_new_of_the_variables_is_told(team):
+    session, _, coder = team(
+        [plans("make a", then="User"), plans("make b", then="User"), plans("look", then="User")],
+        [codes("aaa = 11\nprint('ok')"), codes("bbb = 22\nprint('ok')"), codes("print('ok')")],
+    )
+    for _ in range(3):
+        session.ask("go on")
+
+    said = "\n".join(message["content"] for message in coder.calls[-1] if message["role"] == "user")
+    assert said.count("aaa: int, 11") == 1
+    assert said.count("bbb: int, 22") == 1
+
+
 def test_files_are_copied_read_only_and_described_in_the_request(team, tmp_path):
     (tmp_path / "in").mkdir()
     sales = tmp_path / "in" / "sales.csv"

@@ -43,6 +43,8 @@ class Chat:
             "/help": ("this list", self._help),
             "/files": ("PATH...  send files along with the next question", self._bring),
             "/info": ("session, folder, roles, plugins, variables, tokens", self._info),
+            "/save": ("[ROLE] FILE  write this session as an example for ROLE's prompts; Planner if none", self._save),
+            "/learn": ("have a lesson worded from this session, for later ones (recall.experience)", self._learn),
             "/reset": ("begin a new session: nothing said, no variables", self._reset),
             "/interrupt": ("how to stop what is running", self._interrupt),
             "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._help),
@@ -151,6 +153,26 @@ class Chat:
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
         took = session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
+
+    def _save(self, rest: str) -> None:
+        words = rest.split()
+        if not 1 <= len(words) <= 2:
+            self._say("name the file: /save examples/odd_days.yaml, or /save CodeInterpreter …", style="red")
+            return
+        try:
+            path = self._session.save_example(words[-1], words[0] if len(words) == 2 else "Planner")
+            self._say("an example, which you may mend: ", path)
+        except TwAutogenError as error:
+            self._say(str(error), style="red")
+
+    def _learn(self, rest: str) -> None:
+        try:
+            with CtrlC(self._stop):
+                self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
+        except KeyboardInterrupt:
+            self._say("stopped; no lesson was written")
+        except TwAutogenError as error:
+            self._say(str(error), style="red")
 
     def _reset(self, rest: str) -> None:
         fresh = self._open()

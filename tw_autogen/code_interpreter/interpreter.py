@@ -13,6 +13,7 @@ from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.selection import Selection, Shown
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
+from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import verify
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
@@ -21,7 +22,7 @@ from tw_autogen.events import CodeChecked
 from tw_autogen.kernel import Kernel
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.recall import Talk
+from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
@@ -43,8 +44,10 @@ class _Talking:
     """The talk of one session, and what of it need not be said again."""
 
     talk: Talk
+    variables: KnownVariables
     board: str = ""
-    variables: str = ""
+    round_id: str = ""
+    lessons: str = ""
     shown: Shown = field(default_factory=Shown)
 
 
@@ -59,6 +62,7 @@ class CodeInterpreter(Role):
         policy: What the code may do.
         settings: See `CodeInterpreterSettings`.
         ranker: Says which plugins fit a task, where not all are shown; None: by their words.
+        recall: What it is reminded of; None: of nothing but its own talk.
         name: Its name in the talk.
 
     Raises:
@@ -80,6 +84,7 @@ class CodeInterpreter(Role):
         policy: Policy | None = None,
         settings: CodeInterpreterSettings | None = None,
         ranker: Ranker | None = None,
+        recall: Recall | None = None,
         name: str = NAME,
     ) -> None:
         self.name = name
@@ -90,6 +95,7 @@ class CodeInterpreter(Role):
         self._make = None if isinstance(kernel, Kernel) else kernel
         self._cells = Cells(kernel, self._plugins, model, self._settings) if isinstance(kernel, Kernel) else None
         self._selection = Selection(self._plugins, self._settings, ranker)
+        self._recall = recall or Recall()
         self._talks: dict[str, _Talking] = {}
         self.intro = self._introduce()
 
@@ -136,8 +142,16 @@ class CodeInterpreter(Role):
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
         cells = self._open(turn)
         asked = memory.last_post
-        mine = self._talks.setdefault(memory.session_id, _Talking(Talk(self.prompt)))
+        mine = self._talks.get(memory.session_id)
+        if mine is None:
+            known = KnownVariables(self._settings.variables_chars)
+            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), known)
+            self._remember(mine, memory.rounds[-1], asked)
+        if mine.round_id != memory.rounds[-1].id:
+            mine.round_id, mine.lessons = memory.rounds[-1].id, ""
+            mine.talk.begin_round()
         self._listen(mine, memory, asked)
+        self._shorten(mine, turn)
         mine.talk.tell(self._task(mine, asked, turn))
         work = self._work(mine, cells, turn)
         limit = self._settings.report_chars
@@ -173,15 +187,40 @@ class CodeInterpreter(Role):
         ]
         return "\n".join([*lines, *self._selection.intro()])
 
+    def _remember(self, mine: _Talking, here: Round, asked: Post) -> None:
+        """Begin the talk with the examples that belong into it."""
+        rounds = self._recall.rounds([self.name, asked.send_from], here.user_query or asked.message)
+        remember(mine.talk, lambda lived: self._listen(mine, Memory.of(self.name, lived), asked), rounds)
+
+    def _shorten(self, mine: _Talking, turn: Turn) -> None:
+        """Summarize what is old in a talk that has grown too long; what is told once only is told again then."""
+        done = self._recall.shorten(
+            mine.talk,
+            self._model,
+            self.name,
+            turn.emit,
+            seconds=turn.seconds_left(self._settings.model_seconds),
+            on_call=Growing(turn, self.name, CodeStream).counted,
+            before_call=turn.before_call,
+        )
+        if done:
+            mine.variables.forget()
+            mine.shown, mine.board, mine.lessons = Shown(), "", ""
+
     def _listen(self, mine: _Talking, memory: Memory, asked: Post) -> None:
         """Bring the talk up to date with what was said since, but for the task itself."""
+        said = ""
         for new in mine.talk.news(memory):
+            if said:
+                mine.talk.tell(said)
+            said = ""
             if isinstance(new, Round):
                 mine.talk.tell(f"(The work on that request ended here, because {new.error or 'it was stopped'}.)")
             elif new.send_from == self.name:
-                mine.talk.answered(new.message)
+                mine.talk.answered(_as_reply(new))
+                said = new.message if new.content(AttachmentType.reply_content) else ""
             elif new.id != asked.id:
-                mine.talk.tell(f"From: {new.send_from}\n{new.message}")
+                mine.talk.tell(f"# Task from {new.send_from}\n{new.message}")
 
     def _task(self, mine: _Talking, asked: Post, turn: Turn) -> str:
         """Word the task: board, variables and plugins where they have changed, then what is asked."""
@@ -190,11 +229,14 @@ class CodeInterpreter(Role):
         if board and board != mine.board:
             parts.append(f"# Board\n{board}")
         mine.board = board
-        variables = "\n".join(map(str, self._open(turn).kernel.variables()))
-        if variables and variables != mine.variables:
-            parts.append(f"# Variables that exist now\n{variables}")
-        mine.variables = variables
+        news = mine.variables.news(self._open(turn).kernel.variables())
+        if news:
+            parts.append(f"# Variables, new or changed\n{news}")
         parts.append(self._selection.task(mine.shown, mine.talk, turn, asked.message, name=self.name))
+        lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
+        if lessons and lessons != mine.lessons:
+            parts.append(lessons)
+        mine.lessons = lessons
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
         if asked.content(AttachmentType.then):
             parts.append(
@@ -232,12 +274,12 @@ class CodeInterpreter(Role):
             work.artifacts += [one for one in work.execution.artifacts if one not in work.artifacts]
             self._selection.ran(reply.code)
             told = report.execution_report(work.execution, work.execution.artifacts, limit)
+            news = mine.variables.news(work.execution.variables)
+            exist = f"\nVariables, new or changed:\n{news}" if news else ""
             if work.execution.ok:
-                mine.talk.tell(told)
+                mine.talk.tell(f"{told}{exist}")
                 return work
             work.failed += 1
-            mine.variables = "\n".join(map(str, work.execution.variables))
-            exist = f"\nVariables that exist now:\n{mine.variables}" if mine.variables else ""
             mine.talk.tell(f"{told}{exist}\n{_MEND}")
             work.gave_up = work.failed > self._settings.max_tries
             if work.circles(work.execution.error) or work.gave_up:
@@ -245,7 +287,7 @@ class CodeInterpreter(Role):
 
     def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
         growing = Growing(turn, self.name, CodeStream)
-        reply, _ = ask(
+        reply, completion = ask(
             self._model,
             mine.talk.messages,
             read_code,
@@ -256,7 +298,18 @@ class CodeInterpreter(Role):
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )
+        mine.talk.measured(completion.usage.prompt_tokens)
         return reply
+
+
+def _as_reply(post: Post) -> str:
+    """Give a stored post of the CodeInterpreter's in the form in which its model would have replied."""
+    code = post.content(AttachmentType.reply_content)
+    if not code:
+        return post.message
+    if post.content(AttachmentType.reply_type, "python") != "python":
+        return code
+    return f"{post.content(AttachmentType.thought)}\n```python\n{code.strip()}\n```".strip()
 
 
 def _go_on(turn: Turn) -> None:

@@ -17,6 +17,7 @@ class CodeInterpreterSettings:
         model_seconds: How long one call of the model may take.
         cell_seconds: How long one cell may run, without the time spent in host calls.
         report_chars: How much of the result, of what was printed, and of an error is reported, each.
+        variables_chars: How much one telling of new and changed variables may take.
         plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
         plugin_list_chars: How much of the prompt the list of all plugins may take, one line each, where stubs are shown
             of some only; beyond it the others are found by words.
@@ -34,6 +35,7 @@ class CodeInterpreterSettings:
     model_seconds: float = 300.0
     cell_seconds: float = 180.0
     report_chars: int = 4000
+    variables_chars: int = 2000
     plugin_chars: int = 8000
     plugin_list_chars: int = 8000
     enable_auto_plugin_selection: bool | Literal["auto"] = "auto"

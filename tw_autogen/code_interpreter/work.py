@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import Attachment, AttachmentType
 from tw_autogen.kernel import Artifact, Execution
 
+_WRONG_CHARS = 600
 _CELL = re.compile(r"\bcell \d+")
 
 
@@ -25,6 +27,7 @@ class Work:
         artifacts: Files made by any of the cells.
         refused: How often code was not run.
         failed: How often code failed.
+        wrong: Why code failed or was refused, each time.
         gave_up: The tries are used up, or the work went in circles.
         looped: The same code has failed in the same way twice.
     """
@@ -36,6 +39,7 @@ class Work:
     artifacts: list[Artifact] = field(default_factory=list)
     refused: int = 0
     failed: int = 0
+    wrong: list[str] = field(default_factory=list)
     gave_up: bool = False
     looped: bool = False
     _last: tuple[str, str] = ("", "")
@@ -46,6 +50,7 @@ class Work:
         Args:
             why: The findings, or the error, in words.
         """
+        self.wrong.append(report.cut(why, _WRONG_CHARS))
         now = (self.code.strip(), _CELL.sub("cell", why))
         self.looped, self._last = now == self._last, now
         self.gave_up = self.gave_up or self.looped
@@ -82,9 +87,10 @@ class Work:
         if self.findings:
             said.append(Attachment(kind.code_error, "\n".join(map(str, self.findings))))
         if self.findings or self.execution is None:
-            return [*said, Attachment(kind.execution_status, "NONE")]
+            return [*said, Attachment(kind.execution_status, "NONE", {"went_wrong": self.wrong})]
         status = "SUCCESS" if self.execution.ok else "FAILURE"
-        extra = {"warnings": report.warnings_of(self.execution), "failed": self.failed, "refused": self.refused}
+        extra: dict[str, Any] = {"warnings": report.warnings_of(self.execution)}
+        extra |= {"failed": self.failed, "refused": self.refused, "went_wrong": self.wrong}
         said.append(Attachment(kind.execution_status, status, extra))
         output = report.output_text(self.execution, self.artifacts, limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tw_autogen.conversation.plain import read_plain, readable_yaml
 from tw_autogen.conversation.post import new_id
 from tw_autogen.conversation.round import Round
-from tw_autogen.errors import ConversationFormatError, nearest
+from tw_autogen.errors import ConversationFormatError
 
 _KEYS = ("id", "enabled", "rounds", "plugins", "roles")
 
@@ -64,7 +63,7 @@ class Conversation:
 
     def to_yaml(self) -> str:
         """Give the YAML text, keys in the format's order, words unescaped."""
-        return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
+        return readable_yaml(self.to_dict())
 
 
 def read_conversation(path: Path | str) -> Conversation:
@@ -74,19 +73,7 @@ def read_conversation(path: Path | str) -> Conversation:
         ConversationFormatError: naming the file and what is wrong in it.
     """
     path = Path(path)
-    try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise ConversationFormatError(
-            f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None
-        ) from error
-    if not isinstance(plain, Mapping):
-        raise ConversationFormatError(f"expected keys and values, found {type(plain).__name__}", path=path)
-    for key in plain:
-        if key not in _KEYS:
-            raise ConversationFormatError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
+    plain = read_plain(path, _KEYS)
     try:
         return Conversation.from_dict(plain)
     except KeyError as error:

@@ -14,7 +14,7 @@ from tw_autogen.model import ChatModel, FieldStream, ask
 from tw_autogen.planner.contract import AnswerContract
 from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, reply_schema
 from tw_autogen.planner.plan import Plan
-from tw_autogen.recall import Talk
+from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Offering, Role, Turn, Worker
 
 NAME = "Planner"
@@ -55,6 +55,7 @@ class Planner(Role):
         model: What plans.
         workers: Who it may write to; their `name` and `intro` stand in its prompt.
         settings: See `PlannerSettings`.
+        recall: What it is reminded of; None: of nothing but its own talk.
         name: Its name in the talk.
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
@@ -71,12 +72,14 @@ class Planner(Role):
         workers: Sequence[Worker] = (),
         *,
         settings: PlannerSettings | None = None,
+        recall: Recall | None = None,
         name: str = NAME,
     ) -> None:
         self.name = name
         self._model = model
         self._workers = tuple(workers)
         self._settings = settings or PlannerSettings()
+        self._recall = recall or Recall()
         self._talks: dict[str, _Talking] = {}
 
     @property
@@ -113,14 +116,18 @@ class Planner(Role):
         turn = kwargs.get("turn") or Turn(here, Path.cwd())
         mine = self._talks.get(memory.session_id)
         if mine is None:
-            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), here.id, _plan_so_far(here, self.name))
+            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), plan=_plan_so_far(here, self.name))
+            self._remember(mine, here)
+            mine.talk.begin_round()
+            mine.round_id = here.id
         if mine.round_id != here.id:
             mine.round_id, mine.plan, mine.mended = here.id, None, False
+            mine.talk.begin_round()
         forwarded = _forward(here, self.name)
         misfits = _misfits(here, turn, forwarded.message) if forwarded else []
         if forwarded is not None and not misfits:
             return forwarded
-        self._listen(mine, memory)
+        self._listen(mine, memory, turn)
         if misfits:
             mine.talk.tell(_ill_fitting(misfits))
         reply = self._ask(mine, turn)
@@ -137,8 +144,14 @@ class Planner(Role):
         """Forget all talks."""
         self._talks.clear()
 
-    def _listen(self, mine: _Talking, memory: Memory) -> None:
-        """Bring the talk up to date with what was said since."""
+    def _remember(self, mine: _Talking, here: Round) -> None:
+        """Begin the talk with the examples that belong into it."""
+        roles = [self.name, USER, *(one.name for one in self._workers)]
+        rounds = self._recall.rounds(roles, here.user_query)
+        remember(mine.talk, lambda lived: self._listen(mine, Memory.of(self.name, lived)), rounds)
+
+    def _listen(self, mine: _Talking, memory: Memory, turn: Turn | None = None) -> None:
+        """Bring the talk up to date with what was said since; without a turn, with what was said elsewhere."""
         for new in mine.talk.news(memory):
             if isinstance(new, Round):
                 mine.talk.tell(f"(That request failed, because {new.error or 'it was stopped'}.)")
@@ -146,18 +159,28 @@ class Planner(Role):
                 mine.talk.answered(_as_json(new))
             else:
                 images = tuple(one.content for one in new.attachments if one.type is AttachmentType.image_url)
-                offers = self._offers(new.message) if new.send_from == USER else ""
+                offers = self._offers(new.message, turn) if new.send_from == USER and turn else ""
                 mine.talk.tell(f"From: {new.send_from}\n{new.message}{offers}", images)
 
-    def _offers(self, request: str) -> str:
-        """Say what workers have for this request beyond their intros."""
+    def _offers(self, request: str, turn: Turn) -> str:
+        """Say what workers have for this request beyond their intros, and what was learnt from earlier ones."""
         offers = [one.offer(request) for one in self._workers if isinstance(one, Offering)]
+        offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))
         return "".join(f"\n\n{offer}" for offer in offers if offer)
 
     def _ask(self, mine: _Talking, turn: Turn) -> PlannerReply:
         names = [one.name for one in self._workers]
         growing = Growing(turn, self.name, FieldStream)
-        reply, _ = ask(
+        self._recall.shorten(
+            mine.talk,
+            self._model,
+            self.name,
+            turn.emit,
+            seconds=turn.seconds_left(self._settings.model_seconds),
+            on_call=growing.counted,
+            before_call=turn.before_call,
+        )
+        reply, completion = ask(
             self._model,
             mine.talk.messages,
             lambda text: read_reply(text, names, has_plan=mine.plan is not None),
@@ -169,6 +192,7 @@ class Planner(Role):
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )
+        mine.talk.measured(completion.usage.prompt_tokens)
         return reply
 
     def _post(self, mine: _Talking, reply: PlannerReply) -> Post:

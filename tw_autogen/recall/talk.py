@@ -5,10 +5,13 @@ A server that caches prefixes finds each prompt to be the last one with more beh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
+
+_TOKEN_CHARS = 4.0
+_IMAGE_CHARS = 4000
 
 
 class Talk:
@@ -19,12 +22,60 @@ class Talk:
 
     What a role was told and has not answered yet is gathered, so that user's and assistant's messages alternate, as
     some models demand. Messages are never changed, but for the last one of the user's, to which words may be added
-    while no answer to it has come, and for words that are taken back by `replace`.
+    while no answer to it has come, for words that are taken back by `replace`, and for `shorten`.
     """
 
     def __init__(self, system: str) -> None:
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
         self._seen: set[str] = set()
+        self._static = 1
+        self._begun: list[int] = []
+        self._token_chars = _TOKEN_CHARS
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens the prompt has now, by what the server has reported of earlier ones."""
+        return self.tokens_of(self.messages)
+
+    def tokens_of(self, messages: Sequence[Mapping[str, Any]]) -> int:
+        """About how many tokens these messages are."""
+        return round(sum(map(_chars, messages)) / self._token_chars)
+
+    def measured(self, prompt_tokens: int) -> None:
+        """Take in how many tokens the server counted in the prompt before the newest answer.
+
+        Args:
+            prompt_tokens: As reported; 0: it reported none, and the estimate stays.
+        """
+        chars = sum(map(_chars, self.messages[:-1]))
+        if prompt_tokens > 0 and chars:
+            self._token_chars = min(8.0, max(0.5, chars / prompt_tokens))
+
+    def settle(self) -> None:
+        """Take all that was said until now for examples: it belongs to the static part, and is never shortened."""
+        self._static = len(self.messages)
+
+    def begin_round(self) -> None:
+        """Mark that a round begins here."""
+        pending = self.messages[-1]["role"] == "user"
+        self._begun.append(max(self._static, len(self.messages) - pending))
+
+    def older(self, keep_rounds: int) -> list[dict[str, Any]]:
+        """Give the messages of all rounds but the current one and so many before it."""
+        begun = self._begun[-1 - keep_rounds] if len(self._begun) > keep_rounds else self._static
+        return self.messages[self._static : begun]
+
+    def shorten(self, count: int, words: str) -> None:
+        """Put words in the place of the oldest messages behind the static part."""
+        at, end = self._static, self._static + count
+        follows = self.messages[end] if end < len(self.messages) else None
+        if follows is not None and follows["role"] == "user" and isinstance(follows["content"], str):
+            self.messages[at : end + 1] = [{"role": "user", "content": f"{words}\n\n{follows['content']}"}]
+            gone = count
+        else:
+            self.messages[at:end] = [{"role": "user", "content": words}]
+            gone = count - 1
+        self._begun = [max(at, one - gone) for one in self._begun if one >= end]
 
     def tell(self, words: str, images: tuple[str, ...] = ()) -> None:
         """Say something to the model.
@@ -70,3 +121,10 @@ class Talk:
     def saw(self, post: Post) -> None:
         """Mark a post as known: the role's own, whose words are here already as the model's answer."""
         self._seen.add(post.id)
+
+
+def _chars(message: Mapping[str, Any]) -> int:
+    content = message["content"]
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(part["text"]) if "text" in part else _IMAGE_CHARS for part in content)

@@ -13,11 +13,13 @@ from tw_autogen.session.assembly import (
     open_team,
     read_settings,
 )
-from tw_autogen.session.journal import Journal, read_journal
+from tw_autogen.session.journal import Journal, read_journal, rounds_of
+from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.spending import Seconds
 from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
 
 __all__ = [
@@ -28,9 +30,11 @@ __all__ = [
     "Answer",
     "Journal",
     "KernelWanted",
+    "Learner",
     "ModelWanted",
     "RoleWanted",
     "Seat",
+    "Seconds",
     "Session",
     "SessionPool",
     "SessionSettings",
@@ -39,6 +43,7 @@ __all__ = [
     "check_plugins",
     "failure_text",
     "files_of",
+    "keep_example",
     "open_session",
     "open_team",
     "profile_file",
@@ -46,4 +51,5 @@ __all__ = [
     "profile_value",
     "read_journal",
     "read_settings",
+    "rounds_of",
 ]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
-from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, resolve_model, resolve_ranker
+from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, Ranker, resolve_model, resolve_ranker
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, find_plugins
+from tw_autogen.recall import Recall, RecallSettings, read_examples
 from tw_autogen.role import Role, find_role
+from tw_autogen.session.learning import Learner
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
@@ -26,6 +29,7 @@ from tw_autogen.shipped import shipped_folder
 ROOMS: Mapping[str, type] = {
     "model": ModelSettings,
     "embedding": EmbeddingSettings,
+    "recall": RecallSettings,
     "planner": PlannerSettings,
     "code_interpreter": CodeInterpreterSettings,
     "kernel": KernelSettings,
@@ -164,9 +168,9 @@ def open_team(
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         kernels = _Kernels(root / "files", read, options.user_folder, approve, undo)
         workers = [_worker(seat, models, kernels, read, undo) for seat in seats if _known(seat.role) != "planner"]
-        own = read.read("planner", PlannerSettings)
+        own, recall = read.read("planner", PlannerSettings), models.recall("planner")
         planners: list[Role] = [
-            Planner(models.pick(seat), workers, settings=own, name=seat.name or Planner.name)
+            Planner(models.pick(seat), workers, settings=own, recall=recall, name=seat.name or Planner.name)
             for seat in seats
             if _known(seat.role) == "planner"
         ]
@@ -178,6 +182,7 @@ def open_team(
             owned=kernels.made,
             session_id=session_id,
             entry=planners[0].name if planners else None,
+            learner=models.learner(seats),
         )
         undo.pop_all()
         return session
@@ -193,11 +198,32 @@ def check_plugins(plugins: Sequence[str | Path | PluginSpec]) -> tuple[PluginSpe
 
 
 class _Models:
-    """Who is asked, by seat: what was given, else what the settings name, made once for each name."""
+    """Who is asked, by seat: what was given, else what the settings name, made once for each name; and what recalls."""
 
     def __init__(self, read: Settings) -> None:
         self._read = read
         self._made: dict[str, ChatModel] = {}
+
+    @cached_property
+    def ranker(self) -> Ranker:
+        """What finds the texts that fit a request."""
+        return resolve_ranker(self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings))
+
+    def recall(self, room: str) -> Recall:
+        """Give what a role is reminded of.
+
+        Raises:
+            ConfigError: a folder or a file is missing or wrong.
+        """
+        own = self._read.read("recall", RecallSettings)
+        folder = own.planner_examples if room == "planner" else own.code_examples
+        return Recall(own, read_examples(Path(folder)) if folder else (), self.ranker)
+
+    def learner(self, seats: Sequence[Seat]) -> Learner:
+        """Give who words lessons: the model of the first role that is always known."""
+        known = next((seat for seat in seats if _known(seat.role)), None)
+        folder = self._read.read("recall", RecallSettings).experience
+        return Learner((lambda: self.pick(known)) if known else None, Path(folder) if folder else None)
 
     def pick(self, seat: Seat) -> ChatModel:
         """Give a seat's model.
@@ -272,14 +298,14 @@ def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo
         name, policy = seat.name or CodeInterpreter.name, seat.policy
         if kernel is kernels.shared:
             policy = replace(policy or Policy(), install=read.read("kernel", KernelSettings).install)
-        ranker = resolve_ranker(read.read("embedding", EmbeddingSettings), read.read("model", ModelSettings))
         role = CodeInterpreter(
             models.pick(seat),
             kernel,
             plugins=seat.plugins,
             policy=policy,
             settings=own,
-            ranker=ranker,
+            ranker=models.ranker,
+            recall=models.recall("code_interpreter"),
             name=name,
         )
     elif isinstance(seat.role, str | Path):

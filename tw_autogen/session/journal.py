@@ -6,12 +6,22 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 
-from tw_autogen.events import Event, Handler, PostGrew, RoundClosed, event_from_dict
+from tw_autogen.conversation import Round, RoundState
+from tw_autogen.events import (
+    BoardWritten,
+    Event,
+    Handler,
+    PostClosed,
+    PostGrew,
+    RoundClosed,
+    RoundOpened,
+    event_from_dict,
+)
 from tw_autogen.session.redact import redactor
 
 _log = logging.getLogger(__name__)
@@ -90,3 +100,24 @@ def read_journal(path: Path | str) -> Iterator[Event]:
                 return
             raise
         yield event_from_dict(plain)
+
+
+def rounds_of(events: Iterable[Event]) -> list[Round]:
+    """Give the rounds that a journal tells of, oldest first; one that was cut off stays open.
+
+    Args:
+        events: As `read_journal` gives them.
+    """
+    rounds: list[Round] = []
+    for event in events:
+        if isinstance(event, RoundOpened):
+            rounds.append(Round(event.user_query, event.round_id))
+        elif not rounds:
+            continue
+        elif isinstance(event, PostClosed):
+            rounds[-1].posts.append(event.post)
+        elif isinstance(event, BoardWritten):
+            rounds[-1].write_board(event.role, event.bulletin)
+        elif isinstance(event, RoundClosed):
+            rounds[-1].state, rounds[-1].error = RoundState(event.state), event.error
+    return rounds

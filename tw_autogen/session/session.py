@@ -38,12 +38,13 @@ from tw_autogen.events import (
     SessionClosed,
     SessionOpened,
 )
-from tw_autogen.model import Usage
+from tw_autogen.model import ChatModel, Usage
 from tw_autogen.role import Interruptible, Placed, Role, Turn
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.inputs import checked_inputs, copy_in
 from tw_autogen.session.journal import Journal
+from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.profile import profile_request
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds, Spending, found_so_far
@@ -64,6 +65,7 @@ class Session:
         handlers: Called with each event.
         owned: Closed with the session, last one first.
         session_id: Unique name; made if None.
+        learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
 
     Raises:
@@ -85,6 +87,7 @@ class Session:
         owned: Sequence[Any] = (),
         session_id: str | None = None,
         entry: str | None = None,
+        learner: Learner | None = None,
     ) -> None:
         names = [role.name for role in roles]
         if not roles or len(set(names)) < len(names) or USER in names:
@@ -97,6 +100,7 @@ class Session:
         self._roles = {role.name: role for role in roles}
         self.entry = entry or (PLANNER if PLANNER in names else names[0])
         self._owned = list(owned)
+        self._learner = learner or Learner()
         self._lock = threading.RLock()
         self._cancelled = threading.Event()
         self._spending = Spending(self._settings)
@@ -256,6 +260,34 @@ class Session:
                 self.emit(PostClosed(past.id, "", post))
             answer = Answer.of(past, Usage())
             self.emit(RoundClosed(past.id, past.state.value, answer.stop, answer.text, past.error, 0.0, {}))
+
+    def save_example(self, path: Path | str, role: str = PLANNER) -> Path:
+        """Write what a role said and read in this session as an example for later prompts; cleaned, and readable.
+
+        Args:
+            path: The YAML file to write, for instance in the folder that `recall.planner_examples` names.
+            role: `Planner` or `CodeInterpreter`.
+
+        Raises:
+            ConfigError: no finished round has a post of this role, or the file is there already.
+        """
+        return keep_example(self.rounds, path, role, private=[str(self.folder), str(self.folder.parent)])
+
+    def save_experience(self, folder: Path | str | None = None, *, model: ChatModel | None = None) -> Path:
+        """Have a model word what this session teaches, of what went well and what went wrong, and write it down.
+
+        Args:
+            folder: Where to; None: the folder that `recall.experience` names.
+            model: Who words it; None: the session's.
+
+        Returns:
+            The file, which a person can read and mend; later requests that it fits are given its lesson.
+
+        Raises:
+            ConfigError: there is no round yet, no folder, or no model.
+            ModelError: the model could not be asked.
+        """
+        return self._learner.learn(self.rounds, folder, model)
 
     def next_role(self) -> Role | None:
         """Give the role that the newest post is for; None if it is for the user.

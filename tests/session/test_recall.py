@@ -1,0 +1,161 @@
+"""What sessions recall into prompts and leave for later ones. Real kernel, scripted models."""
+
+import pytest
+
+from tw_autogen.errors import ConfigError, ConversationFormatError
+from tw_autogen.events import TalkShortened
+from tw_autogen.kernel import LocalKernel
+from tw_autogen.model import Completion
+from tw_autogen.recall import read_experiences
+from tw_autogen.session import open_session, read_journal, rounds_of
+from tw_autogen.testing import ScriptedModel, codes, plans
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    with LocalKernel() as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def ask(kernel, tmp_path):
+    """Open a session over two scripts, and ask; give the models."""
+    opened = []
+
+    def open_and_ask(requests, plan_steps, code_steps=(), **settings):
+        models = {"Planner": ScriptedModel(plan_steps), "CodeInterpreter": ScriptedModel(code_steps)}
+        keys = {key.replace("__", "."): value for key, value in settings.items()}
+        session = open_session(models, kernel=kernel, folder=tmp_path / "sessions", settings=keys)
+        opened.append((session, models))
+        for request in requests:
+            session.ask(request)
+        return session, *models.values()
+
+    yield open_and_ask
+    for session, models in opened:
+        session.close()
+        for model in models.values():
+            model.__exit__(None, None, None)
+
+
+def first_lived(ask):
+    return ask(["what is 6*7?"], [plans("compute 6*7"), plans("It is 42.", to="User")], [codes("6 * 7")])[0]
+
+
+def test_a_saved_example_stands_in_the_next_sessions_prompts_as_a_talk(ask, tmp_path):
+    session = first_lived(ask)
+    session.save_example(tmp_path / "planner" / "a.yaml")
+    session.save_example(tmp_path / "code" / "a.yaml", "CodeInterpreter")
+
+    _, planner, coder = ask(
+        ["what is 2*3?"],
+        [plans("compute 2*3", then="User")],
+        [codes("print('It is 6.')")],
+        recall__planner_examples=str(tmp_path / "planner"),
+        recall__code_examples=str(tmp_path / "code"),
+    )
+
+    asked = planner.calls[0]
+    assert [one["role"] for one in asked] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert "what is 6*7?" in asked[1]["content"]
+    assert '"send_to": "CodeInterpreter"' in asked[2]["content"]
+    assert asked[5]["content"].startswith("(The examples end here.")
+    assert "what is 2*3?" in asked[5]["content"]
+    assert [one["role"] for one in coder.calls[0]] == ["system", "user", "assistant", "user"]
+    assert "```python\n6 * 7\n```" in coder.calls[0][2]["content"]
+    assert "# Task from Planner\ncompute 2*3" in coder.calls[0][3]["content"]
+
+    for model in (planner, coder):
+        for earlier, later in zip(model.calls, model.calls[1:], strict=False):
+            assert later[: len(earlier)] == earlier
+
+
+def test_a_malformed_example_or_lesson_is_told_before_the_first_request(ask, tmp_path):
+    (tmp_path / "bad.yaml").write_text("round: 1\n", encoding="utf-8")
+    with pytest.raises(ConversationFormatError, match=r"bad\.yaml: unknown key 'round'"):
+        ask([], [], recall__planner_examples=str(tmp_path))
+    (tmp_path / "exp_1.yaml").write_text("lesson: x\n", encoding="utf-8")
+    with pytest.raises(ConversationFormatError, match=r"exp_1\.yaml: unknown key 'lesson'"):
+        ask([], [], recall__experience=str(tmp_path))
+    with pytest.raises(ConfigError, match="no such folder of experiences"):
+        ask([], [], recall__experience=str(tmp_path / "nowhere"))
+
+
+def test_a_lesson_is_saved_and_recalled_by_both_roles_for_each_request_that_it_fits(ask, tmp_path):
+    lessons = tmp_path / "lessons"
+    session, planner, _ = ask(
+        ["plot the revenue by month"],
+        [plans("plot"), plans("Done.", to="User"), '{"lesson": "Months of revenue are written in German."}'],
+        [codes("{}['month']"), codes("1")],
+    )
+    path = session.save_experience(lessons)
+
+    assert "KeyError" in planner.calls[-1][1]["content"]
+    (lesson,) = read_experiences(lessons)
+    assert path.name == f"exp_{lesson.id}.yaml"
+    session, planner, coder = ask(
+        ["tell me a joke", "sum the revenue of each month"],
+        [plans("Ha.", to="User"), plans("sum revenue by month", then="User")],
+        [codes("print('42')")],
+        recall__experience=str(lessons),
+        recall__experience_min_score=0.0,
+    )
+    words = "# Lessons from earlier work (they may fit or not)\n- Months of revenue are written in German."
+    assert words not in planner.calls[0][-1]["content"]
+    assert words in planner.calls[1][-1]["content"]
+    assert words in coder.calls[0][-1]["content"]
+    recalled = [event.role for event in read_journal(session.journal) if type(event).__name__ == "LessonsRecalled"]
+    assert recalled == ["Planner", "CodeInterpreter"]
+
+
+def test_a_lesson_needs_a_folder_and_a_round(ask, tmp_path):
+    session, *_ = ask([], [])
+
+    with pytest.raises(ConfigError, match=r"set `recall\.experience`"):
+        session.save_experience()
+    with pytest.raises(ConfigError, match="no round yet"):
+        session.save_experience(tmp_path)
+
+
+class Summarizing(ScriptedModel):
+    """Follows its script, and summarizes where that is asked for."""
+
+    def __init__(self, steps):
+        super().__init__(steps)
+        self.summarized = []
+
+    def complete(self, messages, **options):
+        if not messages[0]["content"].startswith("You keep the memory"):
+            return super().complete(messages, **options)
+        self.summarized.append(messages[1]["content"])
+        return Completion(f"Summary {len(self.summarized)}.")
+
+
+def test_a_long_session_is_summarized_and_goes_on(kernel, tmp_path):
+    planner = Summarizing([plans(f"do {number}", then="User") for number in range(9)])
+    coder = Summarizing([codes(f"v{number} = {number}\nprint('ok {number}')") for number in range(9)])
+    models = {"Planner": planner, "CodeInterpreter": coder}
+    settings = {"recall.compress_tokens": 2600}
+    with open_session(models, kernel=kernel, folder=tmp_path, settings=settings) as session, planner, coder:
+        answers = [session.ask(f"request {number} {'x' * 1500}").text for number in range(9)]
+
+    assert answers == [f"ok {number}" for number in range(9)]
+    assert "request 0" in planner.summarized[0]
+    assert "request 8" not in planner.summarized[-1]
+    assert "request 7" not in planner.summarized[-1]
+    last = planner.calls[-1]
+    assert f"Summary {len(planner.summarized)}." in last[1]["content"]
+    assert "request 0" not in str(last)
+    assert "request 7" in str(last)
+    assert "v0: int, 0" in str(coder.calls[-1])
+    events = [event for event in read_journal(session.journal) if isinstance(event, TalkShortened)]
+    assert {event.role for event in events} == {"Planner", "CodeInterpreter"}
+    assert all(event.tokens_after < event.tokens_before for event in events)
+
+
+def test_the_rounds_of_a_journal_are_those_that_were_lived(ask):
+    session = first_lived(ask)
+
+    assert [one.to_dict() for one in rounds_of(read_journal(session.journal))] == [
+        one.to_dict() for one in session.rounds
+    ]

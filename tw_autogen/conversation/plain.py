@@ -1,0 +1,59 @@
+"""YAML files that people read and mend: texts of several lines stand as blocks, errors name file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tw_autogen.errors import ConversationFormatError, nearest
+
+_BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them
+
+
+def read_plain(path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
+    """Read a file that holds keys and values (JSON is YAML too).
+
+    Args:
+        path: The file.
+        keys: Those that it may have.
+
+    Raises:
+        ConversationFormatError: naming the file, the line where it is known, and what is wrong.
+    """
+    try:
+        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        raise ConversationFormatError(
+            f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConversationFormatError(f"it can't be read: {error}", path=path) from error
+    if not isinstance(plain, Mapping):
+        raise ConversationFormatError(f"expected keys and values, found {type(plain).__name__}", path=path)
+    known = tuple(keys)
+    for key in plain:
+        if key not in known:
+            raise ConversationFormatError(f"unknown key {key!r}{nearest(str(key), known)}", path=path)
+    return plain
+
+
+def readable_yaml(plain: Any) -> str:
+    """Give YAML text, keys in their order, words unescaped, texts of several lines as blocks."""
+    return yaml.dump(plain, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=100)
+
+
+class _Readable(yaml.SafeDumper):
+    pass
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    as_block = "\n" in text and not any(one in text for one in _BREAKS)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if as_block else None)
+
+
+_Readable.add_representer(str, _text)

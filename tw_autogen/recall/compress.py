@@ -1,0 +1,79 @@
+"""`compress`: the older part of a talk becomes a summary, once its prompt grows too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from tw_autogen.model import ChatModel, Completion, Unreadable, ask
+from tw_autogen.recall.talk import Talk
+
+_PROMPT = Template(Path(__file__).with_name("summary.md").read_text(encoding="utf-8").strip())
+_LEAST_SHARE = 0.2  # what would save less than this of the budget is not worth a call
+_WORDS_SHARE = 8  # words of a summary: the budget in tokens through this
+_HEAD = "# What was said before, in short\n"
+
+
+def compress(
+    talk: Talk,
+    model: ChatModel,
+    *,
+    tokens: int,
+    keep_rounds: int,
+    keep: str = "",
+    seconds: float | None = None,
+    on_call: Callable[[Completion, float], None] | None = None,
+    before_call: Callable[[], None] | None = None,
+) -> bool:
+    """Put a summary in the place of the older rounds of a talk whose next prompt would pass a budget.
+
+    Args:
+        talk: Changed in place; a cached prefix ends there.
+        model: Who summarizes.
+        tokens: The budget of a prompt; 0: no limit.
+        keep_rounds: How many rounds before the current one stay word for word, so that what was asked last and is not
+            answered yet is never summarized.
+        keep: What must stay word for word as well, such as a plan; it is put behind the summary.
+        seconds: For all tries together; None: the model's own limit.
+        on_call: Told of each call, as `ask` tells it.
+        before_call: Called before each call, as `ask` does.
+
+    Returns:
+        Whether it was done: not if the prompt is short, or there is too little that is old.
+
+    Raises:
+        ModelError: the model could not be asked; the talk is as it was.
+
+    Source: TaskWeaver's round compressor. Differs: by tokens and not by rounds.
+    """
+    if not tokens or talk.tokens <= tokens:
+        return False
+    old = talk.older(keep_rounds)
+    if talk.tokens_of(old) < tokens * _LEAST_SHARE:
+        return False
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": _PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},
+        {"role": "user", "content": _told(old)},
+    ]
+    summary, _ = ask(model, messages, _read, seconds=seconds, on_call=on_call, before_call=before_call)
+    talk.shorten(len(old), "\n\n".join(part for part in (f"{_HEAD}{summary}", keep) if part))
+    return True
+
+
+def _told(messages: Sequence[Mapping[str, Any]]) -> str:
+    lines = []
+    for one in messages:
+        content = one["content"]
+        if not isinstance(content, str):
+            content = "\n".join(str(part.get("text", "[image]")) for part in content)
+        who = "You were told" if one["role"] == "user" else "You said"
+        lines.append(f"## {who}\n{content}")
+    return "\n\n".join(lines)
+
+
+def _read(text: str) -> str:
+    if not text.strip():
+        raise Unreadable("it is empty")
+    return text.strip()

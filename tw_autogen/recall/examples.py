@@ -1,0 +1,166 @@
+"""Examples: finished talks, in TaskWeaver's format, that show a role how to answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState, read_conversation
+from tw_autogen.errors import ConfigError, ConversationFormatError
+from tw_autogen.model import Ranker
+
+_TOKEN_CHARS = 4
+_SUFFIXES = (".yaml", ".yml", ".json")
+_LONGEST_CHARS = 3000
+_KEPT = (
+    AttachmentType.plan_reasoning,
+    AttachmentType.init_plan,
+    AttachmentType.plan,
+    AttachmentType.current_plan_step,
+    AttachmentType.then,
+    AttachmentType.stop,
+    AttachmentType.thought,
+    AttachmentType.reply_type,
+    AttachmentType.reply_content,
+    AttachmentType.execution_status,
+    AttachmentType.execution_result,
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example.
+
+    Args:
+        path: Its file.
+        conversation: The talk.
+    """
+
+    path: Path
+    conversation: Conversation
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes in a prompt: an estimate by its characters."""
+        rounds = [one.to_dict() for one in self.conversation.rounds]
+        return len(json.dumps(rounds, ensure_ascii=False)) // _TOKEN_CHARS
+
+    @property
+    def requests(self) -> str:
+        """What users ask in it."""
+        return "\n".join(one.user_query for one in self.conversation.rounds)
+
+
+def read_examples(folder: Path) -> tuple[Example, ...]:
+    """Read a folder's examples, in the order of their names; those that are not `enabled` are left out.
+
+    Raises:
+        ConfigError: there is no such folder.
+        ConversationFormatError: naming the file and what is wrong in it.
+
+    Source: TaskWeaver's example folders. Differs: JSON is read too, and a folder that isn't there is told at once.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: there is no such folder of examples; make it, or take the setting out")
+    found = []
+    for path in sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES):
+        conversation = read_conversation(path)
+        if not conversation.rounds:
+            raise ConversationFormatError("it has no rounds, so it is no example", path=path)
+        if conversation.enabled:
+            found.append(Example(path, conversation))
+    return tuple(found)
+
+
+def fitting_examples(
+    examples: Sequence[Example], roles: Iterable[str], request: str, *, tokens: int, ranker: Ranker
+) -> tuple[Example, ...]:
+    """Give the examples that belong into a prompt.
+
+    Args:
+        examples: All there are.
+        roles: Who takes part; an example in which somebody else speaks is left out.
+        request: What the user asks now.
+        tokens: How much they may take together, by `Example.tokens`.
+        ranker: Says which are most like the request, where not all fit.
+
+    Returns:
+        As many as fit, in their own order, so that the same choice gives the same prompt.
+    """
+    known = frozenset(roles)
+    mine = [one for one in examples if one.conversation.roles <= known]
+    if sum(one.tokens for one in mine) <= tokens:
+        return tuple(mine)
+    alike = [at for at, _ in ranker.rank(request, [one.requests for one in mine])]
+    taken, left = set[int](), tokens
+    for at in [*alike, *(at for at in range(len(mine)) if at not in alike)]:
+        if mine[at].tokens <= left:
+            taken.add(at)
+            left -= mine[at].tokens
+    return tuple(one for at, one in enumerate(mine) if at in taken)
+
+
+def cleaned_example(
+    rounds: Iterable[Round],
+    role: str,
+    *,
+    private: Sequence[str] = (),
+    mask: Callable[[str], str] = str,
+) -> Conversation:
+    """Make an example for one role out of rounds that were lived.
+
+    Args:
+        rounds: A session's, oldest first; those that failed are left out.
+        role: Whose posts are kept: what it read and what it wrote.
+        private: Texts that are taken out wherever they stand, such as the session's folder.
+        mask: Masks what else must not be written down.
+
+    Returns:
+        An example without ids, without what only the host reads, and with long texts cut.
+
+    Raises:
+        ConfigError: no round that ended well has a post of this role.
+    """
+
+    def clean(text: str) -> str:
+        return _cleaned(mask(text), private)
+
+    kept = [_cleaned_round(one, role, clean) for one in rounds if one.state is RoundState.finished]
+    kept = [one for one in kept if any(post.send_from == role for post in one.posts)]
+    if not kept:
+        raise ConfigError(f"no finished round in which {role} said something: there is nothing to make an example of")
+    return Conversation(tuple(kept))
+
+
+def write_example(conversation: Conversation, path: Path) -> Path:
+    """Write an example.
+
+    Raises:
+        ConfigError: the file is there already.
+    """
+    if path.exists():
+        raise ConfigError(f"{path} is there already; take another name, or remove it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(conversation.to_yaml(), encoding="utf-8")
+    return path
+
+
+def _cleaned_round(lived: Round, role: str, clean: Callable[[str], str]) -> Round:
+    posts = []
+    for post in lived.posts:
+        if role in (post.send_from, post.send_to):
+            kept = [one for one in post.attachments if one.type in _KEPT]
+            attachments = tuple(Attachment(one.type, clean(one.content)) for one in kept)
+            asked = lived.user_query if post.send_from == "User" else post.message
+            posts.append(Post(post.send_from, post.send_to, clean(asked), attachments))
+    return Round(clean(lived.user_query), posts=posts, state=RoundState.finished)
+
+
+def _cleaned(text: str, private: Sequence[str]) -> str:
+    for one in sorted(filter(None, private), key=len, reverse=True):
+        text = text.replace(f"file://{one}/", "").replace(f"{one}/", "").replace(one, ".")
+    if len(text) <= _LONGEST_CHARS:
+        return text
+    return f"{text[:_LONGEST_CHARS]}\n… {len(text) - _LONGEST_CHARS} characters left out …"

@@ -1,0 +1,168 @@
+"""`Recall`: what one role's prompts are given from elsewhere and from before: examples, lessons, summaries."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tw_autogen.conversation import AttachmentType, Round
+from tw_autogen.errors import ModelError
+from tw_autogen.events import Event, LessonsRecalled, TalkShortened
+from tw_autogen.model import ChatModel, Completion, LexicalRanker, Ranker
+from tw_autogen.recall.compress import compress
+from tw_autogen.recall.examples import Example, fitting_examples
+from tw_autogen.recall.experience import Experience, fitting_experiences, read_experiences
+from tw_autogen.recall.settings import RecallSettings
+from tw_autogen.recall.talk import Talk
+
+_log = logging.getLogger(__name__)
+_SUB_PATH = "experience_sub_path"
+LESSONS = "# Lessons from earlier work (they may fit or not)"
+
+
+@dataclass
+class Recall:
+    """What one role is reminded of.
+
+    Args:
+        settings: Budgets, and where lessons lie.
+        examples: Of this role.
+        ranker: Says what is like a request; by words, if none is given.
+
+    Raises:
+        ConfigError: a folder that the settings name isn't there.
+        ConversationFormatError: a lesson's file is wrong; names it.
+        ModelError: the ranker needs a server that could not be asked.
+    """
+
+    settings: RecallSettings = field(default_factory=RecallSettings)
+    examples: tuple[Example, ...] = ()
+    ranker: Ranker = field(default_factory=LexicalRanker)
+    _read: dict[Path, tuple[int, tuple[Experience, ...]]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Read what there is, so that a wrong file shows before the first request."""
+        if self.settings.experience:
+            self.ranker.prepare([one.about for one in self._experiences(Path(self.settings.experience))])
+
+    def rounds(self, roles: Iterable[str], request: str) -> tuple[Round, ...]:
+        """Give the rounds of the examples that belong into a talk which begins with this request.
+
+        Args:
+            roles: Who takes part.
+            request: What the user asks.
+        """
+        fitting = fitting_examples(
+            self.examples, roles, request, tokens=self.settings.example_tokens, ranker=self.ranker
+        )
+        return tuple(one for example in fitting for one in example.conversation.rounds)
+
+    def lessons(self, role: str, here: Round, request: str, emit: Callable[[Event], None]) -> str:
+        """Give the lessons that fit a request, in words for a prompt; empty if there are none.
+
+        Args:
+            role: Who is reminded.
+            here: The current round; a post of it may name a folder of lessons inside the one of the settings, by an
+                attachment `shared_memory_entry` of type `experience_sub_path`.
+            request: What is asked, or what is to be done.
+            emit: Takes the event that says which were recalled.
+
+        Raises:
+            ConversationFormatError: a file that has come since is wrong; names it.
+        """
+        if not self.settings.experience:
+            return ""
+        folder = Path(self.settings.experience) / _sub_path(here)
+        fitting = fitting_experiences(
+            self._experiences(folder),
+            request,
+            top_k=self.settings.experience_top_k,
+            min_score=self.settings.experience_min_score,
+            ranker=self.ranker,
+        )
+        if not fitting:
+            return ""
+        emit(LessonsRecalled(role, [one.id for one in fitting]))
+        return "\n".join([LESSONS, *(f"- {' '.join(one.lesson.split())}" for one in fitting)])
+
+    def shorten(
+        self,
+        talk: Talk,
+        model: ChatModel,
+        role: str,
+        emit: Callable[[Event], None],
+        *,
+        keep: str = "",
+        seconds: float | None = None,
+        on_call: Callable[[Completion, float], None] | None = None,
+        before_call: Callable[[], None] | None = None,
+    ) -> bool:
+        """Summarize the older part of a talk that has grown too long; where that fails, the talk goes on as it is.
+
+        Args:
+            talk: Whose next prompt it is about.
+            model: Who summarizes.
+            role: Whose talk it is.
+            emit: Takes the event that says what became of the prompt.
+            keep: As in `compress`.
+            seconds: As in `compress`.
+            on_call: As in `compress`.
+            before_call: As in `compress`.
+
+        Returns:
+            Whether it was done.
+        """
+        before = talk.tokens
+        try:
+            done = compress(
+                talk,
+                model,
+                tokens=self.settings.compress_tokens,
+                keep_rounds=self.settings.keep_rounds,
+                keep=keep,
+                seconds=seconds,
+                on_call=on_call,
+                before_call=before_call,
+            )
+        except ModelError as error:
+            _log.warning("the talk of %s stays as long as it is: %s", role, error)
+            return False
+        if done:
+            emit(TalkShortened(role, before, talk.tokens))
+        return done
+
+    def _experiences(self, folder: Path) -> tuple[Experience, ...]:
+        """Read a folder's lessons, again only if something was added to it or taken out."""
+        changed = folder.stat().st_mtime_ns if folder.is_dir() else 0
+        known = self._read.get(folder)
+        if known is None or known[0] != changed:
+            known = self._read[folder] = changed, read_experiences(folder)
+        return known[1]
+
+
+def remember(talk: Talk, listen: Callable[[tuple[Round, ...]], None], rounds: tuple[Round, ...]) -> None:
+    """Let a talk begin with examples.
+
+    Args:
+        talk: A new one.
+        listen: Brings the talk up to date with rounds, as if they had been lived.
+        rounds: Those of the examples.
+    """
+    if rounds:
+        talk.tell("(What follows are examples from other conversations.)")
+        listen(rounds)
+        talk.settle()
+        talk.tell("(The examples end here. Nothing of what they made exists.)")
+
+
+def _sub_path(here: Round) -> str:
+    """Give the folder inside the folder of lessons that a role has asked for, the newest; empty if none has."""
+    for post in reversed(here.posts):
+        entry = post.attachment(AttachmentType.shared_memory_entry)
+        extra = entry.extra if entry is not None and isinstance(entry.extra, dict) else {}
+        if extra.get("type") == _SUB_PATH:
+            wanted = Path(str(extra.get("content") or ""))
+            return "" if wanted.is_absolute() or ".." in wanted.parts else str(wanted)
+    return ""

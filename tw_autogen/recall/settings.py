@@ -1,0 +1,33 @@
+"""`RecallSettings`: what is recalled into prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RecallSettings:
+    """What is recalled into prompts; the keys are `recall.planner_examples`, and so on.
+
+    Args:
+        planner_examples: Folder of examples for the Planner, in TaskWeaver's format; empty: none.
+        code_examples: The same for the CodeInterpreter.
+        example_tokens: How much of a role's prompt its examples may take; where not all fit, those most like the
+            session's first request are taken. A token is reckoned as four characters.
+        experience: Folder of lessons that were saved from earlier work, or written by hand; empty: none are recalled.
+        experience_top_k: How many lessons are recalled for one request at most.
+        experience_min_score: A lesson is recalled if it fits the request better than this, on the scale of the ranker
+            (the cosine, with `embedding.name` or `embedding.folder`; else that of BM25).
+        compress_tokens: Once a role's prompt would be longer than this, its older rounds become a summary, which costs
+            a call; 0: never.
+        keep_rounds: How many rounds before the current one are never summarized.
+    """
+
+    planner_examples: str = ""
+    code_examples: str = ""
+    example_tokens: int = 2000
+    experience: str = ""
+    experience_top_k: int = 3
+    experience_min_score: float = 0.2
+    compress_tokens: int = 24_000
+    keep_rounds: int = 1

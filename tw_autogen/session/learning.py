@@ -1,0 +1,77 @@
+"""What stays of a session for later ones: an example that shows how, a lesson that warns or advises."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tw_autogen.conversation import Round
+from tw_autogen.errors import ConfigError
+from tw_autogen.model import ChatModel
+from tw_autogen.recall import (
+    Experience,
+    cleaned_example,
+    distill,
+    lived_experience,
+    read_experiences,
+    write_example,
+    write_experience,
+)
+from tw_autogen.session.redact import redactor
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Who words lessons, and where they are kept.
+
+    Args:
+        model: Asked for the words; None: there is nobody.
+        folder: Where lessons go if nothing else is said; None: nowhere.
+    """
+
+    model: Callable[[], ChatModel] | None = None
+    folder: Path | None = None
+
+    def learn(self, rounds: Sequence[Round], folder: Path | str | None, model: ChatModel | None) -> Path:
+        """Word a lesson out of rounds and write it down.
+
+        Raises:
+            ConfigError: there is nothing to learn from, nowhere to keep it, nobody to word it, or what lies in the
+                folder can't be read.
+            ModelError: the model could not be asked.
+        """
+        kept_in = Path(folder) if folder else self.folder
+        if kept_in is None:
+            raise ConfigError("nowhere to keep the lesson: give a folder, or set `recall.experience`")
+        if kept_in.is_dir():
+            read_experiences(kept_in)
+        lived = lived_experience(rounds)
+        asked = model or (self.model() if self.model else None)
+        if asked is None:
+            raise ConfigError("no model to word the lesson; give one")
+        return write_experience(_redacted(distill(lived, asked)), kept_in)
+
+
+def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:
+    """Write a cleaned example of a role's talk, which then loads as any other.
+
+    Args:
+        rounds: A session's.
+        path: The YAML file to write.
+        role: Whose prompt it is for: `Planner` or `CodeInterpreter`.
+        private: Texts to take out, such as the session's folder. Secrets of the environment are masked as well.
+
+    Raises:
+        ConfigError: there is no finished round of this role, or the file is there already.
+    """
+    redact = redactor(os.environ)
+    cleaned = cleaned_example(rounds, role, private=(*private, str(Path.home())), mask=redact)
+    return write_example(cleaned, Path(path))
+
+
+def _redacted(lesson: Experience) -> Experience:
+    redact = redactor(os.environ)
+    said = {name: redact(getattr(lesson, name)) for name in ("lesson", "request", "plan", "code")}
+    return Experience(lesson.id, outcome=lesson.outcome, went_wrong=tuple(map(redact, lesson.went_wrong)), **said)
