@@ -182,3 +182,28 @@ def test_ctrl_c_takes_a_question_back(chat):
         screen.type("\x04")
 
         assert process.wait(SECONDS) == 0
+
+
+def test_a_talk_is_kept_as_an_example_and_as_a_lesson(chat, tmp_path):
+    (tmp_path / "lessons").mkdir()
+    with replay_server([plans("Hello to you.", to="User"), '{"lesson": "Greet back."}']) as server:
+        screen, process = chat(server, "--set", "recall.experience=lessons")
+        screen.wait_for("\n>")
+        screen.type("hello\n")
+        screen.wait_for("1 model call")
+        screen.wait_for(">")
+        screen.type("/save\n")
+        screen.wait_for("name the file: /save")
+        screen.type("/save examples/hello.yaml\n")
+        screen.wait_for("an example, which you may mend:")
+        screen.wait_for(">")
+        screen.type("/learn\n")
+        screen.wait_for("a lesson, which you may mend:")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+
+    assert "Hello to you." in (tmp_path / "examples" / "hello.yaml").read_text(encoding="utf-8")
+    (path,) = (tmp_path / "lessons").iterdir()
+    assert "Greet back." in path.read_text(encoding="utf-8")
