@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class _Talking:
     round_id: str = ""
     plan: Plan | None = None
     mended: bool = False
+    date: str = ""
 
 
 class Planner(Role):
@@ -160,7 +162,8 @@ class Planner(Role):
             else:
                 images = tuple(one.content for one in new.attachments if one.type is AttachmentType.image_url)
                 offers = self._offers(new.message, turn) if new.send_from == USER and turn else ""
-                mine.talk.tell(f"From: {new.send_from}\n{new.message}{offers}", images)
+                date = _date_where_new(mine) if new.send_from == USER and turn else ""
+                mine.talk.tell(f"From: {new.send_from}\n{new.message}{offers}{date}", images)
 
     def _offers(self, request: str, turn: Turn) -> str:
         """Say what workers have for this request beyond their intros, and what was learnt from earlier ones."""
@@ -222,6 +225,13 @@ def _forward(here: Round, name: str) -> Post | None:
     if asked.content(AttachmentType.then) != USER or answer.send_from != asked.send_to or not (fine and result):
         return None
     return Post(name, USER, result, (Attachment(AttachmentType.stop, Stop.Completed.value),))
+
+
+def _date_where_new(mine: _Talking) -> str:
+    """Give today's date where it is news: with a request, because in the static prompt it would cost the cache."""
+    today = datetime.date.today().isoformat()
+    told, mine.date = mine.date, today
+    return "" if told == today else f"\n\nToday is {today}."
 
 
 def _misfits(here: Round, turn: Turn, answer: str) -> list[str]:
