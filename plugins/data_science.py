@@ -76,7 +76,8 @@ class Transformed(Step):
         self._replaces, self._text = replaces, text
         self.tool = tool.fit(_plain(df, columns, text=text))
         self.columns = [str(one) for one in self.tool.get_feature_names_out(columns)]
-        self.about = f"{type(tool).__name__} of {', '.join(columns)} gives {len(self.columns)} columns"
+        given = "" if self.columns == columns else f"; gives {', '.join(self.columns)}"
+        self.about = f"{type(tool).__name__} of {', '.join(columns)}{given}"
 
     def apply(self, df: pd.DataFrame) -> pd.DataFrame:
         made = self.tool.transform(_plain(df, self.needs, text=self._text))
