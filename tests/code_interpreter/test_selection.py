@@ -186,6 +186,16 @@ def test_a_thousand_are_not_listed_but_found_by_words(start):
     assert run.kernel.cells == ["merge_parcel('a')"]
 
 
+def test_where_there_is_no_list_those_that_come_next_are_listed_with_the_task_once(start):
+    run = start([codes("1"), codes("1")], plugin_list_chars=0, auto_plugin_selection_topk=1)
+    run.ask("Make a forecast of the weather", "Make a forecast of the weather")
+
+    assert "# Plugins that come near\n- " in run.said(0)
+    assert "- archive_weather(text: str, times: int = 1) -> str: Archive the weather records." in run.said(0)
+    assert "def archive_weather" not in run.said(0)
+    assert "archive_weather" not in run.said(1)
+
+
 def test_words_that_find_nothing_say_so_and_looking_up_for_ever_ends(start):
     replies = [codes('find_plugins("zebra")')] * 8
     run = start(replies, answers=lambda code: AssertionError("ran"), plugin_list_chars=0)

@@ -43,7 +43,10 @@ def test_a_single_one_needs_no_list(tmp_path):
 def test_every_shipped_plugin_loads():
     shipped = shipped_folder("plugins")
 
-    assert names(find_plugins([shipped], shipped=shipped)) == ["anomaly_detection", "sql_pull_data"]
+    found = names(find_plugins([shipped], shipped=shipped))
+
+    assert found == sorted(path.stem for path in shipped.glob("*.yaml"))
+    assert {"anomaly_detection", "scale_columns", "sql_pull_data"} <= set(found)
 
 
 def test_a_disabled_plugin_is_skipped_in_a_folder_and_loaded_by_name(tmp_path):

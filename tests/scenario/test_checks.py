@@ -4,7 +4,15 @@ import pytest
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ScenarioError
-from tw_autogen.events import CellRan, CellStarted, CodeChecked, ModelCalled, RoundClosed, RoundOpened
+from tw_autogen.events import (
+    CellRan,
+    CellStarted,
+    CodeChecked,
+    ModelCalled,
+    PluginsSelected,
+    RoundClosed,
+    RoundOpened,
+)
 from tw_autogen.scenario import read_scenario
 from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.expect import read_expectation
@@ -31,6 +39,7 @@ def evidence(tmp_path):
     events = [
         RoundOpened(here.id, "q", []),
         ModelCalled("Planner", "m", 1, 0, 1, "stop", 0.1),
+        PluginsSelected("CodeInterpreter", "", ["sql_pull_data"], ["sql_pull_data", "tell_joke"], 40, False),
         CodeChecked("import os", ["line 1 (module): import of 'os' is not allowed"]),
         CellStarted(1, "1 / 0"),
         ran(ok=False),
@@ -63,6 +72,9 @@ CASES = [
     ({"posts": {"at_least": 4, "at_most": 4}}, {"posts": {"at_most": 3}}, "posts"),
     ({"calls": 1}, {"calls": {"at_most": 1, "round": 1}}, None),
     ({"plugins": "sql_pull_data"}, {"plugins": "anomaly_detection"}, "the plugin anomaly_detection to be used"),
+    ({"selected": "tell_joke"}, {"selected": "draw"}, "the plugin draw to be selected, found sql_pull_data, tell_joke"),
+    ({"selected": {"names": "tell_joke", "at_most": 2}}, {"selected": {"names": "tell_joke", "at_most": 1}}, "found 2"),
+    ({"selected": {"names": "tell_joke", "of": 40}}, {"selected": {"names": "tell_joke", "of": 41}}, "from 41 plugins"),
     ({"refused": "import of 'os'"}, {"refused": {"finding": "subprocess"}}, "a finding that matches 'subprocess'"),
     ({"never_executed": "import os"}, {"never_executed": "1 / 0"}, "cell 1: expected no code that matches"),
     ({"failed_cells": {"at_least": 1}}, {"failed_cells": {"at_most": 0}}, "failed cells"),

@@ -36,6 +36,8 @@ _UNLISTED = (
     "# Plugins\n{count} functions exist beside Python's own; those that fit a task are shown with it. If you need "
     f'another one, reply with nothing but `{LOOKUP}("what it should do")` in the block: you are told which there are.'
 )
+_NEAR = "# Plugins that come near"
+_NEAR_LINES = 12
 _FOUND_LINES = 12
 _FOUND_STUBS = 3
 _MOST_ANSWERS = 4
@@ -47,11 +49,13 @@ class Shown:
 
     Args:
         names: Plugins whose stubs stand in the talk.
+        lines: Plugins of which a line stands in the talk.
         texts: What was told of them, as it stands there.
         answers: How often the model was told of plugins in the place of running its code, for the current task.
     """
 
     names: set[str] = field(default_factory=set)
+    lines: set[str] = field(default_factory=set)
     texts: list[str] = field(default_factory=list)
     answers: int = 0
 
@@ -135,12 +139,13 @@ class Selection:
             for text in shown.texts:
                 talk.replace(text, "(Plugins that were shown here are not any more; those for the task stand below.)")
             shown.names.clear()
+            shown.lines.clear()
             shown.texts.clear()
             fresh = list(chosen.specs)
         _log.info("Selected plugins: %s", list(chosen.selected))
         _log.info("Selected plugin pool: %s", pool)
         turn.emit(PluginsSelected(name, task_type(task), list(chosen.selected), pool, len(self.specs), anew))
-        return self._show(shown, fresh)
+        return "\n\n".join(part for part in (self._show(shown, fresh), self._near(shown, task, pool)) if part)
 
     def answer(self, shown: Shown, code: str) -> str:
         """Say what a model must know before code runs that looks plugins up, or uses some that it has not seen.
@@ -178,6 +183,19 @@ class Selection:
         best = [spec for spec in specs[:_FOUND_STUBS] if spec.name not in shown.names]
         lines = "\n".join(spec.line(whole=True) for spec in specs)
         return f"Those that come nearest:\n{lines}\n{self._show(shown, best)}\nNow send the code."
+
+    def _near(self, shown: Shown, task: str, pool: Sequence[str]) -> str:
+        """List those that come next after the chosen ones, where there is no list of all."""
+        if self._lines:
+            return ""
+        most = self._settings.auto_plugin_selection_topk + _NEAR_LINES
+        ranked = [self.specs[at] for at, _ in rank(self.specs, task, self._ranker)[:most]]
+        near = [one for one in ranked if one.name not in shown.names | shown.lines and one.name not in pool]
+        if not near:
+            return ""
+        shown.lines.update(one.name for one in near)
+        shown.texts.append("\n".join([_NEAR, *(one.line(whole=True) for one in near)]))
+        return shown.texts[-1]
 
     def _show(self, shown: Shown, specs: Sequence[PluginSpec]) -> str:
         text = _stubs(specs).strip()

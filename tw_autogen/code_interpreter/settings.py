@@ -37,7 +37,7 @@ class CodeInterpreterSettings:
     report_chars: int = 4000
     variables_chars: int = 2000
     plugin_chars: int = 8000
-    plugin_list_chars: int = 8000
+    plugin_list_chars: int = 12000
     enable_auto_plugin_selection: bool | Literal["auto"] = "auto"
     auto_plugin_selection_topk: int = 8
     host_calls: int = 200

@@ -6,6 +6,7 @@ import inspect
 import keyword
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -117,7 +118,11 @@ class PluginSpec:
 
     def stub(self) -> str:
         """Give the plugin as a model sees it: a Python function with types, defaults and short descriptions."""
-        return as_function(self)
+        return self._stub
+
+    @cached_property
+    def _stub(self) -> str:
+        return as_function(self)  # once: with each task every stub is measured against the budget
 
     def line(self, *, whole: bool = False) -> str:
         """Give one line: the name, what a call must give, and the description's first sentence.

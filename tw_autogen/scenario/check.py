@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.events import CellRan, CodeChecked, ModelCalled
+from tw_autogen.events import CellRan, CodeChecked, ModelCalled, PluginsSelected
 from tw_autogen.planner import Plan
 from tw_autogen.plugin import PluginSpec, names_used
 from tw_autogen.scenario.evidence import Seen
@@ -146,6 +146,21 @@ def plugins(rounds: Rounds, names: Words) -> Problems:
             yield f"{_span(rounds)}: expected the plugin {name} to be used, found {ran} cells {others}"
 
 
+def selected(
+    rounds: Rounds, names: Words, *, at_most: PositiveInt | None = None, of: PositiveInt | None = None
+) -> Problems:
+    """Expect that these plugins stood in the pool that a model was shown, of at most so many, chosen from so many."""
+    choices = [event for seen in rounds for event in seen.events if isinstance(event, PluginsSelected)]
+    shown = sorted({name for one in choices for name in one.pool})
+    for name in names:
+        if name not in shown:
+            yield f"{_span(rounds)}: expected the plugin {name} to be selected, found {', '.join(shown) or 'none'}"
+    for one in choices:
+        yield from _count(_span(rounds), "plugins selected", len(one.pool), None, at_most)
+        if of is not None and one.plugins != of:
+            yield f"{_span(rounds)}: expected a choice from {of} plugins, found one from {one.plugins}"
+
+
 def refused(rounds: Rounds, finding: Regex = re.compile(""), *, stop: Words = ("SecurityRisks",)) -> Problems:
     """Expect that something was refused: code with a finding that matches, or an answer with this stop word."""
     findings = [
@@ -200,6 +215,7 @@ CHECKS: Mapping[str, Callable[..., Problems]] = {
         posts,
         calls,
         plugins,
+        selected,
         refused,
         never_executed,
         failed_cells,
