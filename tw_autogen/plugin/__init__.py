@@ -1,10 +1,12 @@
 """Plugins: functions that generated code calls; their specs, how a model sees them, and which fit a request."""
 
-from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, test_plugin
+from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin
+from tw_autogen.kernel.inside.plugin import plugin
 from tw_autogen.plugin.callables import callable_plugin
 from tw_autogen.plugin.choose import Chosen, choose, names_used
+from tw_autogen.plugin.functions import read_functions
 from tw_autogen.plugin.host_run import HostPlugin
-from tw_autogen.plugin.load import Wanted, check_source, find_plugins
+from tw_autogen.plugin.load import PluginWanted, check_source, find_plugins
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
 
 __all__ = [
@@ -15,13 +17,16 @@ __all__ = [
     "Plugin",
     "PluginContext",
     "PluginSpec",
-    "Wanted",
+    "PluginWanted",
     "callable_plugin",
     "check_source",
     "choose",
     "find_plugins",
     "names_used",
+    "plugin",
+    "read_functions",
     "read_spec",
     "register_plugin",
+    "run_plugin_tests",
     "test_plugin",
 ]

@@ -13,6 +13,7 @@ from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin
 from tw_autogen.kernel.inside.context import Made
+from tw_autogen.plugin.callables import run_through
 from tw_autogen.plugin.spec import PluginSpec
 
 CallModel = Callable[[list[dict[str, Any]]], str]
@@ -56,6 +57,7 @@ class HostPlugin:
         self._on_log = on_log or _ignore
         self._numbers = itertools.count(1)
         self._function = spec.connect(self._context) if spec.connect else _load(spec, self._context)
+        self._call = run_through(self._function)
         functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
         self.__doc__ = self._function.__doc__ or spec.description
 
@@ -63,7 +65,7 @@ class HostPlugin:
         """Run the plugin once; calls from several threads run side by side, each with files and logs of its own."""
         with self._context.apart(next(self._numbers)) as made:
             try:
-                return self._function(*args, **kwargs)
+                return self._call(*args, **kwargs)
             finally:
                 self._hand_over(made)
 

@@ -16,7 +16,7 @@ from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
-from tw_autogen.plugin import PluginSpec, find_plugins
+from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.role import Role, find_role
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
@@ -92,7 +92,7 @@ def open_session(
     model: ModelWanted = None,
     *,
     roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
-    plugins: Sequence[str | Path | PluginSpec] = (),
+    plugins: Sequence[PluginWanted] = (),
     kernel: KernelWanted = None,
     policy: Policy | None = None,
     folder: Path | str | None = None,
@@ -107,7 +107,8 @@ def open_session(
             rest); None: the one that the settings name.
         roles: Names of shipped roles, folders of one's own, or functions that make one. `planner` and
             `code_interpreter` are always known.
-        plugins: Names of shipped plugins, paths of YAML files or of folders of them, or specs.
+        plugins: Names of shipped or installed plugins; paths of YAML files, of Python files with `@plugin` functions,
+            or of folders of these; specs; functions, which run in this process.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
             `LocalKernel`.
         policy: What code may do.
@@ -182,7 +183,7 @@ def open_team(
         return session
 
 
-def check_plugins(plugins: Sequence[str | Path | PluginSpec]) -> tuple[PluginSpec, ...]:
+def check_plugins(plugins: Sequence[PluginWanted]) -> tuple[PluginSpec, ...]:
     """Find plugins, and check each one's YAML and Python, long before a session is opened.
 
     Raises:
