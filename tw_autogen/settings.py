@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -37,11 +38,15 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
     "llm.openai.api_key": "model.api_key",
     "llm.openai.api_base": "model.base_url",
     "llm.openai.model": "model.name",
+    "llm.openai.temperature": "model.temperature",
+    "plugin.base_path": "plugin.folder",
     "session.max_internal_chat_round_num": "session.max_posts",
     "code_interpreter.max_retry_count": "code_interpreter.max_tries",
     "workspace.workspace_path": "session.workspace",
 }
 """TaskWeaver's keys that have a meaning here; the others are ignored, and `Settings.ignored` names them."""
+
+_SAYS_NOTHING = {"llm.api_type": "openai"}  # values that are so here in any case
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,15 +135,25 @@ class Settings:
             yield from self._file(own)
         elif taskweaver.exists():
             found = dict(_flat(_mapping(taskweaver)))
+            found = {key: value for key, value in found.items() if _SAYS_NOTHING.get(key) != value or value is None}
             self.ignored = tuple(sorted(key for key in found if key not in TASKWEAVER_KEYS))
             for key, value in found.items():
-                if TASKWEAVER_KEYS.get(key) in self._known:
-                    yield TASKWEAVER_KEYS[key], Setting(value, f"{taskweaver} ({key})")
+                if value in (None, "") and key == "llm.response_format":
+                    value = "text"
+                if value not in (None, "") and TASKWEAVER_KEYS.get(key) in self._known:
+                    yield TASKWEAVER_KEYS[key], Setting(_placed(value, folder), f"{taskweaver} ({key})")
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if path.exists():
             for key, value in _flat(_mapping(path), depth=1):
                 yield key, Setting(value, str(path))
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    """Fill in what TaskWeaver's paths may hold: `${AppBaseDir}` is the project's folder, `~` the user's."""
+    if not isinstance(value, str) or not value.startswith(("${AppBaseDir}", "~")):
+        return value
+    return os.path.expanduser(value.replace("${AppBaseDir}", str(folder)))
 
 
 def _mapping(path: Path) -> Mapping[str, Any]:

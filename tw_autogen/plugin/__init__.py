@@ -4,8 +4,10 @@ from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, run
 from tw_autogen.kernel.inside.plugin import plugin
 from tw_autogen.plugin.callables import callable_plugin
 from tw_autogen.plugin.choose import Chosen, choose, names_used
+from tw_autogen.plugin.folder import plugin_files, read_folder
 from tw_autogen.plugin.functions import read_functions
 from tw_autogen.plugin.host_run import HostPlugin
+from tw_autogen.plugin.imports import Missing, missing_imports
 from tw_autogen.plugin.load import PluginWanted, check_source, find_plugins
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
 
@@ -13,6 +15,7 @@ __all__ = [
     "NO_DEFAULT",
     "Chosen",
     "HostPlugin",
+    "Missing",
     "Parameter",
     "Plugin",
     "PluginContext",
@@ -22,8 +25,11 @@ __all__ = [
     "check_source",
     "choose",
     "find_plugins",
+    "missing_imports",
     "names_used",
     "plugin",
+    "plugin_files",
+    "read_folder",
     "read_functions",
     "read_spec",
     "register_plugin",

@@ -12,22 +12,22 @@ from tw_autogen.plugin.spec import PluginSpec, read_spec
 YAMLS = (".yaml", ".yml")
 
 
-def plugin_files(folder: Path) -> list[Path]:
+def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
     """Give a folder's YAML files, then its Python files with `@plugin` functions, each kind by name.
 
     Args:
         folder: Of plugins, or of a TaskWeaver project (its `plugins` folder is taken).
+        needed: There must be some.
 
     Raises:
-        PluginSpecError: there are none.
-        PluginLoadError: a Python file with `@plugin` is no Python.
+        PluginSpecError: there are none, and some are needed.
     """
     inner = folder / "plugins"
     inner = inner if inner.is_dir() else folder
     files = sorted(path for path in inner.iterdir() if path.is_file())
     yamls = [path for path in files if path.suffix in YAMLS]
     found = [*yamls, *(path for path in files if path.suffix == SUFFIX and holds_functions(path))]
-    if not found and inner is folder:
+    if needed and not found and inner is folder:
         raise PluginSpecError(
             "no plugins here: expected *.yaml files, *.py files with @plugin functions, or a folder `plugins` of these",
             path=folder,

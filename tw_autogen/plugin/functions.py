@@ -50,16 +50,17 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
 
 
 def holds_functions(path: Path) -> bool:
-    """Say whether a file has functions with `@plugin`; one without that word is not even parsed.
-
-    Raises:
-        PluginLoadError: it has the word, and is no Python.
-    """
+    """Say whether a file has functions with `@plugin`, or was meant to; one without that word is not even parsed."""
     try:
         text = path.read_bytes()
     except OSError:
         return False
-    return b"plugin" in text and b"@" in text and bool(decorated_in(parse_source(path), path))
+    if b"plugin" not in text or b"@" not in text:
+        return False
+    try:
+        return bool(decorated_in(parse_source(path), path))
+    except PluginLoadError:  # told when it is read
+        return b"@plugin" in text
 
 
 def _spec(function: Function, decorator: ast.expr, path: Path) -> PluginSpec:

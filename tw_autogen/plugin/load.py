@@ -70,10 +70,15 @@ def _same(one: PluginSpec, other: PluginSpec) -> bool:
     return function and one.source().resolve() == other.source().resolve()
 
 
-def check_source(spec: PluginSpec) -> PluginSpec:
+def check_source(spec: PluginSpec, *, rename: bool = False) -> PluginSpec:
     """Check the Python of a plugin without running it, and complete the spec with the defaults that stand there.
 
     A plugin that was made from a function, or read from one's source, has nothing else to fit, and stays as it is.
+
+    Args:
+        spec: As it was read.
+        rename: Where the YAML calls a parameter otherwise than the Python, the Python's name is taken, if it stands at
+            the same place; TaskWeaver compares neither names nor numbers.
 
     Raises:
         PluginLoadError: naming file and line.
@@ -86,7 +91,10 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     signature = _signature(registered, tree, path)
     if signature is None:  # inherited from elsewhere: only running it would tell
         return spec
-    _check_signature(spec, signature, isinstance(registered, ast.ClassDef), path)
+    is_method = isinstance(registered, ast.ClassDef)
+    if rename:
+        spec = _renamed(spec, signature.args, is_method)
+    _check_signature(spec, signature, is_method, path)
     return replace(spec, parameters=tuple(_completed(one, signature.args) for one in spec.parameters))
 
 
@@ -185,6 +193,19 @@ def _check_signature(spec: PluginSpec, function: Function, is_method: bool, path
             path=path,
             line=function.lineno,
         )
+
+
+def _renamed(spec: PluginSpec, arguments: ast.arguments, is_method: bool) -> PluginSpec:
+    positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][int(is_method) :]
+    taken = {*positional, *(one.arg for one in arguments.kwonlyargs)}
+    listed = {one.name for one in spec.parameters}
+    parameters = [
+        replace(one, name=positional[at])
+        if one.name not in taken and at < len(positional) and positional[at] not in listed
+        else one
+        for at, one in enumerate(spec.parameters)
+    ]
+    return replace(spec, parameters=tuple(parameters))
 
 
 def _completed(parameter: Parameter, arguments: ast.arguments) -> Parameter:

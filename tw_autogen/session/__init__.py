@@ -16,6 +16,7 @@ from tw_autogen.session.assembly import (
 from tw_autogen.session.journal import Journal, read_journal
 from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
+from tw_autogen.session.project import Project, example_files, is_project, read_project
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
@@ -29,6 +30,7 @@ __all__ = [
     "Journal",
     "KernelWanted",
     "ModelWanted",
+    "Project",
     "RoleWanted",
     "Seat",
     "Session",
@@ -37,13 +39,16 @@ __all__ = [
     "answer_text",
     "asked_role",
     "check_plugins",
+    "example_files",
     "failure_text",
     "files_of",
+    "is_project",
     "open_session",
     "open_team",
     "profile_file",
     "profile_request",
     "profile_value",
     "read_journal",
+    "read_project",
     "read_settings",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,7 +18,9 @@ from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
+from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.role import Role, find_role
+from tw_autogen.session.project import Project, read_project
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
@@ -28,10 +31,12 @@ ROOMS: Mapping[str, type] = {
     "planner": PlannerSettings,
     "code_interpreter": CodeInterpreterSettings,
     "kernel": KernelSettings,
+    "plugin": PluginSettings,
     "session": SessionSettings,
 }
 """Every room that has settings."""
 
+_log = logging.getLogger(__name__)
 _ALIASES = {"planner": Planner.name, "code_interpreter": CodeInterpreter.name}
 
 RoleWanted = str | Path | Callable[[], Role]
@@ -99,6 +104,7 @@ def open_session(
     handlers: Sequence[Handler] = (),
     settings: Settings | Mapping[str, Any] | None = None,
     approve: Approve | None = None,
+    project: Path | str | Project | None = None,
 ) -> Session:
     """Open a session with all its parts.
 
@@ -116,6 +122,9 @@ def open_session(
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
         approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`; None: nobody is there.
+        project: A folder with settings and plugins, such as TaskWeaver's: its plugins come before those of `plugins`,
+            which may also name them; what can't be used of it is named in the log. None: the current folder's settings,
+            and no plugins.
 
     Returns:
         A session that owns and closes what was made here.
@@ -124,7 +133,14 @@ def open_session(
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
         SandboxError: no sandbox can stand around the code here.
     """
-    specs = check_plugins(plugins)
+    if isinstance(project, str | Path):
+        settings = settings if isinstance(settings, Settings) else read_settings(settings, project=project)
+        project = read_project(project, settings)
+        for line in project.remarks:
+            _log.warning("%s", line)
+    specs = check_plugins(
+        (*(project.plugins if project else ()), *plugins), own=project.plugin_folder if project else None
+    )
     given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
     seats = [
         Seat(one, model=given.get(_role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
@@ -183,13 +199,17 @@ def open_team(
         return session
 
 
-def check_plugins(plugins: Sequence[PluginWanted]) -> tuple[PluginSpec, ...]:
+def check_plugins(plugins: Sequence[PluginWanted], *, own: Path | None = None) -> tuple[PluginSpec, ...]:
     """Find plugins, and check each one's YAML and Python, long before a session is opened.
+
+    Args:
+        plugins: As in `open_session`.
+        own: Folder of a project's own plugins, which can be named as well.
 
     Raises:
         ConfigError: one is unknown or wrong; names the file.
     """
-    return find_plugins(plugins, shipped=shipped_folder("plugins"))
+    return find_plugins(plugins, shipped=shipped_folder("plugins"), own=own)
 
 
 class _Models:
