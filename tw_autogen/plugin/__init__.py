@@ -3,17 +3,22 @@
 from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin
 from tw_autogen.kernel.inside.plugin import plugin
 from tw_autogen.plugin.callables import callable_plugin
+from tw_autogen.plugin.check import Flaw, check_files
 from tw_autogen.plugin.choose import Chosen, choose, names_used
 from tw_autogen.plugin.folder import plugin_files, read_folder
 from tw_autogen.plugin.functions import read_functions
 from tw_autogen.plugin.host_run import HostPlugin
 from tw_autogen.plugin.imports import Missing, missing_imports
+from tw_autogen.plugin.installed import installed_plugins, read_entry
 from tw_autogen.plugin.load import PluginWanted, check_source, find_plugins
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
+from tw_autogen.plugin.trial import Trial
+from tw_autogen.plugin.write import write_plugin
 
 __all__ = [
     "NO_DEFAULT",
     "Chosen",
+    "Flaw",
     "HostPlugin",
     "Missing",
     "Parameter",
@@ -21,18 +26,23 @@ __all__ = [
     "PluginContext",
     "PluginSpec",
     "PluginWanted",
+    "Trial",
     "callable_plugin",
+    "check_files",
     "check_source",
     "choose",
     "find_plugins",
+    "installed_plugins",
     "missing_imports",
     "names_used",
     "plugin",
     "plugin_files",
+    "read_entry",
     "read_folder",
     "read_functions",
     "read_spec",
     "register_plugin",
     "run_plugin_tests",
     "test_plugin",
+    "write_plugin",
 ]

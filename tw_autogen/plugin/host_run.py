@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
-from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin
+from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin, run_plugin_tests
 from tw_autogen.kernel.inside.context import Made
 from tw_autogen.plugin.callables import run_through
 from tw_autogen.plugin.spec import PluginSpec
@@ -66,6 +66,14 @@ class HostPlugin:
         with self._context.apart(next(self._numbers)) as made:
             try:
                 return self._call(*args, **kwargs)
+            finally:
+                self._hand_over(made)
+
+    def run_tests(self) -> list[tuple[str, str]]:
+        """Run the `@test_plugin` tests of its file here; give each one's name and what went wrong, empty if nothing."""
+        with self._context.apart(next(self._numbers)) as made:
+            try:
+                return run_plugin_tests(self._function)
             finally:
                 self._hand_over(made)
 

@@ -31,13 +31,17 @@ class Missing:
 def missing_imports(path: Path) -> tuple[Missing, ...]:
     """Give the modules that a file imports and this Python doesn't have, each once.
 
-    What a `try` falls back from (its `except` doesn't raise) is not missing; nor is what lies beside the file.
+    What a `try` falls back from (its `except` doesn't raise) is not missing; nor is what lies beside the file. Of a
+    file that changes `sys.path` nothing can be said without running it.
 
     Raises:
         PluginLoadError: the file is missing, or no Python.
     """
     found: dict[str, Missing] = {}
-    for name, line, at_once in _imports(parse_source(path).body, at_once=True):
+    tree = parse_source(path)
+    if any(isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path" for node in ast.walk(tree)):
+        return ()
+    for name, line, at_once in _imports(tree.body, at_once=True):
         beside = path.with_name(f"{name}.py").exists() or path.with_name(name).is_dir()
         if name not in _OURS and not beside and importlib.util.find_spec(name) is None:
             known = found.get(name)
