@@ -104,7 +104,8 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
     for file in files:
         console.print(Text.assemble("wrote ", link(file)), soft_wrap=True)
     console.print(clean(spec.stub()), soft_wrap=True)
-    console.print(f"It runs in the {spec.runs_in}. Next: tw-autogen plugins check {files[0]}", soft_wrap=True)
+    line = Text.assemble(f"It runs in the {spec.runs_in}. Next: tw-autogen plugins check ", link(files[0]))
+    console.print(line, soft_wrap=True)
 
 
 def _plugin_folder(project: Path | None) -> Path | None:

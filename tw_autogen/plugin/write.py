@@ -35,6 +35,17 @@ sys.path.append(str(Path(__file__).resolve().parent / {relative!r}))  # where {m
 _PLAIN = (str, int, float, bool, type(None), list, dict)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as such."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def write_plugin(
     function: Callable[..., Any], folder: Path, *, name: str | None = None, runs_in: str | None = None
 ) -> tuple[PluginSpec, tuple[Path, ...]]:
@@ -112,7 +123,7 @@ def _yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
         "runs_in": runs_in,
     }
     kept = {key: value for key, value in plain.items() if value or key in ("parameters", "returns")}
-    return yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(kept, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _parameter(one: Parameter) -> dict[str, Any]:
