@@ -40,6 +40,7 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
     "llm.openai.model": "model.name",
     "llm.openai.temperature": "model.temperature",
     "plugin.base_path": "plugin.folder",
+    "session.roles": "session.roles",
     "session.max_internal_chat_round_num": "session.max_posts",
     "code_interpreter.max_retry_count": "code_interpreter.max_tries",
     "workspace.workspace_path": "session.workspace",

@@ -253,3 +253,13 @@ def test_a_plugin_that_is_named_from_elsewhere_and_has_the_name_of_one_of_the_pr
 
     with pytest.raises(PluginSpecError, match=r"there is a plugin 'late' already, from .*project/plugins/late\.yaml"):
         open_session(ScriptedModel([]), project=folder, plugins=[other], folder=tmp_path / "s")
+
+
+def test_a_projects_settings_say_who_takes_part(folder, tmp_path):
+    (folder / "taskweaver_config.json").write_text('{"session.roles": ["planner", "code_interpreter", "echo"]}')
+    replies = [plans("say hello", to="Echo"), plans("hello", to="User")]
+
+    with ScriptedModel(replies) as model, open_session(model, project=folder, folder=tmp_path / "sessions") as session:
+        answer = session.ask("Say hello.")
+
+    assert [post.send_from for post in answer.round.posts] == ["User", "Planner", "Echo", "Planner"]

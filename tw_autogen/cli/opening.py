@@ -22,7 +22,6 @@ from tw_autogen.session import (
 )
 from tw_autogen.settings import Settings
 
-_ROLES = ("planner", "code_interpreter")
 _SYSTEM = (
     "/bin",
     "/boot",
@@ -68,8 +67,9 @@ def open_for(
             keywords: Mapping[str, Any] = {**options.keywords, "session.user_folder": str(folder)}
             settings = read_settings(keywords, project=options.project)
     project = project_of(options, settings)
+    roles = settings.read("session", SessionSettings).roles
     session = open_session(
-        roles=(*_ROLES, *(role for role in options.roles if role not in _ROLES)),
+        roles=(*roles, *(role for role in options.roles if role not in roles)),
         plugins=options.plugins,
         folder=options.workspace,
         handlers=handlers,

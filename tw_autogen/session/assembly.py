@@ -96,7 +96,7 @@ class Seat:
 def open_session(
     model: ModelWanted = None,
     *,
-    roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
+    roles: Sequence[RoleWanted] | None = None,
     plugins: Sequence[PluginWanted] = (),
     kernel: KernelWanted = None,
     policy: Policy | None = None,
@@ -112,7 +112,7 @@ def open_session(
         model: What the roles ask: one for all, or by role name (`Planner`, `CodeInterpreter`, and a key `""` for the
             rest); None: the one that the settings name.
         roles: Names of shipped roles, folders of one's own, or functions that make one. `planner` and
-            `code_interpreter` are always known.
+            `code_interpreter` are always known. None: the setting `session.roles`, which names these two.
         plugins: Names of shipped or installed plugins; paths of YAML files, of Python files with `@plugin` functions,
             or of folders of these; specs; functions, which run in this process.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
@@ -133,9 +133,10 @@ def open_session(
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
         SandboxError: no sandbox can stand around the code here.
     """
+    place = project.folder if isinstance(project, Project) else project
+    read = settings if isinstance(settings, Settings) else read_settings(settings, project=place)
     if isinstance(project, str | Path):
-        settings = settings if isinstance(settings, Settings) else read_settings(settings, project=project)
-        project = read_project(project, settings)
+        project = read_project(project, read)
         for line in project.remarks:
             _log.warning("%s", line)
     specs = check_plugins(
@@ -144,9 +145,9 @@ def open_session(
     given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
     seats = [
         Seat(one, model=given.get(_role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
-        for one in roles
+        for one in (read.read("session", SessionSettings).roles if roles is None else roles)
     ]
-    return open_team(seats, folder=folder, handlers=handlers, settings=settings, approve=approve)
+    return open_team(seats, folder=folder, handlers=handlers, settings=read, approve=approve)
 
 
 def open_team(
