@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"errors", "shipped"},
+    {"errors", "shipped", "secret"},
     {"conversation", "settings"},
     {"events"},
     {"model", "kernel"},

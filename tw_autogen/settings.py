@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -37,6 +38,9 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
     "llm.openai.api_key": "model.api_key",
     "llm.openai.api_base": "model.base_url",
     "llm.openai.model": "model.name",
+    "llm.openai.temperature": "model.temperature",
+    "plugin.base_path": "plugin.folder",
+    "session.roles": "session.roles",
     "session.max_internal_chat_round_num": "session.max_posts",
     "code_interpreter.max_retry_count": "code_interpreter.max_tries",
     "code_generator.enable_auto_plugin_selection": "code_interpreter.enable_auto_plugin_selection",
@@ -47,6 +51,8 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
 
 TASKWEAVER_DEFAULTS: Mapping[str, Any] = {"code_interpreter.auto_plugin_selection_topk": 3}
 """What a TaskWeaver project that says nothing means, where that is not what is meant here."""
+
+_SAYS_NOTHING = {"llm.api_type": "openai"}  # values that are so here in any case
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,18 +141,28 @@ class Settings:
             yield from self._file(own)
         elif taskweaver.exists():
             found = dict(_flat(_mapping(taskweaver)))
+            found = {key: value for key, value in found.items() if _SAYS_NOTHING.get(key) != value or value is None}
             self.ignored = tuple(sorted(key for key in found if key not in TASKWEAVER_KEYS))
             for key, value in TASKWEAVER_DEFAULTS.items():
                 if key in self._known:
                     yield key, Setting(value, f"{taskweaver} (TaskWeaver's default)")
             for key, value in found.items():
-                if TASKWEAVER_KEYS.get(key) in self._known:
-                    yield TASKWEAVER_KEYS[key], Setting(value, f"{taskweaver} ({key})")
+                if value in (None, "") and key == "llm.response_format":
+                    value = "text"
+                if value not in (None, "") and TASKWEAVER_KEYS.get(key) in self._known:
+                    yield TASKWEAVER_KEYS[key], Setting(_placed(value, folder), f"{taskweaver} ({key})")
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if path.exists():
             for key, value in _flat(_mapping(path), depth=1):
                 yield key, Setting(value, str(path))
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    """Fill in what TaskWeaver's paths may hold: `${AppBaseDir}` is the project's folder, `~` the user's."""
+    if not isinstance(value, str) or not value.startswith(("${AppBaseDir}", "~")):
+        return value
+    return os.path.expanduser(value.replace("${AppBaseDir}", str(folder)))
 
 
 def _mapping(path: Path) -> Mapping[str, Any]:

@@ -86,3 +86,30 @@ def test_an_error_inside_a_plugin_names_it_and_the_cells_line(kernel):
     assert "line 2\n    fussy(3)" in error
     assert "plugin fussy, line 5" in error
     assert error.endswith("TypeError: no numbers")
+
+
+def test_the_functions_of_one_file_share_its_variables_and_errors_name_the_file(kernel, tmp_path):
+    source = (
+        "from tw_autogen.plugin import plugin\nseen = []\n"
+        "@plugin\ndef put(word: str) -> None:\n    'Keep a word.'\n    seen.append(word)\n"
+        "@plugin\ndef take(at: int) -> str:\n    'Give a word.'\n    return seen[at]\n"
+    )
+    for name in ("put", "take"):
+        kernel.load(Loadable(name, source, path=tmp_path / "words.py"))
+
+    assert kernel.execute("put('a'); take(0)", seconds=30).result == "'a'"
+    assert "plugin words, line 10" in kernel.execute("take(5)", seconds=30).error
+
+
+def test_the_tests_in_a_plugins_file_are_run_from_a_cell(kernel):
+    source = (
+        "from taskweaver.plugin import register_plugin, test_plugin\n"
+        "@register_plugin\ndef twice(x):\n    return 2 * x\n"
+        "@test_plugin(name='two', description='d')\ndef check_two(call):\n    assert call(1) == 2\n"
+        "@test_plugin(name='odd', description='d')\ndef check_odd(call):\n    assert call(1) == 3, 'no'\n"
+    )
+    load(kernel, "twice", source)
+
+    execution = kernel.execute("from tw_autogen.plugin import run_plugin_tests\nrun_plugin_tests(twice)", seconds=30)
+
+    assert execution.result == "[('two', ''), ('odd', 'AssertionError: no')]"

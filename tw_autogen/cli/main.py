@@ -17,6 +17,7 @@ _COMMANDS = {
     _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),
     "demo": ("tw_autogen.cli.demo", "Watch one whole task: no key, no network, real code."),
     "example": ("tw_autogen.cli.example", "Make an example for later prompts out of a session."),
+    "plugins": ("tw_autogen.cli.plugins", "List plugins, check them, write one from a function."),
     "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
 }
 _ABOUT_ITSELF = ("--help", "-h", "--version")

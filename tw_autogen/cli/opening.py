@@ -11,9 +11,17 @@ from typing import Any
 from tw_autogen.cli.options import Options
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Approve
-from tw_autogen.session import Session, SessionSettings, open_session, read_settings
+from tw_autogen.session import (
+    Project,
+    Session,
+    SessionSettings,
+    is_project,
+    open_session,
+    read_project,
+    read_settings,
+)
+from tw_autogen.settings import Settings
 
-_ROLES = ("planner", "code_interpreter")
 _SYSTEM = (
     "/bin",
     "/boot",
@@ -35,12 +43,12 @@ _SYSTEM = (
 def open_for(
     options: Options, handlers: Sequence[Handler], say: Callable[[str], None], approve: Approve | None
 ) -> Session:
-    """Open a session whose code may read the current folder.
+    """Open a session whose code may read the current folder, and call the plugins of the project there.
 
     Args:
         options: What the shared options said.
         handlers: Called with each event.
-        say: Called with a line about what code may read.
+        say: Called with a line about what code may read, and lines about what the project brings.
         approve: Asked for packages that code wants; None: nobody is there.
 
     Raises:
@@ -58,17 +66,31 @@ def open_for(
             said = f"code can read {folder}"
             keywords: Mapping[str, Any] = {**options.keywords, "session.user_folder": str(folder)}
             settings = read_settings(keywords, project=options.project)
+    project = project_of(options, settings)
+    roles = settings.read("session", SessionSettings).roles
     session = open_session(
-        roles=(*_ROLES, *(role for role in options.roles if role not in _ROLES)),
+        roles=(*roles, *(role for role in options.roles if role not in roles)),
         plugins=options.plugins,
         folder=options.workspace,
         handlers=handlers,
         settings=settings,
         approve=approve,
+        project=project,
     )
-    if said:
-        say(said)
+    for line in (said, *((project.found, *project.remarks) if project else ())):
+        if line:
+            say(line)
     return session
+
+
+def project_of(options: Options, settings: Settings) -> Project | None:
+    """Read the project that `-C` names, else the current folder if a project file lies there.
+
+    Raises:
+        ConfigError: as `read_project`.
+    """
+    folder = options.project or (Path() if is_project(Path()) else None)
+    return read_project(folder, settings) if folder else None
 
 
 def too_much(folder: Path) -> str:

@@ -17,7 +17,7 @@ MODEL_OPTIONS: tuple[click.Option, ...] = (
         ["-C", "--project"],
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         metavar="DIR",
-        help="Your folder, which code can read; tw_autogen.yaml or taskweaver_config.json lies there; default: here.",
+        help="Your folder, which code can read; settings and plugins lie there, TaskWeaver's too; default: here.",
     ),
     click.Option(["--set", "sets"], multiple=True, metavar="KEY=VALUE", help="Any setting: session.max_posts=20."),
     click.Option(["--no-color"], is_flag=True, help="Plain text; NO_COLOR in the environment says the same."),

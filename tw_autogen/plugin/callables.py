@@ -7,21 +7,22 @@ import asyncio
 import functools
 import inspect
 import keyword
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.inside import plugin_options
+from tw_autogen.plugin.annotation import spelled, type_and_words
+from tw_autogen.plugin.docstring import Doc, read_doc
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
 
 Parameters = Sequence[Parameter] | Mapping[str, Any]
 """Parameters; or, by name, a type (`int`, `"list[str]"`) or words that describe it (`"how many rows"`)."""
 
 Returns = Parameters | type[BaseModel] | None
-
-_MODULES = re.compile(r"(?P<text>'[^']*'|\"[^\"]*\")|(?:[A-Za-z_<][\w>]*\.)+(?=\w)")
 
 
 def callable_plugin(
@@ -41,9 +42,9 @@ def callable_plugin(
             DataFrames and Series cross; what it raises becomes an exception in the cell.
         name: What code calls it; None: the function's own name.
         description: For the model; None: the first paragraph of its docstring.
-        parameters: What it takes; None: what its signature says.
-        returns: What it gives; None: what its signature says. With a pydantic model the result (a dictionary, JSON
-            text, or an instance) is checked against it, and code gets a dictionary of JSON values.
+        parameters: What it takes; None: what its signature and docstring say.
+        returns: What it gives; None: what its signature and docstring say. With a pydantic model the result (a
+            dictionary, JSON text, or an instance) is checked against it, and code gets a dictionary of JSON values.
         calls: How often code may call it in one round; None: as often as all host calls together.
         seconds: How long one call may take; None: as long as the round's host calls together.
 
@@ -63,26 +64,49 @@ def callable_plugin(
     name = name or str(getattr(plain, "__name__", ""))
     if not name.isidentifier() or keyword.iskeyword(name):
         raise ConfigError(f"callable_plugin: {name!r} can't be a function's name in Python; give one with name=")
-    description = description or (inspect.getdoc(plain) or "").split("\n\n")[0].replace("\n", " ").strip()
+    doc = read_doc(inspect.getdoc(plain))
+    description = description or doc.description
     if not description:
         raise ConfigError(f"callable_plugin {name!r}: say in a docstring, or with description=, what it does")
     for word, limit in (("calls", calls), ("seconds", seconds)):
         if limit is not None and not limit > 0:
             raise ConfigError(f"callable_plugin {name!r}: {word}={limit} would allow nothing; None stands for no limit")
     if parameters is None:
-        taken = _taken(function, name)
+        taken = _taken(function, name, doc)
     else:
         taken = _given(parameters)
         _check_given(function, name, taken)
-    called = _run_through(function)
+    called = run_through(function)
     if isinstance(returns, type) and issubclass(returns, BaseModel):
         called = _checked(called, returns)
         given: tuple[Parameter, ...] = (Parameter("result", "dict", description=fields_of(returns)),)
     else:
-        given = _given(returns) if returns is not None else _result(function)
+        given = _given(returns) if returns is not None else _result(function, doc)
     return PluginSpec(
-        name, description, taken, given, runs_in="host", connect=lambda context: called, calls=calls, seconds=seconds
+        name,
+        description,
+        taken,
+        given,
+        examples=doc.examples if parameters is None else "",
+        runs_in="host",
+        connect=lambda context: called,
+        calls=calls,
+        seconds=seconds,
     )
+
+
+def function_plugin(function: Callable[..., Any]) -> PluginSpec:
+    """Give a function that was handed over as an object as a plugin, with the options of its `@plugin`, if it has one.
+
+    It runs in this process, whatever `runs_in` says: an object can't be sent to a kernel.
+
+    Raises:
+        ConfigError: as `callable_plugin`.
+    """
+    options = dict(plugin_options(_unwrapped(function)) or {})
+    spec = callable_plugin(function, calls=options.get("calls"), seconds=options.get("seconds") or 120.0)
+    kept = {key: options[key] for key in ("examples", "required", "plugin_only") if options.get(key)}
+    return replace(spec, **kept)
 
 
 def as_model(value: Any, kind: type[BaseModel]) -> BaseModel:
@@ -103,7 +127,7 @@ def as_model(value: Any, kind: type[BaseModel]) -> BaseModel:
 def fields_of(kind: type[BaseModel]) -> str:
     """Give a model's fields in words: `{'price': float, 'currency': str}`."""
     hints = get_type_hints(kind)
-    return "{" + ", ".join(f"{name!r}: {_spelled(hints[name])}" for name in kind.model_fields) + "}"
+    return "{" + ", ".join(f"{name!r}: {spelled(hints[name])}" for name in kind.model_fields) + "}"
 
 
 def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,7 +146,7 @@ def _given(parameters: Any) -> tuple[Parameter, ...]:
 def _described(name: str, words: Any) -> Parameter:
     """Read what stands behind a parameter's name: a type, or a text that spells one, or else describes it."""
     if not isinstance(words, str):
-        return Parameter(name, _spelled(words), required=True)
+        return Parameter(name, spelled(words), required=True)
     try:
         nodes = list(ast.walk(ast.parse(words.strip(), mode="eval").body))
     except SyntaxError:
@@ -155,21 +179,21 @@ def _check_given(function: Callable[..., Any], name: str, parameters: tuple[Para
         ) from None
 
 
-def _taken(function: Callable[..., Any], name: str) -> tuple[Parameter, ...]:
+def _taken(function: Callable[..., Any], name: str, doc: Doc) -> tuple[Parameter, ...]:
     found = []
     for one in _signature(function, name).parameters.values():
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             raise ConfigError(f"callable_plugin {name!r}: `*{one.name}` says nothing to a model; give parameters=")
         required = one.default is one.empty
-        found.append(Parameter(one.name, _spelled(one.annotation), required=required, default=_shown(one.default)))
+        kind, words = type_and_words(one.annotation)
+        words = doc.parameters.get(one.name) or words
+        found.append(Parameter(one.name, kind, required, words, _shown(one.default)))
     return tuple(found)
 
 
-def _result(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    kind = _signature(function, "").return_annotation
-    if kind in (None, "None", type(None)):
-        return ()
-    return (Parameter("result", _spelled(kind)),)
+def _result(function: Callable[..., Any], doc: Doc) -> tuple[Parameter, ...]:
+    kind, words = type_and_words(_signature(function, "").return_annotation)
+    return () if kind == "None" else (Parameter("result", kind, description=doc.returns or words),)
 
 
 def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
@@ -181,15 +205,6 @@ def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
         ) from None
 
 
-def _spelled(annotation: Any) -> str:
-    """Spell an annotation as Python does, without the modules' names."""
-    if annotation is inspect.Signature.empty:
-        return "Any"
-    if isinstance(annotation, str):
-        return annotation
-    return _MODULES.sub(lambda found: found["text"] or "", inspect.formatannotation(annotation))
-
-
 def _shown(default: Any) -> Any:
     """Give a default that can be written down; of others, such as objects, a model sees only that there is one."""
     try:
@@ -199,7 +214,7 @@ def _shown(default: Any) -> Any:
     return default
 
 
-def _run_through(function: Callable[..., Any]) -> Callable[..., Any]:
+def run_through(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a function that also awaits what an `async` one, or what hides one, gives."""
 
     @functools.wraps(function, updated=())

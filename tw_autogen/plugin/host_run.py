@@ -11,8 +11,9 @@ from typing import Any
 
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
-from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin
+from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin, run_plugin_tests
 from tw_autogen.kernel.inside.context import Made
+from tw_autogen.plugin.callables import run_through
 from tw_autogen.plugin.spec import PluginSpec
 
 CallModel = Callable[[list[dict[str, Any]]], str]
@@ -56,6 +57,7 @@ class HostPlugin:
         self._on_log = on_log or _ignore
         self._numbers = itertools.count(1)
         self._function = spec.connect(self._context) if spec.connect else _load(spec, self._context)
+        self._call = run_through(self._function)
         functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
         self.__doc__ = self._function.__doc__ or spec.description
 
@@ -63,7 +65,15 @@ class HostPlugin:
         """Run the plugin once; calls from several threads run side by side, each with files and logs of its own."""
         with self._context.apart(next(self._numbers)) as made:
             try:
-                return self._function(*args, **kwargs)
+                return self._call(*args, **kwargs)
+            finally:
+                self._hand_over(made)
+
+    def run_tests(self) -> list[tuple[str, str]]:
+        """Run the `@test_plugin` tests of its file here; give each one's name and what went wrong, empty if nothing."""
+        with self._context.apart(next(self._numbers)) as made:
+            try:
+                return run_plugin_tests(self._function)
             finally:
                 self._hand_over(made)
 

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError, nearest
-from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
+from tw_autogen.plugin.callables import function_plugin
+from tw_autogen.plugin.folder import YAMLS, named_in, read_file, read_folder
+from tw_autogen.plugin.functions import SUFFIX
+from tw_autogen.plugin.installed import installed_plugins, read_entry
+from tw_autogen.plugin.source import Function, decorated_in, defaults_of, last_word, parse_source, registered_in
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
 
-Wanted = str | Path | PluginSpec
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_SUFFIXES = (".yaml", ".yml")
+PluginWanted = str | Path | PluginSpec | Callable[..., Any]
+"""A name, a path of a file or folder, a spec, or a function."""
 
 
-def find_plugins(wanted: Iterable[Wanted] | Wanted, *, shipped: Path | None) -> tuple[PluginSpec, ...]:
+def find_plugins(
+    wanted: Iterable[PluginWanted] | PluginWanted, *, shipped: Path | None, own: Path | None = None
+) -> tuple[PluginSpec, ...]:
     """Give the specs that are wanted, in that order, each with its Python found and checked; none is run.
 
     Args:
-        wanted: Names of shipped plugins; paths of YAML files; folders of YAML files, or of a TaskWeaver project (its
-            `plugins` folder is taken); specs. A plugin that is not enabled is skipped in a folder, but loaded when it
-            is named itself. The same file twice counts once.
+        wanted: Names; paths of YAML files, or of Python files with `@plugin` functions; folders of both, or of a
+            TaskWeaver project (its `plugins` folder is taken); specs; functions, which run in this process. A plugin
+            that is not enabled is skipped in a folder, but loaded when it is named itself. The same file twice counts
+            once.
         shipped: Folder of the shipped plugins; None if there are none.
+        own: Folder of a project's own plugins, which can be named as well; their names come first, then those of the
+            shipped ones, then those of the entry points `tw_autogen.plugins`.
 
     Returns:
         The specs; defaults that only the Python knows are filled in, and a parameter to which the Python gives none is
@@ -31,19 +41,17 @@ def find_plugins(wanted: Iterable[Wanted] | Wanted, *, shipped: Path | None) -> 
     Raises:
         PluginSpecError: a YAML is wrong or missing, or two plugins have the same name.
         PluginLoadError: a plugin's Python is missing, is no Python, or does not fit its YAML; names file and line.
-        ConfigError: no shipped plugin has that name.
+        ConfigError: no plugin has that name, or a function can't be one.
     """
-    if isinstance(wanted, (str, Path, PluginSpec)):
+    if isinstance(wanted, (str, Path, PluginSpec)) or callable(wanted):
         wanted = [wanted]
     found: dict[str, PluginSpec] = {}
     for one in wanted:
-        for spec in _specs(one, shipped):
+        for spec in _specs(one, shipped, own):
             twin = found.get(spec.name)
             if twin is None:
                 found[spec.name] = check_source(spec)
-            elif twin.connect and twin.connect is spec.connect:
-                continue
-            elif twin.path is None or spec.path is None or twin.path.resolve() != spec.path.resolve():
+            elif not _same(twin, spec):
                 raise PluginSpecError(
                     f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",
                     path=spec.path or spec.name,
@@ -51,81 +59,91 @@ def find_plugins(wanted: Iterable[Wanted] | Wanted, *, shipped: Path | None) -> 
     return tuple(found.values())
 
 
-def check_source(spec: PluginSpec) -> PluginSpec:
+def _same(one: PluginSpec, other: PluginSpec) -> bool:
+    if one.connect or other.connect:
+        return one.connect is other.connect
+    if one.path is None or other.path is None:
+        return False
+    if one.path.resolve() == other.path.resolve():
+        return True
+    function = SUFFIX in (one.path.suffix, other.path.suffix)  # a YAML beside the function that it stands for
+    return function and one.source().resolve() == other.source().resolve()
+
+
+def check_source(spec: PluginSpec, *, rename: bool = False) -> PluginSpec:
     """Check the Python of a plugin without running it, and complete the spec with the defaults that stand there.
 
-    A plugin that was made from a function stands in no file, and stays as it is.
+    A plugin that was made from a function, or read from one's source, has nothing else to fit, and stays as it is.
+
+    Args:
+        spec: As it was read.
+        rename: Where the YAML calls a parameter otherwise than the Python, the Python's name is taken, if it stands at
+            the same place; TaskWeaver compares neither names nor numbers.
 
     Raises:
         PluginLoadError: naming file and line.
     """
-    if spec.connect is not None:
+    if spec.connect is not None or (spec.path and spec.path.suffix == SUFFIX):
         return spec
     path = spec.source()
-    tree = _parse(path, spec)
-    registered = _registered(tree, path)
+    tree = parse_source(path, wanted_by=str(spec.path))
+    registered = _registered(tree, spec, path)
     signature = _signature(registered, tree, path)
     if signature is None:  # inherited from elsewhere: only running it would tell
         return spec
-    _check_signature(spec, signature, isinstance(registered, ast.ClassDef), path)
+    is_method = isinstance(registered, ast.ClassDef)
+    if rename:
+        spec = _renamed(spec, signature.args, is_method)
+    _check_signature(spec, signature, is_method, path)
     return replace(spec, parameters=tuple(_completed(one, signature.args) for one in spec.parameters))
 
 
-def _specs(one: Wanted, shipped: Path | None) -> Iterator[PluginSpec]:
+def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterator[PluginSpec]:
     if isinstance(one, PluginSpec):
         yield one
-        return
-    names = {path.stem: path for path in sorted(shipped.glob("*.yaml"))} if shipped else {}
-    if isinstance(one, str) and one in names:
-        yield read_spec(names[one])
-        return
-    path = Path(one).expanduser()
-    if path.is_dir():
-        yield from (spec for spec in map(read_spec, _yamls(path)) if spec.enabled)
-    elif path.is_file() or isinstance(one, Path) or path.suffix in _SUFFIXES or len(path.parts) > 1:
-        yield read_spec(path)
+    elif not isinstance(one, (str, Path)):
+        yield function_plugin(one)
+    elif isinstance(one, str) and (specs := _named(one, shipped, own)):
+        yield from specs
+    elif (path := Path(one).expanduser()).is_dir():
+        for spec in read_folder(path):
+            if isinstance(spec, ConfigError):
+                raise spec
+            if spec.enabled:
+                yield spec
+    elif path.is_file() or isinstance(one, Path) or path.suffix in (*YAMLS, SUFFIX) or len(path.parts) > 1:
+        yield from read_file(path)
     else:
+        known = {**named_in(shipped), **named_in(own), **installed_plugins()}
         raise ConfigError(
-            f"no shipped plugin is called {one!r}{nearest(str(one), names)}\n"
-            "One of your own is named by the path of its YAML file or of its folder."
+            f"no plugin is called {one!r}{nearest(one, known)}\n"
+            "One of your own is named by the path of its file, *.py or *.yaml, or of its folder."
         )
 
 
-def _yamls(folder: Path) -> list[Path]:
-    plugins = folder / "plugins"
-    inner = plugins if plugins.is_dir() else folder
-    yamls = sorted(path for path in inner.iterdir() if path.suffix in _SUFFIXES)
-    if not yamls and inner is folder:
-        raise PluginSpecError("no plugins here: expected *.yaml files, or a folder `plugins` with them", path=folder)
-    return yamls
+def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpec, ...]:
+    """Give what goes by a name; nothing if nothing does."""
+    for folder in (own, shipped):
+        path = named_in(folder).get(name)
+        if path is not None:
+            specs = read_file(path)
+            return tuple(spec for spec in specs if spec.name == name) if path.suffix == SUFFIX else specs
+    if not name.isidentifier() and "-" not in name:  # a path, of which there is no need to look at all packages
+        return ()
+    point = installed_plugins().get(name)
+    return read_entry(point) if point else ()
 
 
-def _parse(path: Path, spec: PluginSpec) -> ast.Module:
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-        compile(tree, str(path), "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
-    except OSError as error:
-        raise PluginLoadError(
-            f"cannot be read ({error.strerror}); {spec.path} expects the plugin's Python there", path=path
-        ) from error
-    except SyntaxError as error:
-        raise PluginLoadError(f"not valid Python: {error.msg}", path=path, line=error.lineno) from error
-    except ValueError as error:  # bytes that are not UTF-8, or NUL among them
-        raise PluginLoadError(f"not UTF-8 text: {error}", path=path) from error
-    return tree
-
-
-def _registered(tree: ast.Module, path: Path) -> ast.ClassDef | _Function:
-    imported = [alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
-    words = {"register_plugin"} | {one.asname or one.name for one in imported if one.name == "register_plugin"}
-    found = [
-        node
-        for node in tree.body
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
-        and any(_last_word(decorator) in words for decorator in node.decorator_list)
-    ]
+def _registered(tree: ast.Module, spec: PluginSpec, path: Path) -> ast.ClassDef | Function:
+    functions = [function for function, _ in decorated_in(tree, path)]
+    named = [one for one in functions if one.name == spec.name]
+    if named:
+        return named[0]
+    found = registered_in(tree)
     if not found:
-        raise PluginLoadError("no class or function here has the decorator @register_plugin", path=path)
+        others = ", ".join(one.name for one in functions)
+        more = f", and @plugin stands on {others}, not on {spec.name}" if others else ""
+        raise PluginLoadError(f"no class or function here has the decorator @register_plugin{more}", path=path)
     if len(found) > 1:
         names = ", ".join(node.name for node in found)
         raise PluginLoadError(
@@ -136,14 +154,7 @@ def _registered(tree: ast.Module, path: Path) -> ast.ClassDef | _Function:
     return found[0]
 
 
-def _last_word(decorator: ast.expr) -> str:
-    """Give `register_plugin` for `@register_plugin`, `@plugin.register_plugin` and `@register_plugin()`."""
-    if isinstance(decorator, ast.Call):
-        decorator = decorator.func
-    return decorator.attr if isinstance(decorator, ast.Attribute) else getattr(decorator, "id", "")
-
-
-def _signature(node: ast.ClassDef | _Function, tree: ast.Module, path: Path) -> _Function | None:
+def _signature(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Function | None:
     """Find what is called: the function, or the class's `__call__`, also in a parent class in the same file."""
     if not isinstance(node, ast.ClassDef):
         return node
@@ -151,7 +162,7 @@ def _signature(node: ast.ClassDef | _Function, tree: ast.Module, path: Path) -> 
     for one in node.body:
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == "__call__":
             return one
-    parents = [_last_word(base) for base in node.bases]
+    parents = [last_word(base) for base in node.bases]
     for name in parents:
         if name in classes and classes[name] is not node:
             return _signature(classes[name], tree, path)
@@ -160,7 +171,7 @@ def _signature(node: ast.ClassDef | _Function, tree: ast.Module, path: Path) -> 
     return None
 
 
-def _check_signature(spec: PluginSpec, function: _Function, is_method: bool, path: Path) -> None:
+def _check_signature(spec: PluginSpec, function: Function, is_method: bool, path: Path) -> None:
     arguments = function.args
     positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][int(is_method) :]
     taken = positional + [one.arg for one in arguments.kwonlyargs]
@@ -169,7 +180,7 @@ def _check_signature(spec: PluginSpec, function: _Function, is_method: bool, pat
     if not (arguments.vararg or arguments.kwarg):
         unknown = [name for name in listed if name not in taken]
         problem = f"has no parameter {unknown[0]!r}" if unknown else ""
-    defaults = _defaults(arguments)
+    defaults = defaults_of(arguments)
     needed = [name for name in taken if name not in listed and defaults[name] is None]
     if not problem and needed:
         problem = f"needs {needed[0]!r}"
@@ -184,16 +195,21 @@ def _check_signature(spec: PluginSpec, function: _Function, is_method: bool, pat
         )
 
 
-def _defaults(arguments: ast.arguments) -> dict[str, ast.expr | None]:
-    """Give each parameter's default as it stands there, None for a parameter without."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    names = [one.arg for one in (*positional, *arguments.kwonlyargs)]
-    return dict(zip(names, [*missing, *arguments.defaults, *arguments.kw_defaults], strict=True))
+def _renamed(spec: PluginSpec, arguments: ast.arguments, is_method: bool) -> PluginSpec:
+    positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][int(is_method) :]
+    taken = {*positional, *(one.arg for one in arguments.kwonlyargs)}
+    listed = {one.name for one in spec.parameters}
+    parameters = [
+        replace(one, name=positional[at])
+        if one.name not in taken and at < len(positional) and positional[at] not in listed
+        else one
+        for at, one in enumerate(spec.parameters)
+    ]
+    return replace(spec, parameters=tuple(parameters))
 
 
 def _completed(parameter: Parameter, arguments: ast.arguments) -> Parameter:
-    defaults = _defaults(arguments)
+    defaults = defaults_of(arguments)
     if parameter.name not in defaults or parameter.required:
         return parameter
     default = defaults[parameter.name]

@@ -17,32 +17,36 @@ from tw_autogen.session.journal import Journal, read_journal, rounds_of
 from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
+from tw_autogen.session.project import Project, example_files, is_project, read_project
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds
 from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
 
 __all__ = [
+    "Answer",
     "DOES_DATA_WORK",
     "FRESH_KERNEL",
-    "ROOMS",
-    "USER",
-    "Answer",
     "Journal",
     "KernelWanted",
     "Learner",
     "ModelWanted",
+    "Project",
+    "ROOMS",
     "RoleWanted",
     "Seat",
     "Seconds",
     "Session",
     "SessionPool",
     "SessionSettings",
+    "USER",
     "answer_text",
     "asked_role",
     "check_plugins",
+    "example_files",
     "failure_text",
     "files_of",
+    "is_project",
     "keep_example",
     "open_session",
     "open_team",
@@ -50,6 +54,7 @@ __all__ = [
     "profile_request",
     "profile_value",
     "read_journal",
+    "read_project",
     "read_settings",
     "rounds_of",
 ]

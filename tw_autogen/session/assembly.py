@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,10 +18,12 @@ from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, Ranker, resolve_model, resolve_ranker
 from tw_autogen.planner import Planner, PlannerSettings
-from tw_autogen.plugin import PluginSpec, find_plugins
+from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
+from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.recall import Recall, RecallSettings, read_examples
 from tw_autogen.role import Role, find_role
 from tw_autogen.session.learning import Learner
+from tw_autogen.session.project import Project, read_project
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
@@ -33,10 +36,12 @@ ROOMS: Mapping[str, type] = {
     "planner": PlannerSettings,
     "code_interpreter": CodeInterpreterSettings,
     "kernel": KernelSettings,
+    "plugin": PluginSettings,
     "session": SessionSettings,
 }
 """Every room that has settings."""
 
+_log = logging.getLogger(__name__)
 _ALIASES = {"planner": Planner.name, "code_interpreter": CodeInterpreter.name}
 
 RoleWanted = str | Path | Callable[[], Role]
@@ -96,14 +101,15 @@ class Seat:
 def open_session(
     model: ModelWanted = None,
     *,
-    roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
-    plugins: Sequence[str | Path | PluginSpec] = (),
+    roles: Sequence[RoleWanted] | None = None,
+    plugins: Sequence[PluginWanted] = (),
     kernel: KernelWanted = None,
     policy: Policy | None = None,
     folder: Path | str | None = None,
     handlers: Sequence[Handler] = (),
     settings: Settings | Mapping[str, Any] | None = None,
     approve: Approve | None = None,
+    project: Path | str | Project | None = None,
 ) -> Session:
     """Open a session with all its parts.
 
@@ -111,8 +117,9 @@ def open_session(
         model: What the roles ask: one for all, or by role name (`Planner`, `CodeInterpreter`, and a key `""` for the
             rest); None: the one that the settings name.
         roles: Names of shipped roles, folders of one's own, or functions that make one. `planner` and
-            `code_interpreter` are always known.
-        plugins: Names of shipped plugins, paths of YAML files or of folders of them, or specs.
+            `code_interpreter` are always known. None: the setting `session.roles`, which names these two.
+        plugins: Names of shipped or installed plugins; paths of YAML files, of Python files with `@plugin` functions,
+            or of folders of these; specs; functions, which run in this process.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
             `LocalKernel`.
         policy: What code may do.
@@ -120,6 +127,9 @@ def open_session(
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
         approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`; None: nobody is there.
+        project: A folder with settings and plugins, such as TaskWeaver's: its plugins come before those of `plugins`,
+            which may also name them; what can't be used of it is named in the log. None: the current folder's settings,
+            and no plugins.
 
     Returns:
         A session that owns and closes what was made here.
@@ -128,13 +138,21 @@ def open_session(
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
         SandboxError: no sandbox can stand around the code here.
     """
-    specs = check_plugins(plugins)
+    place = project.folder if isinstance(project, Project) else project
+    read = settings if isinstance(settings, Settings) else read_settings(settings, project=place)
+    if isinstance(project, str | Path):
+        project = read_project(project, read)
+        for line in project.remarks:
+            _log.warning("%s", line)
+    specs = check_plugins(
+        (*(project.plugins if project else ()), *plugins), own=project.plugin_folder if project else None
+    )
     given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
     seats = [
         Seat(one, model=given.get(_role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
-        for one in roles
+        for one in (read.read("session", SessionSettings).roles if roles is None else roles)
     ]
-    return open_team(seats, folder=folder, handlers=handlers, settings=settings, approve=approve)
+    return open_team(seats, folder=folder, handlers=handlers, settings=read, approve=approve)
 
 
 def open_team(
@@ -188,13 +206,17 @@ def open_team(
         return session
 
 
-def check_plugins(plugins: Sequence[str | Path | PluginSpec]) -> tuple[PluginSpec, ...]:
+def check_plugins(plugins: Sequence[PluginWanted], *, own: Path | None = None) -> tuple[PluginSpec, ...]:
     """Find plugins, and check each one's YAML and Python, long before a session is opened.
+
+    Args:
+        plugins: As in `open_session`.
+        own: Folder of a project's own plugins, which can be named as well.
 
     Raises:
         ConfigError: one is unknown or wrong; names the file.
     """
-    return find_plugins(plugins, shipped=shipped_folder("plugins"))
+    return find_plugins(plugins, shipped=shipped_folder("plugins"), own=own)
 
 
 class _Models:

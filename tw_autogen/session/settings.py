@@ -11,6 +11,7 @@ class SessionSettings:
 
     Args:
         workspace: Folder in which each session makes its own; relative to the current directory.
+        roles: Who takes part where nobody says otherwise: names of shipped roles, folders of one's own.
         user_folder: The folder that the user works in: code may read it, and is told where it is, because the names of
             files in a request are relative to it; empty: none. The command line takes the current one.
         max_posts: How many posts a round may have before it ends as failed.
@@ -26,6 +27,7 @@ class SessionSettings:
     """
 
     workspace: str = ".tw/sessions"
+    roles: tuple[str, ...] = ("planner", "code_interpreter")
     user_folder: str = ""
     max_posts: int = 30
     max_calls: int = 0

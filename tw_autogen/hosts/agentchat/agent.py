@@ -29,7 +29,7 @@ from tw_autogen.hosts.agentchat.messages import Translator, images_of, request_o
 from tw_autogen.hosts.agentchat.model import ClientModel
 from tw_autogen.hosts.agentchat.talk import Said, Talk
 from tw_autogen.model import ChatModel
-from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
 from tw_autogen.session import (
     DOES_DATA_WORK,
@@ -67,7 +67,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         model_client: What all roles ask; it stays the caller's.
         model_client_stream: Ask it for replies piece by piece, so that handlers see posts grow.
         description: For teams that choose the next speaker by it.
-        plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs, also of other agents.
+        plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
         roles: Names of shipped roles, folders of one's own, or functions that make one.
         files: Copied read-only into the session's folder, and described with the first request.
         model: A `ChatModel` instead of the client.
@@ -97,7 +97,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         *,
         model_client_stream: bool = False,
         description: str = DOES_DATA_WORK,
-        plugins: Sequence[str | Path | PluginSpec] = (),
+        plugins: Sequence[PluginWanted] = (),
         roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
         files: Sequence[str | Path] = (),
         model: ChatModel | None = None,
@@ -124,7 +124,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             settings=dict(settings or {}),
         )
         live: dict[str, object] = {"model": model, "kernel": kernel, "policy": policy, "handlers": handlers or None}
-        live["plugins"] = next((one for one in plugins if isinstance(one, PluginSpec)), None)
+        live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)
         live["roles"] = next((one for one in roles if not isinstance(one, (str, Path))), None)
         self._live = [what for what, value in live.items() if value is not None]
         asked = model if model is not None else ClientModel(model_client, stream=model_client_stream)

@@ -20,7 +20,7 @@ from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
-from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
 from tw_autogen.session import (
     DOES_DATA_WORK,
@@ -43,7 +43,7 @@ class TaskWeaverAgent(Speaking):
     Args:
         name: The agent's name.
         *args: As for any ConversableAgent, in the same order.
-        plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs, also of other agents.
+        plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
         roles: Names of shipped roles, folders of one's own, or functions that make one.
         files: Copied read-only into each session's folder, and described to the Planner with the first message.
         model: A `ChatModel` (or one by role name) instead of the host's client.
@@ -72,7 +72,7 @@ class TaskWeaverAgent(Speaking):
         self,
         name: str = "TaskWeaver",
         *args: Any,
-        plugins: Sequence[str | Path | PluginSpec] = (),
+        plugins: Sequence[PluginWanted] = (),
         roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
         files: Sequence[str | Path] = (),
         model: ModelWanted = None,

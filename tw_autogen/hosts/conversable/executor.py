@@ -19,7 +19,7 @@ from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.kernel import Approve, Artifact, Execution, Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import ChatModel, Completion, Message
-from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin import PluginWanted
 from tw_autogen.role import Turn
 from tw_autogen.session import SessionSettings, check_plugins, read_settings
 from tw_autogen.session.inputs import checked_inputs, copy_in
@@ -33,7 +33,7 @@ class KernelCodeExecutor:
 
     Args:
         folder: Where code runs; None: one of its own in `session.workspace`.
-        plugins: Functions that code may call: names of shipped ones, paths, or specs.
+        plugins: Functions that code may call: names, paths, functions, or specs; as in `open_session`.
         files: Copied read-only into the folder.
         variables: Variables for the code, and session variables for plugins: JSON values and DataFrames by name.
         seconds: How long one code block may run.
@@ -53,7 +53,7 @@ class KernelCodeExecutor:
         self,
         *,
         folder: Path | str | None = None,
-        plugins: Sequence[str | Path | PluginSpec] = (),
+        plugins: Sequence[PluginWanted] = (),
         files: Sequence[str | Path] = (),
         variables: Mapping[str, Any] | None = None,
         seconds: float = 180.0,

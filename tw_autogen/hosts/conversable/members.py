@@ -14,7 +14,7 @@ from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.shared import SharedSession
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.model import ChatModel
-from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
 from tw_autogen.role import find_role
 from tw_autogen.session import KernelWanted, RoleWanted, Seat, check_plugins
@@ -141,7 +141,7 @@ class CodeInterpreterAgent(Member):
         name: The agent's name.
         *args: As for any ConversableAgent, in the same order.
         session: Shared with other members; None: one of its own.
-        plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs, also of other agents.
+        plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
         kernel: A function that makes a kernel for a folder; None: the `LocalKernel` of the session.
         policy: What generated code may do.
         model: A `ChatModel` instead of the host's client.
@@ -156,7 +156,7 @@ class CodeInterpreterAgent(Member):
         name: str = "CodeInterpreter",
         *args: Any,
         session: SharedSession | None = None,
-        plugins: Sequence[str | Path | PluginSpec] = (),
+        plugins: Sequence[PluginWanted] = (),
         kernel: KernelWanted = None,
         policy: Policy | None = None,
         model: ChatModel | None = None,

@@ -19,7 +19,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
-from tw_autogen.plugin import HostPlugin, PluginSpec
+from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted
 from tw_autogen.plugin.files import new_file, table_words
 from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
 from tw_autogen.session import SessionSettings, check_plugins, read_settings
@@ -36,7 +36,7 @@ _READERS: Mapping[str, Callable[[Path], Any]] = {
 def register_plugins(
     caller: Any,
     executor: Any,
-    plugins: Sequence[str | Path | PluginSpec],
+    plugins: Sequence[PluginWanted],
     *,
     files: Sequence[str | Path] = (),
     variables: Mapping[str, Any] | None = None,
@@ -50,7 +50,7 @@ def register_plugins(
     Args:
         caller: The agent whose model is offered the tools; it needs an `llm_config`.
         executor: The agent that runs them; the same one, or its partner, as AutoGen has it.
-        plugins: Names of shipped plugins, paths of YAML files or folders of them, or specs.
+        plugins: Names, paths of files or folders, functions, or specs; as in `open_session`.
         files: Copied into the working folder, so that a tool can be given their names.
         variables: Session variables by name, which plugins may read; JSON values.
         folder: The working folder, where files come from and go to; None: one of its own in `session.workspace`.

@@ -127,7 +127,9 @@ class Bridge:
 
     def _do_load(self, asked: Mapping[str, Any]) -> None:
         name, path = asked["name"], asked["path"]
-        self._plugin_files[path or f"<plugin {name}>"] = name
+        file = path or f"<plugin {name}>"
+        several = self._plugin_files.get(file, name) != name  # an error in such a file is named for the file
+        self._plugin_files[file] = Path(file).stem if several else name
         self._functions[name] = load_plugin(name, asked["source"], ctx=self._ctx, settings=asked["settings"], path=path)
         self._restore()
 

@@ -1,4 +1,4 @@
-"""`Plugin`, the two decorators of a plugin's file, and how such a file is loaded."""
+"""`Plugin`, the decorators of a plugin's file, and how such a file is loaded."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import importlib.util
 import inspect
 import linecache
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from .context import LogErrorLevel, PluginContext
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "_tw_registered"
 _TEST = "_tw_test"
+_OPTIONS = "_tw_options"
+_files: dict[tuple[str, str], types.ModuleType] = {}  # files of `@plugin` functions that this process has run
+_loading = threading.RLock()
 
 
 class Plugin:
@@ -62,6 +67,77 @@ def register_plugin(registered: T) -> T:
     return registered
 
 
+@overload
+def plugin(function: F, /) -> F: ...
+@overload
+def plugin(
+    *,
+    runs_in: str = "kernel",
+    examples: str = "",
+    required: bool = False,
+    plugin_only: bool = False,
+    calls: int | None = None,
+    seconds: float | None = None,
+) -> Callable[[F], F]: ...
+def plugin(
+    function: Any = None,
+    /,
+    *,
+    runs_in: str = "kernel",
+    examples: str = "",
+    required: bool = False,
+    plugin_only: bool = False,
+    calls: int | None = None,
+    seconds: float | None = None,
+) -> Any:
+    """Make a typed, documented function a plugin; nothing else is needed.
+
+    Name, types and defaults come from the signature, words from the docstring (Google's, NumPy's or Sphinx's form). A
+    file may hold several; a process runs it once for all of them. The file is named in `plugins=["my_plugins.py"]`, or
+    its folder is. It is read without being run, so each option below is written out as a value.
+
+    Args:
+        function: What code calls, under its own name.
+        runs_in: `kernel`, beside the generated code, or `host`, for what needs secrets, the network or a database. A
+            function that is handed over as an object, `plugins=[double]`, runs in the host in any case.
+        examples: Python lines that show calls; empty: those of the docstring.
+        required: Always shown to the model, also where only a few of many plugins are.
+        plugin_only: May be called by a model that may do nothing but call plugins.
+        calls: How often code may call it in one round; None: as often as all host calls together.
+        seconds: How long one call may take, if it runs in the host; None: as long as the round.
+
+    Example:
+        >>> @plugin
+        ... def double(x: float) -> float:
+        ...     "Double a number."
+        ...     return 2 * x
+        >>> double(4)
+        8
+    """
+    options = {
+        "runs_in": runs_in,
+        "examples": examples,
+        "required": required,
+        "plugin_only": plugin_only,
+        "calls": calls,
+        "seconds": seconds,
+    }
+
+    def mark(marked: Any) -> Any:
+        if not isinstance(marked, types.FunctionType):
+            raise TypeError(f"@plugin stands on a function, not on {marked!r}; a class takes @register_plugin")
+        setattr(marked, _OPTIONS, options)
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+def plugin_options(function: object) -> Mapping[str, Any] | None:
+    """Give what `@plugin` said of a function; None if it does not stand there."""
+    options: Mapping[str, Any] | None = getattr(function, _OPTIONS, None)
+    return options
+
+
 def test_plugin(name: str | None = None, description: str | None = None) -> Callable[[T], T]:
     """Mark a function as a test of the file's plugin: it is called with the plugin and raises if something is wrong."""
 
@@ -78,7 +154,7 @@ test_plugin.__test__ = False  # type: ignore[attr-defined] # pytest must not tak
 def load_plugin(
     name: str, source: str, *, ctx: PluginContext, settings: Mapping[str, Any], path: str | None = None
 ) -> Callable[..., Any]:
-    """Run a plugin's source and make the one that it registers.
+    """Run a plugin's source and make the one that it registers, or give its `@plugin` function of that name.
 
     Args:
         name: The function's name.
@@ -94,32 +170,49 @@ def load_plugin(
         PluginProblem: it does not load, registers none or several, or its constructor fails.
     """
     install_names()
-    module = _run(name, source, path)
+    with _loading:
+        module = _files.get((path or "", source)) or _run(name, source, path)
+        if path is not None and _functions(module):
+            _files[path, source] = module
     own = (one for one in vars(module).values() if isinstance(one, (type, types.FunctionType)))
-    registered: list[Any] = [one for one in own if one.__module__ == module.__name__ and vars(one).get(_MARK)]
-    if len(registered) != 1:
-        found = ", ".join(one.__name__ for one in registered) or "none"
-        raise PluginProblem(f"expected exactly one class or function with @register_plugin, found {found}")
-    plugin = registered[0]
-    if isinstance(plugin, type):
+    found: list[Any] = [one for one in _functions(module) if one.__name__ == name]
+    found = found or [one for one in own if one.__module__ == module.__name__ and vars(one).get(_MARK)]
+    if len(found) != 1:
+        names = ", ".join(one.__name__ for one in found) or "none"
+        raise PluginProblem(f"expected exactly one class or function with @register_plugin, found {names}")
+    registered = found[0]
+    if isinstance(registered, type):
         try:
-            plugin = plugin(name, ctx, dict(settings))
+            registered = registered(name, ctx, dict(settings))
         except Exception as error:  # foreign code: whatever its constructor raises
             raise PluginProblem(f"{type(error).__name__}: {error}", _line(error, module)) from error
-        if not callable(plugin):
-            raise PluginProblem(f"{type(plugin).__name__} has no __call__")
-    function = _function(name, plugin)
+        if not callable(registered):
+            raise PluginProblem(f"{type(registered).__name__} has no __call__")
+    function = _function(name, registered)
     function._tw_module = module  # type: ignore[attr-defined] # where `run_plugin_tests` finds them
     return function
 
 
-def run_plugin_tests(plugin: Callable[..., Any]) -> list[tuple[str, str]]:
-    """Run the tests in the file of a loaded plugin; give each one's name and what went wrong (empty if nothing)."""
+def _functions(module: types.ModuleType) -> list[types.FunctionType]:
+    """Give a file's own `@plugin` functions."""
+    own = (one for one in vars(module).values() if isinstance(one, types.FunctionType))
+    return [one for one in own if one.__module__ == module.__name__ and plugin_options(one) is not None]
+
+
+def run_plugin_tests(tested: Callable[..., Any]) -> list[tuple[str, str]]:
+    """Run the tests in the file of a loaded plugin; give each one's name and what went wrong (empty if nothing).
+
+    In a file of several `@plugin` functions, a test is for the one that its parameter is named for.
+    """
     outcomes = []
-    for one in vars(plugin._tw_module).values():  # type: ignore[attr-defined] # set by `load_plugin`
+    module: types.ModuleType = tested._tw_module  # type: ignore[attr-defined] # set by `load_plugin`
+    several = len(_functions(module)) > 1
+    for one in list(vars(module).values()):
         if (marked := getattr(one, _TEST, None)) is not None:
+            if several and tested.__name__ not in inspect.signature(one).parameters:
+                continue
             try:
-                one(plugin)
+                one(tested)
             except Exception as error:  # noqa: BLE001 - foreign code; what it raises is the outcome
                 outcomes.append((marked[0], f"{type(error).__name__}: {error}"))
             else:
@@ -136,12 +229,13 @@ def install_names() -> None:
         full = f"{package}.plugin"
         if full in sys.modules or (package == "tw_autogen" and not __name__.startswith("tw_inside")):
             continue
+        module = types.ModuleType(full, "What a plugin's author writes against.")
+        names = {one.__name__: one for one in (Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin)}
+        vars(module).update(names, plugin=plugin)
         if package not in sys.modules and importlib.util.find_spec(package) is None:
             sys.modules[package] = types.ModuleType(package, "Stands in, so that plugins find what they import.")
             sys.modules[package].__path__ = []
-        module = types.ModuleType(full, "What a plugin's author writes against.")
-        for value in (Plugin, PluginContext, register_plugin, test_plugin):
-            setattr(module, value.__name__, value)
+            vars(sys.modules[package]).update(names)
         sys.modules[full] = module
         if package in sys.modules:
             sys.modules[package].plugin = module  # type: ignore[attr-defined]
@@ -172,15 +266,15 @@ def _line(error: BaseException, module: types.ModuleType) -> int | None:
     return lines[-1] if lines else None
 
 
-def _function(name: str, plugin: Callable[..., Any]) -> Callable[..., Any]:
+def _function(name: str, registered: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a plugin, so that `help(name)` and a traceback show a function of that name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return plugin(*args, **kwargs)
+        return registered(*args, **kwargs)
 
-    target = plugin if isinstance(plugin, types.FunctionType) else type(plugin).__call__
+    target = registered if isinstance(registered, types.FunctionType) else type(registered).__call__
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = target.__doc__ or plugin.__doc__
-    call._tw_plugin = plugin  # type: ignore[attr-defined] # the instance, for who has to close it
-    call.__signature__ = inspect.signature(plugin)  # type: ignore[attr-defined] # what `help` shows
+    call.__doc__ = target.__doc__ or registered.__doc__
+    call._tw_plugin = registered  # type: ignore[attr-defined] # the instance, for who has to close it
+    call.__signature__ = inspect.signature(registered)  # type: ignore[attr-defined] # what `help` shows
     return call

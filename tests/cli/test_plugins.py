@@ -1,0 +1,193 @@
+"""`tw-autogen plugins`, and the plugins that `-C` brings along."""
+
+import json
+import os
+import re
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from tw_autogen.cli import main
+from tw_autogen.testing import codes, plans, replay_server
+
+TW = "from taskweaver.plugin import register_plugin, test_plugin\n\n\n"
+TWICE = f"{TW}@register_plugin\ndef twice(x: int) -> int:\n    return 2 * x\n\n\n"
+TEST = "@test_plugin(name='two', description='d')\ndef check(call):\n    assert call(1) == {}\n"
+SPEC = "name: {}\ndescription: Do it.\nparameters: [{{name: x, type: int, required: true}}]\n"
+
+
+@pytest.fixture
+def run(environ, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = {key: environ.get(key) for key in {*environ, *os.environ}}  # None takes a variable away
+
+    def run(*args):
+        ran = CliRunner().invoke(main, list(args), env=settings)
+        assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
+        return ran
+
+    return run
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project with one right plugin and one that is not enabled."""
+    folder = tmp_path / "project" / "plugins"
+    folder.mkdir(parents=True)
+    (folder / "twice.yaml").write_text(SPEC.format("twice"))
+    (folder / "twice.py").write_text(TWICE + TEST.format(2))
+    (folder / "asleep.yaml").write_text(SPEC.format("asleep") + "enabled: false\ncode: twice\n")
+    return folder
+
+
+@pytest.mark.usefixtures("project")
+def test_list_names_shipped_project_and_given_ones_with_where_they_run(run, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from tw_autogen.plugin import plugin\n@plugin(runs_in='host')\ndef ask(who: str = 'me') -> str:\n    'Ask.'\n"
+    )
+
+    plain = json.loads(run("plugins", "list", "--json", "-C", "project", "mine.py").stdout)
+    found = {one["name"]: one for one in plain["plugins"]}
+
+    assert plain["schema_version"] == 1
+    assert [(name, one["origin"], one["runs_in"], one["enabled"]) for name, one in found.items()] == [
+        ("anomaly_detection", "shipped", "kernel", True),
+        ("sql_pull_data", "shipped", "host", True),
+        ("asleep", "project", "kernel", False),
+        ("twice", "project", "kernel", True),
+        ("ask", "path", "host", True),
+    ]
+    assert found["ask"]["parameters"] == [
+        {"name": "who", "type": "str", "required": False, "description": "", "default": "me"}
+    ]
+    text = run("plugins", "list", "-C", "project").stdout
+    assert "asleep  project, kernel, not enabled" in text
+    assert "- twice(x: int): Do it." in text
+
+
+def test_list_shows_what_cannot_be_used_and_why(run, project):
+    (project / "broken.yaml").write_text("name: broken\n")
+
+    assert "broken.yaml: missing key 'description'" in run("plugins", "list", "-C", "project").stdout
+
+
+@pytest.mark.usefixtures("project")
+def test_a_right_project_passes_and_its_tests_run_in_a_kernel(run):
+    ran = run("plugins", "check", "-C", "project")
+
+    assert ran.exit_code == 0, ran.output
+    assert "2 plugins, 2 tests passed, 0 errors, 0 warnings" in ran.stdout
+
+
+def test_each_flaw_is_named_with_file_what_and_what_to_do(run, project):
+    (project / "twice.py").write_text(TWICE + TEST.format(3))
+    (project / "held.yaml").write_text(
+        "name: held\ndescription: Hold.\ncode: held\nconfigurations: {api_key: a1b2c3d4e5}\n"
+    )
+    (project / "held.py").write_text(f"import no_such\n{TW}@register_plugin\ndef held(): ...\n")
+    (project.parent / "examples" / "planner_examples").mkdir(parents=True)
+    (project.parent / "examples" / "planner_examples" / "one.yaml").write_text("enabled: True\n")
+    (project.parent / "taskweaver_config.json").write_text('{"tracing.enabled": true}')
+
+    ran = run("plugins", "check", "-C", "project", "--json")
+    plain = json.loads(ran.stdout)
+
+    assert ran.exit_code == 1
+    assert (plain["ok"], plain["tests"]) == (False, {"passed": 0, "failed": 2})
+    assert [(one["level"], one["path"].rpartition("project/")[2], one["what"][:44]) for one in plain["findings"]] == [
+        ("error", "plugins/held.py", "held imports no_such, which is not installed"),
+        ("error", "plugins/held.yaml", "configurations: api_key holds a secret, and "),
+        ("error", "plugins/twice.py", "asleep: two failed in the kernel: AssertionE"),
+        ("error", "plugins/twice.py", "twice: two failed in the kernel: AssertionEr"),
+        ("error", "examples/planner_examples/one.yaml", "missing key 'rounds'"),
+        ("warning", "taskweaver_config.json", "these keys mean nothing here: tracing.enable"),
+    ]
+    assert all(one["remedy"] for one in plain["findings"])
+    assert "a1b2c3d4e5" not in ran.stdout
+    text = run("plugins", "check", "-C", "project").stdout
+    assert re.search(r"plugins/held\.py:1: held imports no_such.*\n  pip install what brings no_such", text)
+    assert "1 plugin, 0 tests passed" not in text
+
+
+def test_host_run_plugins_are_loaded_only_when_asked_for(run, project, tmp_path):
+    for name in ("twice", "asleep"):
+        text = (project / f"{name}.yaml").read_text()
+        (project / f"{name}.yaml").write_text(f"{text}runs_in: host\n")
+    trace = f"open({str(tmp_path / 'was_run')!r}, 'w').close()\n"
+    (project / "twice.py").write_text(trace + TWICE + TEST.format(2))
+
+    ran = run("plugins", "check", str(project))
+
+    assert "not loaded, because they run in the host: asleep, twice; --host does it" in ran.stdout
+    assert not (tmp_path / "was_run").exists()
+    assert "2 tests passed" in run("plugins", "check", str(project), "--host").stdout
+    assert (tmp_path / "was_run").exists()
+
+
+def test_check_without_plugins_says_so(run):
+    ran = run("plugins", "check")
+
+    assert ran.exit_code == 2
+    assert "no plugins here" in ran.stderr
+
+
+@pytest.mark.parametrize("origin", ["tools:price", "tools.py:price"])
+def test_new_writes_a_plugin_that_passes_its_check_and_never_overwrites(run, tmp_path, origin):
+    (tmp_path / "tools.py").write_text("def price(name: str) -> float:\n    'Look up a price.'\n    return 1.5\n")
+    sys.modules.pop("tools", None)
+
+    made = run("plugins", "new", "--from", origin)
+    sys.modules.pop("tools", None)
+
+    assert made.exit_code == 0, made.output
+    assert "wrote plugins/price.yaml\nwrote plugins/price.py\ndef price(name: str) -> float:" in made.stdout
+    assert run("plugins", "check", "plugins", "--host").exit_code == 0
+    again = run("plugins", "new", "--from", origin)
+    assert again.exit_code == 2
+    assert "price.yaml: is there already, and is not overwritten" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ("nothing", "write module:function, or file.py:function"),
+        ("none.py:f", "there is no file none.py"),
+        ("no_such_module:f", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("json:no_such", "AttributeError"),
+    ],
+)
+def test_new_says_what_it_cannot_import(run, origin, words):
+    ran = run("plugins", "new", "--from", origin)
+
+    assert ran.exit_code == 2
+    assert words in ran.stderr
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_plugins_of_a_project_are_found(run, project, monkeypatch, named):
+    (project.parent / "taskweaver_config.json").write_text('{"code_generator.load_plugin": true}')
+    (project / "broken.yaml").write_text("name: broken\n")
+    if not named:
+        monkeypatch.chdir(project.parent)
+    with replay_server([plans("double it"), codes("twice(21)"), plans("42.", to="User")]) as server:
+        more = ["-C", "project"] if named else []
+        ran = run(*more, "--base-url", server.base_url, "--workspace", "s", "-p", "What is twice 21?")
+
+    assert ran.stdout == "42.\n"
+    assert "42" in server.requests[2]["messages"][-1]["content"]
+    said = ran.stderr.splitlines()
+    assert [line for line in said if line.startswith("plugins of ")] == [f"plugins of {project.parent}: twice"]
+    assert len([line for line in said if "without meaning here: code_generator.load_plugin" in line]) == 1
+    assert len([line for line in said if line.startswith("left out: ") and "broken.yaml: missing key" in line]) == 1
+
+
+@pytest.mark.usefixtures("project")
+def test_a_folder_that_is_no_project_and_was_not_named_brings_no_plugins(run, tmp_path):
+    (tmp_path / "project").rename(tmp_path / "other")
+    (tmp_path / "other" / "plugins").rename(tmp_path / "plugins")
+    with replay_server([plans("42.", to="User")]) as server:
+        ran = run("--base-url", server.base_url, "--workspace", "s", "-p", "What is twice 21?")
+
+    assert ran.stdout == "42.\n"
+    assert "plugins of" not in ran.stderr

@@ -1,0 +1,265 @@
+"""A project's folder, in TaskWeaver's form and in ours: what a session gets from it, and what is left out and named."""
+
+import json
+import logging
+
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.errors import ConfigError, PluginSpecError
+from tw_autogen.session import read_project, read_settings
+from tw_autogen.testing import ScriptedModel, codes, plans
+
+TW = "from taskweaver.plugin import Plugin, register_plugin, test_plugin\n\n\n"
+SHELVES = """
+name: count_shelves
+enabled: true
+required: false
+plugin_only: true
+description: >-
+  Count the shelves of a room.
+  Rooms without a plan have none.
+examples: |-
+  n, words = count_shelves("cellar")
+
+parameters:
+  - name: room
+    type: str
+    required: true
+    description: >-
+      The room's name,
+      as it stands on the plan.
+  - name: least
+    type: int
+    required: false
+    description: (Optional) shelves that are counted at least
+
+returns:
+  - name: n
+    type: int
+    description: How many.
+  - name: words
+    type: pandas.DataFrame
+    description: >-
+      The plan.
+
+configurations:
+  per_room: 4
+  plan_path:
+"""
+SHELVES_PY = f"""import pandas as pd
+
+{TW}@register_plugin
+class CountShelves(Plugin):
+    def __call__(self, room: str, least: int = 0):
+        self.ctx.add_artifact(name="plan", file_name="plan.csv", type="df", val=pd.DataFrame({{"room": [room]}}))
+        return max(least, self.config["per_room"]), self.config.get("plan_path")
+
+
+@test_plugin(name="test CountShelves", description="test")
+def test_call(api_call):
+    assert api_call("cellar")[0] == 4
+"""
+GUARDED_PY = f"""{TW}try:
+    import a_package_that_nobody_has
+except ImportError:
+    raise ImportError("Please install it.")
+
+
+@register_plugin
+class Guarded(Plugin):
+    model = None
+
+    def __call__(self, path):
+        return a_package_that_nobody_has.read(path)
+"""
+LATE_PY = f"""{TW}@register_plugin
+class Late(Plugin):
+    def __call__(self, text: str):
+        import a_package_that_nobody_has
+
+        return a_package_that_nobody_has.draw(text)
+"""
+RENAMED_PY = f"""from typing import List
+
+{TW}@register_plugin
+class Sorts(Plugin):
+    def __call__(self, inputs: List[str], labels: List[str]) -> List[str]:
+        return [labels[0] for _ in inputs]
+"""
+POSTS = """
+enabled: {enabled}
+rounds:
+  - user_query: count the shelves
+    state: created
+    post_list:
+      - message: count the shelves
+        send_from: User
+        send_to: Planner
+        attachment_list:
+      - message: There are 4.
+        send_from: Planner
+        send_to: User
+        attachment_list:
+          - type: plan_reasoning
+            content: |-
+              They were counted.
+          - type: stop
+            content: Completed
+"""
+
+
+def yaml(name, parameters, enabled="true", more=""):
+    listed = "".join(f"\n  - name: {one}\n    type: list\n    required: true\n    description: d" for one in parameters)
+    return f"name: {name}\nenabled: {enabled}\nrequired: false\ndescription: Do.\nparameters:{listed}\n{more}"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A project as TaskWeaver's users have it; the words are ours."""
+    files = {
+        "plugins/count_shelves.yaml": SHELVES,
+        "plugins/count_shelves.py": SHELVES_PY,
+        "plugins/count_more.yaml": SHELVES.replace("count_shelves", "count_more").replace("per_room: 4", "per_room: 9")
+        + "code: count_shelves\n",
+        "plugins/guarded.yaml": yaml("guarded", ["path"]),
+        "plugins/guarded.py": GUARDED_PY,
+        "plugins/late.yaml": yaml("late", ["text"]),
+        "plugins/late.py": LATE_PY,
+        "plugins/sorts.yaml": yaml("sorts", ["input_list", "labels"]),
+        "plugins/sorts.py": RENAMED_PY,
+        "plugins/asleep.yaml": yaml("asleep", [], enabled="false"),
+        "plugins/asleep.py": f"{TW}@register_plugin\ndef asleep():\n    return 1\n",
+        "plugins/broken.yaml": "name: broken\n",
+        "plugins/README.md": "# Plugins\n",
+        "examples/planner_examples/one.yaml": POSTS.format(enabled="True"),
+        "examples/planner_examples/two.yaml": POSTS.format(enabled="False"),
+        "examples/code_generator_examples/three.yaml": POSTS.format(enabled="True").replace("state: created", ""),
+        "codeinterpreter_examples/four.yaml": POSTS.format(enabled="True"),
+        "taskweaver_config.json": json.dumps(
+            {
+                "llm.api_type": "openai",
+                "llm.api_base": "http://127.0.0.1:9/v1",
+                "llm.api_key": "",
+                "llm.model": "theirs",
+                "llm.response_format": None,
+                "workspace.workspace_path": "${AppBaseDir}/workspace",
+                "code_generator.load_plugin": True,
+                "logging": {"log_folder": "logs"},
+            }
+        ),
+    }
+    for name, text in files.items():
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path / "project"
+
+
+def read(folder, **keywords):
+    return read_project(folder, read_settings(keywords, project=folder, environ={"HOME": str(folder)}))
+
+
+def test_plugins_that_can_be_loaded_are_found_and_the_others_named_with_the_reason(folder):
+    project = read(folder)
+
+    assert [spec.name for spec in project.plugins] == ["count_more", "count_shelves", "late", "sorts"]
+    assert [one.removeprefix(f"{folder}/") for one in project.left_out] == [
+        "plugins/broken.yaml: missing key 'description'",
+        "plugins/guarded.py:5: guarded needs the package a_package_that_nobody_has",
+        "examples/code_generator_examples/three.yaml: missing key 'state'",
+    ]
+    assert project.found == f"plugins of {folder}: count_more, count_shelves, late, sorts"
+
+
+def test_what_the_python_calls_otherwise_is_shown_by_the_pythons_name_and_said(folder):
+    project = read(folder)
+
+    assert "def sorts(inputs: list, labels: list)" in project.plugins[-1].stub()
+    assert f"{folder}/plugins/sorts.yaml: the parameter input_list is called inputs in the Python" in str(project.notes)
+
+
+def test_examples_that_are_enabled_are_found_in_the_folders_of_now_and_then(folder):
+    names = [str(path.relative_to(folder)) for path in read(folder).examples]
+
+    assert names == ["examples/planner_examples/one.yaml", "codeinterpreter_examples/four.yaml"]
+
+
+def test_keys_without_meaning_are_named_once_and_the_others_hold(folder):
+    settings = read_settings(project=folder, environ={"HOME": str(folder)})
+
+    assert (
+        read(folder)
+        .notes[-1]
+        .endswith("taskweaver_config.json: without meaning here: code_generator.load_plugin, logging.log_folder")
+    )
+    assert settings.origin("model.api_key") == "the default"  # "" is none
+    assert settings.origin("model.response_format").endswith("(llm.response_format)")
+    assert settings.origin("session.workspace").endswith("(workspace.workspace_path)")
+
+
+def test_a_session_calls_a_projects_plugins_with_configurations_context_and_shared_python(folder, tmp_path, caplog):
+    replies = [
+        plans("count"),
+        codes('[count_shelves("cellar"), count_more("cellar", 12)[0], sorts(inputs=["a"], labels=["b"])]'),
+        plans("Done.", to="User"),
+    ]
+    with (
+        caplog.at_level(logging.WARNING),
+        ScriptedModel(replies) as model,
+        open_session(model, project=folder, folder=tmp_path / "sessions") as session,
+    ):
+        answer = session.ask("How many?")
+
+    assert "[(4, None), 12, ['b']]" in str(model.calls[2][-1])
+    assert sum(one.path.name.endswith(".csv") for one in answer.artifacts) == 2
+    assert len([one for one in caplog.messages if "without meaning here" in one]) == 1
+
+
+def test_a_plugin_that_is_not_enabled_can_be_named(folder, tmp_path):
+    with (
+        ScriptedModel([]) as model,
+        open_session(
+            model, project=folder, plugins=["asleep"], folder=tmp_path / "sessions", roles=["code_interpreter"]
+        ) as session,
+    ):
+        names = session.journal.read_text(encoding="utf-8")
+
+    assert "asleep" in names
+
+
+def test_its_plugins_may_lie_elsewhere(folder):
+    (folder / "plugins").rename(folder / "tools")
+
+    assert read(folder).plugins == ()
+    assert len(read(folder, **{"plugin.folder": "tools"}).plugins) == 4
+
+
+def test_a_folder_without_anything_is_a_project_too(tmp_path):
+    (tmp_path / "plugins").mkdir()
+
+    assert read(tmp_path).plugins == ()
+    assert read(tmp_path).remarks == ()
+
+
+def test_a_project_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match=r"project: there is no folder .*none"):
+        read_project(tmp_path / "none", read_settings(environ={}, project=tmp_path))
+
+
+def test_a_plugin_that_is_named_from_elsewhere_and_has_the_name_of_one_of_the_projects_is_an_error(folder, tmp_path):
+    other = tmp_path / "late.yaml"
+    other.write_text(yaml("late", []), encoding="utf-8")
+
+    with pytest.raises(PluginSpecError, match=r"there is a plugin 'late' already, from .*project/plugins/late\.yaml"):
+        open_session(ScriptedModel([]), project=folder, plugins=[other], folder=tmp_path / "s")
+
+
+def test_a_projects_settings_say_who_takes_part(folder, tmp_path):
+    (folder / "taskweaver_config.json").write_text('{"session.roles": ["planner", "code_interpreter", "echo"]}')
+    replies = [plans("say hello", to="Echo"), plans("hello", to="User")]
+
+    with ScriptedModel(replies) as model, open_session(model, project=folder, folder=tmp_path / "sessions") as session:
+        answer = session.ask("Say hello.")
+
+    assert [post.send_from for post in answer.round.posts] == ["User", "Planner", "Echo", "Planner"]

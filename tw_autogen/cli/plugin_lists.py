@@ -1,0 +1,110 @@
+"""Which plugins there are: shipped, installed, in a project, at a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin import (
+    NO_DEFAULT,
+    Parameter,
+    PluginSpec,
+    check_source,
+    installed_plugins,
+    read_entry,
+    read_folder,
+)
+from tw_autogen.plugin.folder import read_file
+from tw_autogen.shipped import shipped_folder
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One plugin, or a file that holds none that can be read.
+
+    Args:
+        name: The plugin's, or the file's if it can't be read.
+        origin: `shipped`, the package that brings it, `project` or `path`.
+        runs_in: `kernel` or `host`.
+        enabled: Its folder brings it.
+        line: As the Planner sees it.
+        path: The YAML, or the Python file of a function.
+        problem: Why it can't be used; empty if it can.
+        spec: What was read.
+    """
+
+    name: str
+    origin: str
+    runs_in: str = ""
+    enabled: bool = True
+    line: str = ""
+    path: Path | None = None
+    problem: str = ""
+    spec: PluginSpec | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON values."""
+        spec = self.spec
+        return {
+            "name": self.name,
+            "origin": self.origin,
+            "path": str(self.path) if self.path else None,
+            "runs_in": self.runs_in or None,
+            "enabled": self.enabled,
+            "plugin_only": bool(spec and spec.plugin_only),
+            "description": spec.description if spec else None,
+            "parameters": [_plain(one) for one in spec.parameters] if spec else [],
+            "returns": [{"name": one.name, "type": one.type, "description": one.description} for one in spec.returns]
+            if spec
+            else [],
+            "examples": spec.examples if spec else "",
+            "problem": self.problem or None,
+        }
+
+
+def listed_plugins(project: Path | None, paths: Sequence[Path]) -> list[Listed]:
+    """List all plugins that can be named here.
+
+    Args:
+        project: Folder of the project's plugins, if there is one.
+        paths: Files and folders of more.
+
+    Raises:
+        ConfigError: a path holds no plugins, or two packages bring the same name.
+    """
+    found = list(_each(read_folder(shipped_folder("plugins")), "shipped"))
+    for point in installed_plugins().values():
+        try:
+            origin = f"{point.dist.name} {point.dist.version}" if point.dist else "installed"
+            found += _each(read_entry(point), origin)
+        except ConfigError as error:
+            found.append(Listed(point.name, "installed", problem=str(error)))
+    if project is not None:
+        found += _each(read_folder(project), "project")
+    for path in paths:
+        found += _each(read_folder(path) if path.is_dir() else read_file(path), "path")
+    return found
+
+
+def _each(found: Iterable[PluginSpec | ConfigError], origin: str) -> Iterator[Listed]:
+    for one in found:
+        if isinstance(one, ConfigError):
+            path = getattr(one, "path", None)
+            yield Listed(path.name if path else "?", origin, path=path, problem=str(one))
+            continue
+        try:
+            spec, problem = check_source(one, rename=origin == "project"), ""
+        except ConfigError as error:
+            spec, problem = one, str(error)
+        yield Listed(spec.name, origin, spec.runs_in, spec.enabled, spec.line(), spec.path, problem, spec)
+
+
+def _plain(one: Parameter) -> dict[str, Any]:
+    plain = asdict(one)
+    default = plain.pop("default")
+    if default is not NO_DEFAULT and not one.required:
+        plain["default"] = default if isinstance(default, str | int | float | bool | None) else repr(default)
+    return plain

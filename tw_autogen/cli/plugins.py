@@ -1,0 +1,203 @@
+"""`tw-autogen plugins`: which there are, whether they are right, and one written from a function."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.options import Options
+from tw_autogen.cli.plugin_lists import Listed, listed_plugins
+from tw_autogen.cli.terminal import clean, link, marks, out
+from tw_autogen.conversation import read_conversation
+from tw_autogen.errors import ConfigError, ConversationFormatError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.plugin import Flaw, PluginSpec, Trial, check_files, plugin_files, write_plugin
+from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.session import example_files, read_settings
+from tw_autogen.settings import TASKWEAVER_FILE, Settings
+
+_TEST_SECONDS = 120.0
+_PROJECT = click.option(
+    "-C",
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The project; default: here.",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+
+
+@click.group("plugins")
+def command() -> None:
+    """List plugins, check them, write one from a function."""
+
+
+@command.command("list")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@_PROJECT
+@_JSON
+def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -> None:
+    """List the shipped plugins, those of installed packages, of the project, and of PATHS.
+
+    A shipped or installed one, or one that is not enabled, is brought along by its name: --plugins NAME.
+    """
+    found = listed_plugins(_plugin_folder(project), paths)
+    if as_json:
+        click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
+        return
+    console = out()
+    for one in found:
+        _print_listed(console, one)
+
+
+@command.command("check")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@_PROJECT
+@click.option("--host", is_flag=True, help="Run host-run plugins' tests too, in this process, which nothing walls.")
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the kernel, such as kernel.read.")
+@_JSON
+@click.pass_context
+def check(
+    ctx: click.Context, paths: tuple[Path, ...], project: Path | None, host: bool, sets: tuple[str, ...], as_json: bool
+) -> None:
+    """Check plugins: YAML, Python, imports, secrets; then load them in a kernel and run their tests.
+
+    PATHS are files or folders; without any, the project's plugins, its examples and its settings. Ends with 1 if
+    something is wrong.
+    """
+    settings = read_settings(Options(sets=sets).keywords, project=project)
+    files = [file for path in paths for file in (plugin_files(path) if path.is_dir() else [path])]
+    if not paths:
+        files = plugin_files(_plugin_folder(project) or (project or Path()))
+    specs, flaws = check_files(files)
+    trial = _try(specs, settings, host=host)
+    folders = [path for path in paths if path.is_dir()] or [project or Path()] * (not paths)
+    flaws = (*flaws, *trial.flaws, *(flaw for folder in folders for flaw in _of_project(folder, settings)))
+    wrong = any(flaw.level == "error" for flaw in flaws)
+    if as_json:
+        click.echo(json.dumps(_report(specs, flaws, trial, ok=not wrong), indent=2))
+    else:
+        _print(out(), specs, flaws, trial, host=host)
+    ctx.exit(Exit.failed if wrong else Exit.done)
+
+
+@command.command("new")
+@click.option("--from", "origin", required=True, metavar="MODULE:FUNCTION", help="Or FILE.py:FUNCTION.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=Path("plugins"), show_default=True)
+@click.option("--name", help="The plugin's; default: the function's.")
+@click.option("--runs-in", type=click.Choice(["kernel", "host"]), help="Default: where the function can be imported.")
+def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> None:
+    """Write a plugin from a function's signature and docstring; nothing is overwritten."""
+    spec, files = write_plugin(_function(origin), folder, name=name, runs_in=runs_in)
+    console = out()
+    for file in files:
+        console.print(Text.assemble("wrote ", link(file)), soft_wrap=True)
+    console.print(clean(spec.stub()), soft_wrap=True)
+    line = Text.assemble(f"It runs in the {spec.runs_in}. Next: tw-autogen plugins check ", link(files[0]))
+    console.print(line, soft_wrap=True)
+
+
+def _plugin_folder(project: Path | None) -> Path | None:
+    """Give the folder of a project's plugins, if there is one."""
+    folder = (project or Path()) / read_settings(project=project).read("plugin", PluginSettings).folder
+    return folder if folder.is_dir() else None
+
+
+def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> Trial:
+    trial = Trial()
+    inside = [spec for spec in specs if spec.runs_in == "kernel"]
+    with tempfile.TemporaryDirectory(prefix="tw-plugins-") as folder:
+        if inside:
+            with LocalKernel(Path(folder), settings=settings.read("kernel", KernelSettings)) as kernel:
+                trial.in_kernel(inside, kernel, seconds=_TEST_SECONDS)
+        if host:
+            trial.in_host([spec for spec in specs if spec.runs_in == "host"], Path(folder))
+    return trial
+
+
+def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
+    flaws = []
+    for path in example_files(folder):
+        try:
+            read_conversation(path)
+        except ConversationFormatError as error:
+            flaws.append(Flaw(path, error.problem, "mend the example, or say `enabled: False`", line=error.line))
+    if settings.ignored:
+        words = f"these keys mean nothing here: {', '.join(settings.ignored)}"
+        flaws.append(Flaw(folder / TASKWEAVER_FILE, words, "nothing need be done", "warning"))
+    return flaws
+
+
+def _report(specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, *, ok: bool) -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "ok": ok,
+        "plugins": [spec.name for spec in specs],
+        "tests": {"passed": trial.passed, "failed": trial.failed},
+        "findings": [{**dataclasses.asdict(flaw), "path": str(flaw.path)} for flaw in flaws],
+    }
+
+
+def _print(console: Console, specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, *, host: bool) -> None:
+    signs = marks(console)
+    for flaw in flaws:
+        mark, style = (signs.failed, "red") if flaw.level == "error" else ("!", "yellow")
+        at = f":{flaw.line}" if flaw.line else ""
+        line = Text.assemble((f"{mark} ", style), link(flaw.path), f"{at}: {clean(flaw.what)}")
+        console.print(line, soft_wrap=True)
+        console.print(Text(f"  {clean(flaw.remedy)}", style="dim"), soft_wrap=True)
+    wrong = sum(flaw.level == "error" for flaw in flaws)
+    counts = {"plugin": len(specs), "test passed": trial.passed, "error": wrong, "warning": len(flaws) - wrong}
+    words = ", ".join(f"{count} {name if count == 1 else _plural(name)}" for name, count in counts.items())
+    console.print(Text(words, style="red" if wrong else "green"))
+    left = [spec.name for spec in specs if spec.runs_in == "host"]
+    if left and not host:
+        console.print(f"not loaded, because they run in the host: {', '.join(left)}; --host does it", soft_wrap=True)
+
+
+def _plural(name: str) -> str:
+    first, *rest = name.split()
+    return " ".join([f"{first}s", *rest])
+
+
+def _print_listed(console: Console, one: Listed) -> None:
+    state = "" if one.enabled else ", not enabled"
+    console.print(Text.assemble((one.name, "bold"), f"  {one.origin}, {one.runs_in}{state}"), soft_wrap=True)
+    if one.problem:
+        console.print(Text(f"  {clean(one.problem)}", style="red"), soft_wrap=True)
+    else:
+        console.print(Text(f"  {clean(one.line)}", style="dim"), soft_wrap=True)
+
+
+def _function(origin: str) -> Any:
+    """Import what `module:function` or `file.py:function` names.
+
+    Raises:
+        ConfigError: it can't be imported.
+    """
+    place, colon, name = origin.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise ConfigError(f"--from {origin}: write module:function, or file.py:function")
+    file = Path(place)
+    if file.suffix == ".py":
+        if not file.is_file():
+            raise ConfigError(f"--from {origin}: there is no file {file}")
+        place = file.stem
+    sys.path.insert(0, str(file.resolve().parent if file.suffix == ".py" else Path.cwd()))
+    try:
+        return getattr(importlib.import_module(place), name)
+    except Exception as error:  # somebody's own module: whatever its import raises
+        raise ConfigError(f"--from {origin}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)

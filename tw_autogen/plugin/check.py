@@ -1,0 +1,142 @@
+"""What is wrong with plugins, found without running them: in their YAML, their Python, what they import and hold."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tw_autogen.errors import ConfigError, PluginLoadError
+from tw_autogen.plugin.folder import YAMLS, read_file
+from tw_autogen.plugin.functions import SUFFIX
+from tw_autogen.plugin.imports import missing_imports
+from tw_autogen.plugin.load import check_source
+from tw_autogen.plugin.source import decorated_in, parse_source, tests_in
+from tw_autogen.plugin.spec import PluginSpec
+from tw_autogen.secret import is_secret
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """One thing that is wrong with a plugin, for its author.
+
+    Args:
+        path: The file.
+        what: Is wrong.
+        remedy: What to do.
+        level: `warning` is for what works all the same.
+        line: In that file, where it is known.
+        unfit: The plugin can't be loaded.
+    """
+
+    path: Path
+    what: str
+    remedy: str
+    level: Literal["error", "warning"] = "error"
+    line: int | None = None
+    unfit: bool = False
+
+
+def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Flaw, ...]]:
+    """Check the plugins of YAML and Python files, those that are not enabled too; nothing is run.
+
+    Returns:
+        The plugins that can be loaded, and what is wrong, file by file.
+    """
+    specs: list[PluginSpec] = []
+    names: dict[str, Path] = {}
+    flaws: list[Flaw] = []
+    claimed: set[tuple[str, Path]] = set()
+    for path in files:
+        try:
+            found = read_file(path)
+        except ConfigError as error:
+            flaws.append(_flaw(error, path))
+            continue
+        for spec in found:
+            source = spec.source().resolve()
+            if path.suffix in YAMLS:
+                claimed.add((spec.name, source))
+            elif (spec.name, source) in claimed:
+                continue
+            try:
+                checked = check_source(spec)
+            except ConfigError as error:
+                flaws.append(_flaw(error, path))
+                continue
+            missing = list(_missing(checked))
+            flaws += [*missing, *_flaws(checked)]
+            if spec.name in names:
+                flaws.append(Flaw(path, f"{spec.name} is the name of {names[spec.name]} too", "rename one of the two"))
+            elif not any(flaw.unfit for flaw in missing):
+                specs.append(checked)
+            names.setdefault(spec.name, path)
+        if path.suffix == SUFFIX:
+            flaws += _unnamed_tests(path)
+    return tuple(specs), tuple(flaws)
+
+
+def _flaw(error: ConfigError, path: Path) -> Flaw:
+    where, line, what = (getattr(error, name, None) for name in ("path", "line", "problem"))
+    remedy = "mend the Python, or the YAML beside it" if isinstance(error, PluginLoadError) else "mend the YAML"
+    return Flaw(where or path, what or str(error), remedy, line=line, unfit=True)
+
+
+def _missing(spec: PluginSpec) -> Iterator[Flaw]:
+    source = spec.source()
+    for one in missing_imports(source):
+        remedy = f"pip install what brings {one.name}, for the Python in which the plugin runs"
+        what = f"{spec.name} imports {one.name}, which is not installed"
+        if not one.at_once:
+            yield Flaw(source, f"{what}; calls will fail", remedy, "warning", one.line)
+        elif spec.enabled:
+            yield Flaw(source, what, remedy, line=one.line, unfit=True)
+        else:
+            yield Flaw(source, f"{what}; {spec.name} is not enabled", remedy, "warning", one.line, unfit=True)
+
+
+def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
+    path = spec.path or spec.source()
+    if spec.runs_in == "kernel":
+        for key, value in _settings(spec.configurations):
+            if is_secret(key.rpartition(".")[2], value):
+                yield Flaw(
+                    path,
+                    f"configurations: {key} holds a secret, and {spec.name} runs in the kernel, where generated code "
+                    "can read it",
+                    "add `runs_in: host` to the YAML, and keep the secret in an environment variable",
+                )
+    for parameter in spec.parameters:
+        if parameter.type == "Any":
+            where = "annotate it" if path.suffix == SUFFIX else "add `type:` to it"
+            yield Flaw(path, f"{spec.name}: a model is not told the type of {parameter.name}", where, "warning")
+
+
+def _settings(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in plain.items():
+        if isinstance(value, Mapping):
+            yield from _settings(value, f"{prefix}{key}.")
+        elif isinstance(value, list):
+            yield from ((f"{prefix}{key}", one) for one in value)
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _unnamed_tests(path: Path) -> Iterator[Flaw]:
+    """Find the tests in a file of several functions that are for none of them."""
+    tree = parse_source(path)
+    names = {function.name for function, _ in decorated_in(tree, path)}
+    for test in tests_in(tree) if len(names) > 1 else ():
+        if not names & {one.arg for one in _arguments(test.args)}:
+            yield Flaw(
+                path,
+                f"{test.name} is a test of none of this file's plugins, so it is never run",
+                f"name its parameter for the plugin that it tests: {', '.join(sorted(names))}",
+                line=test.lineno,
+            )
+
+
+def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]

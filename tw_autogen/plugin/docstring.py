@@ -1,0 +1,68 @@
+"""A docstring in parts: what a function does, what its parameters mean, what it gives, how it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from docstring_parser import Docstring, ParseError, parse
+
+_PROMPTS = (">>> ", "... ")
+
+
+@dataclass(frozen=True)
+class Doc:
+    """What a docstring says.
+
+    Args:
+        description: Its first paragraph, on one line.
+        parameters: Words for each parameter, by name.
+        returns: Words for what is given.
+        examples: The lines behind `>>>` of its first example.
+    """
+
+    description: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    returns: str = ""
+    examples: str = ""
+
+
+def read_doc(text: str | None) -> Doc:
+    r"""Read a docstring in Google's, NumPy's, Sphinx's or Epydoc's form, or in none of them.
+
+    Example:
+        >>> read_doc("Look up a price.\n\nArgs:\n    product: Its name.").parameters
+        {'product': 'Its name.'}
+    """
+    if not text or not text.strip():
+        return Doc()
+    try:
+        parsed = parse(text)
+    except ParseError:  # it looks like one of the forms, and isn't
+        return Doc(_flat(text.strip().split("\n\n")[0]))
+    words = {one.arg_name: _flat(one.description or "") for one in parsed.params}
+    description = (parsed.description or "").strip().split("\n\n")[0]
+    return Doc(_flat(description), {name: said for name, said in words.items() if said}, _returns(parsed), _calls(text))
+
+
+def _returns(parsed: Docstring) -> str:
+    found = parsed.returns
+    if found is None:
+        return ""
+    words = _flat(found.description or "")
+    start = (found.type_name or "").strip()
+    return f"{start}: {words}" if " " in start and "[" not in start else words  # prose with a colon is no type
+
+
+def _calls(text: str) -> str:
+    lines: list[str] = []
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith(_PROMPTS[bool(lines)]) or (lines and line.startswith(_PROMPTS)):
+            lines.append(line[len(_PROMPTS[0]) :])
+        elif lines and not line:
+            break
+    return "\n".join(lines)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

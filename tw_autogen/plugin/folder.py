@@ -1,0 +1,89 @@
+"""Folders of plugins: YAML files with their Python, and Python files with `@plugin` functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tw_autogen.errors import ConfigError, PluginSpecError
+from tw_autogen.plugin.functions import SUFFIX, holds_functions, read_functions
+from tw_autogen.plugin.spec import PluginSpec, read_spec
+
+YAMLS = (".yaml", ".yml")
+
+
+def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
+    """Give a folder's YAML files, then its Python files with `@plugin` functions, each kind by name.
+
+    Args:
+        folder: Of plugins, or of a TaskWeaver project (its `plugins` folder is taken).
+        needed: There must be some.
+
+    Raises:
+        PluginSpecError: there are none, and some are needed.
+    """
+    inner = folder / "plugins"
+    inner = inner if inner.is_dir() else folder
+    files = sorted(path for path in inner.iterdir() if path.is_file())
+    yamls = [path for path in files if path.suffix in YAMLS]
+    found = [*yamls, *(path for path in files if path.suffix == SUFFIX and holds_functions(path))]
+    if needed and not found and inner is folder:
+        raise PluginSpecError(
+            "no plugins here: expected *.yaml files, *.py files with @plugin functions, or a folder `plugins` of these",
+            path=folder,
+        )
+    return found
+
+
+def read_file(path: Path) -> tuple[PluginSpec, ...]:
+    """Give the plugins of one file: that of a YAML, or those of a Python file's `@plugin` functions.
+
+    Raises:
+        PluginSpecError: the YAML is wrong or missing.
+        PluginLoadError: the Python is wrong or missing.
+    """
+    return read_functions(path) if path.suffix == SUFFIX else (read_spec(path),)
+
+
+def read_folder(folder: Path) -> Iterator[PluginSpec | ConfigError]:
+    """Give all plugins of a folder, also those that are not enabled, and for each file that is wrong what is wrong.
+
+    A `@plugin` function that a YAML of its name stands for is that YAML's.
+
+    Raises:
+        PluginSpecError: there are none.
+    """
+    claimed: set[tuple[str, Path]] = set()
+    for path in plugin_files(folder):
+        try:
+            specs = read_file(path)
+        except ConfigError as error:
+            yield error
+            continue
+        for spec in specs:
+            if path.suffix in YAMLS:
+                claimed.add((spec.name, spec.source().resolve()))
+            elif (spec.name, path.resolve()) in claimed:
+                continue
+            yield spec
+
+
+def named_in(folder: Path | None) -> dict[str, Path]:
+    """Give the names that a folder's plugins can be called for by, each with its file; none if there is no folder.
+
+    A YAML goes by its file's name, a function by its own.
+    """
+    if folder is None or not folder.is_dir():
+        return {}
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    functions = {
+        spec.name: path for path in files if path.suffix == SUFFIX and _holds(path) for spec in read_functions(path)
+    }
+    return {**functions, **{path.stem: path for path in files if path.suffix in YAMLS}}
+
+
+def _holds(path: Path) -> bool:
+    try:
+        return holds_functions(path) and bool(read_functions(path))
+    except ConfigError:  # told when it is asked for
+        return False

@@ -1,0 +1,151 @@
+"""Plugins that are functions with `@plugin` in a Python file: their specs, read without running the file."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import PluginLoadError, nearest
+from tw_autogen.plugin.annotation import read_annotation
+from tw_autogen.plugin.docstring import Doc, read_doc
+from tw_autogen.plugin.source import Function, decorated_in, defaults_of, parse_source
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+
+SUFFIX = ".py"
+_OPTIONS: dict[str, type | tuple[type, ...]] = {
+    "runs_in": str,
+    "examples": str,
+    "required": bool,
+    "plugin_only": bool,
+    "calls": int,
+    "seconds": (int, float),
+}
+
+
+def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
+    """Give a spec for each function of a file that `@plugin` stands on, in the file's order.
+
+    Raises:
+        PluginLoadError: the file is missing, no Python, or has no such function; one has no docstring, parameters that
+            code can't name, or options that are no plain values. Names file and line.
+
+    Example:
+        for spec in read_functions("my_plugins.py"):
+            print(spec.stub())
+    """
+    path = Path(path)
+    found = decorated_in(parse_source(path), path)
+    if not found:
+        raise PluginLoadError(
+            "no function here has the decorator @plugin (`from tw_autogen.plugin import plugin`); "
+            "a class or function with @register_plugin is named by the YAML beside it",
+            path=path,
+        )
+    specs = [_spec(function, decorator, path) for function, decorator in found]
+    for at, (function, _) in enumerate(found):
+        if function.name in [one.name for one in specs[:at]]:
+            raise PluginLoadError(f"there are two functions {function.name!r}", path=path, line=function.lineno)
+    return tuple(specs)
+
+
+def holds_functions(path: Path) -> bool:
+    """Say whether a file has functions with `@plugin`, or was meant to; one without that word is not even parsed."""
+    try:
+        text = path.read_bytes()
+    except OSError:
+        return False
+    if b"plugin" not in text or b"@" not in text:
+        return False
+    try:
+        return bool(decorated_in(parse_source(path), path))
+    except PluginLoadError:  # told when it is read
+        return b"@plugin" in text
+
+
+def _spec(function: Function, decorator: ast.expr, path: Path) -> PluginSpec:
+    options = _options(decorator, path)
+    doc = read_doc(ast.get_docstring(function))
+    line = function.lineno
+    if not doc.description:
+        raise PluginLoadError(f"{function.name}: say in a docstring what it does", path=path, line=line)
+    if options.get("runs_in", "kernel") not in ("kernel", "host"):
+        raise PluginLoadError(
+            f"{function.name}: runs_in: expected 'kernel' or 'host', found {options['runs_in']!r}", path=path, line=line
+        )
+    if isinstance(function, ast.AsyncFunctionDef) and options.get("runs_in") != "host":
+        raise PluginLoadError(
+            f'{function.name}: an async function runs in the host: @plugin(runs_in="host")', path=path, line=line
+        )
+    options["examples"] = options.get("examples") or doc.examples
+    return PluginSpec(
+        name=function.name,
+        description=doc.description,
+        parameters=_parameters(function, doc, path),
+        returns=_returns(function, doc),
+        code=path.stem,
+        path=path,
+        **options,
+    )
+
+
+def _options(decorator: ast.expr, path: Path) -> dict[str, Any]:
+    if not isinstance(decorator, ast.Call):
+        return {}
+    if decorator.args:
+        raise PluginLoadError(
+            '@plugin takes its options by name, such as @plugin(runs_in="host")', path=path, line=decorator.lineno
+        )
+    options = {}
+    for one in decorator.keywords:
+        if one.arg not in _OPTIONS:
+            words = f"unknown option {one.arg!r}{nearest(str(one.arg), _OPTIONS)}"
+            raise PluginLoadError(f"@plugin: {words}", path=path, line=decorator.lineno)
+        try:
+            value = ast.literal_eval(one.value)
+        except (TypeError, ValueError):
+            raise PluginLoadError(
+                f"@plugin: write {one.arg} out as a value: the file is read without being run",
+                path=path,
+                line=one.value.lineno,
+            ) from None
+        known = _OPTIONS[one.arg]
+        if value is not None and (not isinstance(value, known) or (known is not bool and isinstance(value, bool))):
+            raise PluginLoadError(f"@plugin: {one.arg}={value!r} won't do", path=path, line=one.value.lineno)
+        if value is not None:
+            options[one.arg] = value
+    return options
+
+
+def _parameters(function: Function, doc: Doc, path: Path) -> tuple[Parameter, ...]:
+    arguments = function.args
+    for star, one in (("*", arguments.vararg), ("**", arguments.kwarg)):
+        if one is not None:
+            raise PluginLoadError(
+                f"{function.name}: `{star}{one.arg}` says nothing to a model; write its parameters out",
+                path=path,
+                line=function.lineno,
+            )
+    defaults = defaults_of(arguments)
+    found = []
+    for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        kind, words = read_annotation(one.annotation)
+        default = defaults[one.arg]
+        words = doc.parameters.get(one.arg) or words
+        found.append(Parameter(one.arg, kind, default is None, words, _value(default)))
+    return tuple(found)
+
+
+def _returns(function: Function, doc: Doc) -> tuple[Parameter, ...]:
+    kind, words = read_annotation(function.returns)
+    return () if kind == "None" else (Parameter("result", kind, description=doc.returns or words),)
+
+
+def _value(default: ast.expr | None) -> Any:
+    """Give a default that is written out; of another, such as a call, a model sees only that there is one."""
+    if default is None:
+        return NO_DEFAULT
+    try:
+        return ast.literal_eval(default)
+    except (TypeError, ValueError):
+        return NO_DEFAULT

@@ -1,0 +1,70 @@
+"""What a plugin's Python imports, and which of that is not there; read without being run."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tw_autogen.plugin.source import parse_source
+
+_OURS = ("tw_autogen", "taskweaver")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An import that would fail.
+
+    Args:
+        name: The top-level module.
+        line: Where it stands.
+        at_once: The plugin can't be loaded without it; otherwise it is needed only when the plugin is called.
+    """
+
+    name: str
+    line: int
+    at_once: bool
+
+
+def missing_imports(path: Path) -> tuple[Missing, ...]:
+    """Give the modules that a file imports and this Python doesn't have, each once.
+
+    What a `try` falls back from (its `except` doesn't raise) is not missing; nor is what lies beside the file. Of a
+    file that changes `sys.path` nothing can be said without running it.
+
+    Raises:
+        PluginLoadError: the file is missing, or no Python.
+    """
+    found: dict[str, Missing] = {}
+    tree = parse_source(path)
+    if any(isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path" for node in ast.walk(tree)):
+        return ()
+    for name, line, at_once in _imports(tree.body, at_once=True):
+        beside = path.with_name(f"{name}.py").exists() or path.with_name(name).is_dir()
+        if name not in _OURS and not beside and importlib.util.find_spec(name) is None:
+            known = found.get(name)
+            if known is None or (at_once and not known.at_once):
+                found[name] = Missing(name, line, at_once)
+    return tuple(found.values())
+
+
+def _imports(body: list[ast.stmt], *, at_once: bool) -> Iterator[tuple[str, int, bool]]:
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from ((one.name.split(".")[0], node.lineno, at_once) for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0], node.lineno, at_once
+        elif isinstance(node, ast.Try):
+            caught = not any(isinstance(one, ast.Raise) for handler in node.handlers for one in ast.walk(handler))
+            parts = [] if node.handlers and caught else node.body
+            yield from _imports([*parts, *node.orelse, *node.finalbody], at_once=at_once)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from _imports(node.orelse, at_once=at_once)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _imports(node.body, at_once=False)
+        else:
+            yield from _imports(
+                [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)], at_once=at_once
+            )

@@ -1,0 +1,114 @@
+"""A plugin's Python as text: read without being run."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tw_autogen.errors import PluginLoadError
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ROOMS = ("tw_autogen.plugin", "taskweaver.plugin")
+
+
+def parse_source(path: Path, wanted_by: str = "") -> ast.Module:
+    """Parse a Python file.
+
+    Args:
+        path: The file.
+        wanted_by: Who expects it there, in words, for where it is missing.
+
+    Raises:
+        PluginLoadError: it is missing, or no Python; names file and line.
+    """
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        compile(tree, str(path), "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
+    except OSError as error:
+        expects = f"; {wanted_by} expects the plugin's Python there" if wanted_by else ""
+        raise PluginLoadError(f"cannot be read ({error.strerror}){expects}", path=path) from error
+    except SyntaxError as error:
+        raise PluginLoadError(f"not valid Python: {error.msg}", path=path, line=error.lineno) from error
+    except ValueError as error:  # bytes that are not UTF-8, or NUL among them
+        raise PluginLoadError(f"not UTF-8 text: {error}", path=path) from error
+    return tree
+
+
+def last_word(node: ast.expr) -> str:
+    """Give `register_plugin` for `@register_plugin`, `@plugin.register_plugin` and `@register_plugin()`."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def registered_in(tree: ast.Module) -> list[ast.ClassDef | Function]:
+    """Give the classes and functions that `@register_plugin` stands on."""
+    words = {"register_plugin", *(name for _, original, name in _imported(tree) if original == "register_plugin")}
+    marked = (node for node in tree.body if isinstance(node, (ast.ClassDef, *_FUNCTIONS)))
+    return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
+
+
+def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]]:
+    """Give the functions that `@plugin` stands on, each with that decorator.
+
+    Raises:
+        PluginLoadError: it stands on a class, or is not the decorator but the room of that name.
+    """
+    found: list[tuple[Function, ast.expr]] = []
+    for node in tree.body:
+        for decorator in getattr(node, "decorator_list", ()):
+            if not _is_plugin(decorator, tree):
+                continue
+            if not isinstance(node, _FUNCTIONS):
+                raise PluginLoadError(
+                    "@plugin stands on functions; a class takes @register_plugin, and a YAML beside its file",
+                    path=path,
+                    line=decorator.lineno,
+                )
+            if _is_room(decorator, tree):
+                raise PluginLoadError(
+                    "`plugin` is a module here, no decorator; write `from tw_autogen.plugin import plugin`",
+                    path=path,
+                    line=decorator.lineno,
+                )
+            found.append((node, decorator))
+    return found
+
+
+def tests_in(tree: ast.Module) -> list[Function]:
+    """Give the functions that `@test_plugin` stands on."""
+    words = {"test_plugin", *(name for _, original, name in _imported(tree) if original == "test_plugin")}
+    marked = (node for node in tree.body if isinstance(node, _FUNCTIONS))
+    return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
+
+
+def defaults_of(arguments: ast.arguments) -> dict[str, ast.expr | None]:
+    """Give each parameter's default as it stands there, None for a parameter without."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    names = [one.arg for one in (*positional, *arguments.kwonlyargs)]
+    return dict(zip(names, [*missing, *arguments.defaults, *arguments.kw_defaults], strict=True))
+
+
+def _imported(tree: ast.Module) -> list[tuple[str, str, str]]:
+    """Give module, name and the name here of all that `from … import …` brings."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return [(node.module or "", one.name, one.asname or one.name) for node in nodes for one in node.names]
+
+
+def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
+    """Say whether a decorator is ours, or was meant to be: others have a `plugin` too."""
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if isinstance(target, ast.Attribute):
+        return ast.unparse(target) in {f"{room}.plugin" for room in (*_ROOMS, "plugin")}
+    here = getattr(target, "id", None)
+    return any(
+        name == here and original == "plugin" and module in (*_ROOMS, "tw_autogen")
+        for module, original, name in _imported(tree)
+    )
+
+
+def _is_room(decorator: ast.expr, tree: ast.Module) -> bool:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ("tw_autogen", "plugin", getattr(target, "id", "")) in _imported(tree)

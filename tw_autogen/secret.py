@@ -1,0 +1,36 @@
+"""What secrets look like: by the name that they go by, and by their form."""
+
+from __future__ import annotations
+
+import re
+
+SECRET_VARIABLE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+"""A part of the names of environment variables that hold secrets."""
+
+LEAST_CHARS = 8
+"""Shorter values stand in ordinary words."""
+
+SECRET_FORMS = (
+    re.compile(r"\bsk-[A-Za-z0-9_-]{12,}"),
+    re.compile(r"(?P<before>\bBearer )[A-Za-z0-9._~+/=-]{12,}"),
+    re.compile(r"(?P<before>://[^/\s:@\"\\]+:)[^@/\s\"\\]+(?P<after>@)"),
+)
+"""Keys and passwords that show by their form; what stands before and after is no part of the secret."""
+
+_SETTING = re.compile(
+    r"(^|[_-])((api|access|account|auth|private|secret|subscription)[_-]?key|token|secret|passw(or)?d|credentials?)$|^key$",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE)
+
+
+def is_secret(name: str, value: object) -> bool:
+    """Say whether a setting seems to hold a secret, and not the place for one.
+
+    Example:
+        >>> is_secret("api_key", "a1b2c3d4e5f6"), is_secret("api_key", "$SHOP_KEY"), is_secret("max_tokens", "10000000")
+        (True, False, False)
+    """
+    if not isinstance(value, str) or len(value) < LEAST_CHARS or _PLACEHOLDER.search(value):
+        return False
+    return bool(_SETTING.search(name)) or any(form.search(value) for form in SECRET_FORMS)

@@ -1,0 +1,133 @@
+"""A project's folder: its plugins and examples, found and checked before a session opens; TaskWeaver's own form too."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tw_autogen.conversation import read_conversation
+from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.plugin import PluginSpec, check_source, missing_imports, plugin_files, read_folder
+from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.settings import PROJECT_FILE, TASKWEAVER_FILE, Settings
+
+EXAMPLES = (
+    "examples/planner_examples",
+    "examples/code_generator_examples",
+    "planner_examples",
+    "codeinterpreter_examples",
+)
+"""Where TaskWeaver keeps, or kept, its examples."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a project's folder brings.
+
+    Args:
+        folder: The project's.
+        plugins: Those that are enabled and can be loaded here.
+        left_out: Plugins and examples that can't, each in words that name the file and what is wrong.
+        examples: Files in TaskWeaver's form that are enabled and were read; nothing recalls them into a prompt yet.
+        plugin_folder: Where its plugins lie, so that they can be named, those that are not enabled too.
+        notes: What is ignored or was understood otherwise than it stands there.
+    """
+
+    folder: Path
+    plugins: tuple[PluginSpec, ...] = ()
+    left_out: tuple[str, ...] = ()
+    examples: tuple[Path, ...] = ()
+    plugin_folder: Path | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> str:
+        """Say in a line which plugins a session has from here; empty if none."""
+        names = ", ".join(spec.name for spec in self.plugins)
+        return f"plugins of {self.folder}: {names}" if names else ""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Say what was left out, ignored, or understood otherwise, in lines."""
+        return (*(f"left out: {one}" for one in self.left_out), *self.notes)
+
+
+def is_project(folder: Path) -> bool:
+    """Say whether a folder holds a project file."""
+    return (folder / PROJECT_FILE).exists() or (folder / TASKWEAVER_FILE).exists()
+
+
+def read_project(folder: Path | str, settings: Settings) -> Project:
+    """Read what a project's folder brings; nothing of it is run.
+
+    A plugin that can't be loaded here (its YAML or Python is wrong, a package is missing) is left out and named, so
+    that the others can be used.
+
+    Args:
+        folder: Of the project.
+        settings: Read for that project.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    folder = Path(folder).expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigError(f"project: there is no folder {folder}")
+    place = folder / settings.read("plugin", PluginSettings).folder
+    plugins, left_out, notes = _plugins(place, settings.read("kernel", KernelSettings).python)
+    examples: list[Path] = []
+    for path in example_files(folder):
+        try:
+            if read_conversation(path).enabled:
+                examples.append(path)
+        except ConversationFormatError as error:
+            left_out.append(str(error))
+    if settings.ignored:
+        notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
+    return Project(
+        folder, tuple(plugins), tuple(left_out), tuple(examples), place if place.is_dir() else None, tuple(notes)
+    )
+
+
+def example_files(folder: Path) -> list[Path]:
+    """Give the files in a project's example folders."""
+    return [path for place in EXAMPLES for path in sorted((folder / place).glob("*.y*ml"))]
+
+
+def _plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], list[str]]:
+    found: dict[str, PluginSpec] = {}
+    left_out, notes = [], []
+    for one in read_folder(place) if place.is_dir() and plugin_files(place, needed=False) else ():
+        if isinstance(one, ConfigError):
+            left_out.append(str(one))
+        elif one.enabled:
+            try:
+                spec = check_source(one, rename=True)
+                _check_imports(spec, python)
+                if one.name in found:
+                    raise PluginLoadError(f"there is a plugin {one.name!r} already", path=one.path or one.name)
+            except ConfigError as error:
+                left_out.append(str(error))
+            else:
+                found[spec.name] = spec
+                notes += _renamed(one, spec)
+    return list(found.values()), left_out, notes
+
+
+def _check_imports(spec: PluginSpec, python: str) -> None:
+    if spec.runs_in == "kernel" and Path(python).resolve() != Path(sys.executable).resolve():
+        return  # another Python, which has packages of its own
+    for one in missing_imports(spec.source()):
+        if one.at_once:
+            raise PluginLoadError(f"{spec.name} needs the package {one.name}", path=spec.source(), line=one.line)
+
+
+def _renamed(before: PluginSpec, after: PluginSpec) -> list[str]:
+    pairs = zip(before.parameters, after.parameters, strict=True)
+    return [
+        f"{before.path}: the parameter {old.name} is called {new.name} in the Python, and so to the model"
+        for old, new in pairs
+        if old.name != new.name
+    ]
