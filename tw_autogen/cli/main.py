@@ -17,6 +17,7 @@ _COMMANDS = {
     _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),
     "demo": ("tw_autogen.cli.demo", "Watch one whole task: no key, no network, real code."),
     "scenario": ("tw_autogen.cli.scenario", "Run whole tasks with recorded replies or a live model; record your own."),
+    "bench": ("tw_autogen.cli.bench", "Measure a model on a public benchmark whose files you have."),
     "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
 }
 _ABOUT_ITSELF = ("--help", "-h", "--version")
