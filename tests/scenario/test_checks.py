@@ -135,6 +135,12 @@ def test_a_question_is_seen_by_its_stop_word_and_its_words(tmp_path):
     )
 
 
+def test_a_check_without_arguments_may_stand_alone(evidence):
+    assert read_expectation("refused", rounds=1).problems(evidence) == []
+    with pytest.raises(ValueError, match="number: missing key 'value'"):
+        read_expectation("number", rounds=1)
+
+
 def test_every_check_is_tried():
     assert {next(iter(case[0])) for case in CASES} | {"json", "asked_back"} == set(CHECKS)
 
