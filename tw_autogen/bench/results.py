@@ -26,7 +26,7 @@ class Result:
         error: Why there was no answer.
         asked: False where the model could not be asked at all: such a question is asked again.
         seconds: Wall clock.
-        usage: Calls and tokens.
+        usage: Calls, tokens, and dollars where the price is known.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Result:
     error: str = ""
     asked: bool = True
     seconds: float = 0.0
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def solved(self) -> bool:

@@ -86,7 +86,7 @@ class Summary:
         groups: By kind of group and its name: `{"level": {"easy": …}}`; a question with several concepts counts in
             each of them.
         left: How many questions have no result yet.
-        usage: Means of a question: calls, tokens, seconds.
+        usage: Means of a question: calls, tokens, seconds, and dollars where all prices are known.
     """
 
     total: Score
@@ -126,5 +126,8 @@ def _means(results: Sequence[Result]) -> dict[str, float]:
         return {}
     count = len(results)
     names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens")
-    means = {name: round(sum(one.usage.get(name, 0) for one in results) / count, 1) for name in names}
+    means = {name: round(sum(one.usage.get(name) or 0 for one in results) / count, 1) for name in names}
+    paid = [dollars for one in results if (dollars := one.usage.get("dollars")) is not None]
+    if len(paid) == count:
+        means["dollars"] = round(sum(paid) / count, 5)
     return {**means, "seconds": round(sum(one.seconds for one in results) / count, 1)}

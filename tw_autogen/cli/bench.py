@@ -165,6 +165,7 @@ def _print(console: Console, name: str, model: str, summary: Summary) -> None:
         reported = mean["prompt_tokens"] or mean["completion_tokens"]
         spent = [short(round(mean[key])) if reported else "-" for key in ("prompt_tokens", "completion_tokens")]
         words = f"a question: {mean['calls']:.1f} calls, {spent[0]} in / {spent[1]} out, {mean['seconds']:.1f} s"
+        words += f", ${mean['dollars']:.4f}" if "dollars" in mean else ""
         console.print(words, soft_wrap=True)
     if summary.left:
         console.print(f"{summary.left} questions have no result yet; call it again to go on", soft_wrap=True)
