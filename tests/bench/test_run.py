@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -76,8 +77,9 @@ except OSError as error:
     steps = [plans("look", then="User"), codes(looks)]
     results = Results(tmp_path / "out", ABOUT)
 
+    task = replace(read_dabench(dabench)[0], request="Look around.")
     with ScriptedModel(steps) as model:
-        run_bench(read_dabench(dabench)[:1], lambda: open_session(model, folder=tmp_path / "sessions"), results)
+        run_bench([task], lambda: open_session(model, folder=tmp_path / "sessions"), results)
 
     (one,) = results.all()
     assert "['harbour.csv']" in one.response
@@ -111,7 +113,7 @@ def test_a_model_that_is_out_of_reach_ends_the_run_and_those_questions_are_asked
 
 
 def test_a_question_without_an_answer_counts_as_wrong(run):
-    summary = run(Knowing({**REPLIES, "How many": "Which ships?"}))
+    summary = run(Knowing({**REPLIES, "How many": "@ships[5]"}))
     unread = run(Knowing({**REPLIES, "mean draught": UNREADABLE}), out="another")
 
     assert (summary.total.questions, summary.total.solved, summary.total.answered) == (3, 1, 3)
