@@ -16,7 +16,7 @@ LAYERS = [
     {"role", "recall"},
     {"planner", "code_interpreter"},
     {"session"},
-    {"scenario", "testing"},
+    {"scenario", "testing", "bench"},
     {"hosts"},
     {"cli"},
 ]

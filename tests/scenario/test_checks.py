@@ -13,7 +13,7 @@ from tw_autogen.events import (
     RoundClosed,
     RoundOpened,
 )
-from tw_autogen.scenario import read_scenario
+from tw_autogen.scenario import CHECKS, read_scenario
 from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.expect import read_expectation
 
@@ -26,6 +26,7 @@ def ran(ok):
 def evidence(tmp_path):
     """One round: 1,234.5 as an answer, one failed and one good cell with a plugin, a file and a table."""
     (tmp_path / "note.txt").write_text("key 42\n", encoding="utf-8")
+    (tmp_path / "same.txt").write_text(" key 42", encoding="utf-8")
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     (tmp_path / "odd.csv").write_text("ts,val\na,1.5\nb,2\n", encoding="utf-8")
     short, long = (Attachment(AttachmentType.plan, text) for text in ("1. a", "1. a\n2. b\n3. c"))
@@ -78,6 +79,10 @@ CASES = [
     ({"refused": "import of 'os'"}, {"refused": {"finding": "subprocess"}}, "a finding that matches 'subprocess'"),
     ({"never_executed": "import os"}, {"never_executed": "1 / 0"}, "cell 1: expected no code that matches"),
     ({"failed_cells": {"at_least": 1}}, {"failed_cells": {"at_most": 0}}, "failed cells"),
+    ({"same_content": ["note.txt", "same.txt"]}, {"same_content": ["note.txt", "odd.csv"]}, "the same text in all"),
+    ({"plan": {"step": "^b$", "at_most": 3}}, {"plan": {"step": "^d$"}}, "expected a step that matches"),
+    ({"nowhere": "secret"}, {"nowhere": "ZeroDivision"}, "expected nothing that matches 'ZeroDivision'"),
+    ({"cells": {"at_least": 2}}, {"cells": {"at_most": 1}}, "at most 1 cells, found 2"),
     ({"plan_grew": 2}, {"plan_grew": 3}, "expected a plan that grows by 3 or more steps, found 1 > 3 steps"),
 ]  # fmt: skip
 
@@ -92,6 +97,64 @@ def test_a_check_holds_where_it_should_and_says_in_a_line_where_it_does_not(evid
     assert len(found) == 1
     with pytest.raises(AssertionError, match=problem):
         raise AssertionError(found[0])
+
+
+def told(folder, answer, stop):
+    """A round in which the Planner has said this at once."""
+    here = Round("q")
+    here.posts += [
+        Post("User", "Planner", "q"),
+        Post("Planner", "User", answer, (Attachment(AttachmentType.stop, stop),)),
+    ]
+    return Evidence.of([here], [], folder)
+
+
+JSON = {
+    "json": {"schema": {"type": "object", "required": ["n"], "properties": {"n": {"type": "array", "minItems": 2}}}}
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ('{"n": [1, 2]}', None),
+        ('Here it is: {"n": [1, 2]}', "expected JSON alone"),
+        ('{"n": [1]}', r"found at \$\.n: "),
+        ("{}", "'n' is a required property"),
+    ],
+)
+def test_an_answer_in_json_is_json_alone_and_fits_its_schema(tmp_path, answer, problem):
+    found = read_expectation(JSON, rounds=1).problems(told(tmp_path, answer, "Completed"))
+
+    if problem is None:
+        assert found == []
+    else:
+        with pytest.raises(AssertionError, match=problem):
+            raise AssertionError(found[0])
+
+
+def test_a_question_is_seen_by_its_stop_word_and_its_words(tmp_path):
+    asked = told(tmp_path, "Which column is the key?", "AdditionalInformation")
+
+    assert read_expectation({"asked_back": "key"}, rounds=1).problems(asked) == []
+    assert (
+        "expected a question that matches 'colour'"
+        in (read_expectation({"asked_back": "colour"}, rounds=1).problems(asked)[0])
+    )
+    assert (
+        "found none"
+        in (read_expectation({"asked_back": None}, rounds=1).problems(told(tmp_path, "Which?", "Completed"))[0])
+    )
+
+
+def test_a_check_without_arguments_may_stand_alone(evidence):
+    assert read_expectation("refused", rounds=1).problems(evidence) == []
+    with pytest.raises(ValueError, match="number: missing key 'value'"):
+        read_expectation("number", rounds=1)
+
+
+def test_every_check_is_tried():
+    assert {next(iter(case[0])) for case in CASES} | {"json", "asked_back"} == set(CHECKS)
 
 
 def test_a_round_that_was_never_asked_is_a_problem(evidence):
@@ -113,6 +176,11 @@ GOOD = "source: our own\nask: [hello]\nexpect: [{stop: Completed}]\n"
         (GOOD + "settings: {session.max_post: 3}\n", r"session\.max_post'; did you mean"),
         (GOOD.replace("ask: [hello]\n", ""), r"scenario\.yaml: .*ask"),
         ("- a\n", r"scenario\.yaml"),
+        (GOOD + "when_asked: [{match: key, say: id}]\n", r"when_asked\.0: unknown key 'match'; did you mean 'matches'"),
+        (GOOD + "when_asked: [{matches: key}]\n", r"when_asked\.0: missing key 'say'"),
+        (GOOD + "when_asked: [{matches: '(', say: id}]\n", r"when_asked\.0\.matches"),
+        (GOOD + "limits: {post: 3}\n", r"limits: unknown key 'post'; did you mean 'posts'"),
+        (GOOD + "environment: {KEY: 3}\n", r"environment"),
     ],
 )
 def test_a_wrong_scenario_is_an_error_that_names_file_key_and_neighbour(tmp_path, text, problem):

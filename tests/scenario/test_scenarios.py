@@ -1,20 +1,40 @@
 """The scenarios of this repository, replayed: recorded replies, everything else real."""
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tw_autogen.model import Recording
-from tw_autogen.scenario import find_scenarios, replay_scenario
+from tw_autogen.scenario import costs_table, find_scenarios, put_table, replay_scenario
 from tw_autogen.testing import plans
 
-SCENARIOS = find_scenarios(Path(__file__).parents[2] / "scenarios")
-EACH = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
+ROOT = Path(__file__).parents[2]
+SCENARIOS = find_scenarios(ROOT / "scenarios")
+RECORDED = [one for one in SCENARIOS if one.replies.exists()]
+EACH = pytest.mark.parametrize("scenario", RECORDED, ids=lambda one: one.name)
+LARGEST_BYTES = 50_000
+
+
+@pytest.fixture(autouse=True)
+def can_run_here(request):
+    scenario = request.node.callspec.params.get("scenario") if hasattr(request.node, "callspec") else None
+    if scenario and scenario.hindrance:
+        pytest.skip(f"{scenario.name} {scenario.hindrance}")
 
 
 def test_the_scenarios_are_there():
-    assert {one.name for one in SCENARIOS} >= {"anomaly_detection", "auto_correction", "file_chain", "stateful"}
+    assert {one.name for one in RECORDED} >= {"anomaly_detection", "auto_correction", "file_chain", "stateful"}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
+def test_a_scenario_says_what_it_shows_and_its_data_are_small(scenario):
+    assert scenario.about
+    assert not [name for name in scenario.files if (scenario.folder / name).stat().st_size > LARGEST_BYTES]
 
 
 @EACH
@@ -25,15 +45,27 @@ def test_a_recorded_scenario_holds(scenario, tmp_path):
     assert outcome.usage.calls == len(Recording.read(scenario.replies).replies)
 
 
-@EACH
-def test_a_scenario_with_a_corrupted_reply_turns_red(scenario, tmp_path):
-    recording = Recording.read(scenario.replies)
-    last = recording.replies[-1]
-    wrong = replace(last, completion=replace(last.completion, text=plans("I do not know.", to="User")))
+def with_reply(recording, at, text):
+    """A recording of which one reply is another."""
+    replies = list(recording.replies)
+    replies[at] = replace(replies[at], completion=replace(replies[at].completion, text=text))
+    return replace(recording, replies=tuple(replies))
 
-    outcome = replay_scenario(
-        scenario, workspace=tmp_path, recording=replace(recording, replies=(*recording.replies[:-1], wrong))
-    )
+
+@EACH
+def test_a_scenario_with_a_corrupted_last_reply_turns_red(scenario, tmp_path):
+    wrong = with_reply(Recording.read(scenario.replies), -1, plans("I do not know.", to="User"))
+
+    outcome = replay_scenario(scenario, workspace=tmp_path, recording=wrong)
+
+    assert outcome.problems
+
+
+@EACH
+def test_a_scenario_with_an_unreadable_first_reply_turns_red(scenario, tmp_path):
+    wrong = with_reply(Recording.read(scenario.replies), 0, "\x00 {]")
+
+    outcome = replay_scenario(scenario, workspace=tmp_path, recording=wrong)
 
     assert outcome.problems
 
@@ -46,3 +78,31 @@ def test_replies_that_are_left_over_turn_it_red(scenario, tmp_path):
     outcome = replay_scenario(scenario, workspace=tmp_path, recording=longer)
 
     assert any("left over" in one for one in outcome.problems)
+
+
+def hashes(tmp_path, *, seed, zone):
+    """The hashes of all prompts, from a process with an order of sets, a clock and folders of its own."""
+    tmp_path.mkdir()
+    names = [one.name for one in RECORDED if not one.hindrance]
+    environ = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-m", "tw_autogen.cli", "scenario", "show", "--prompts", "--json", *names],
+        cwd=tmp_path, env=environ, capture_output=True, text=True, encoding="utf-8", timeout=90, check=True,
+    )  # fmt: skip
+    return {name: [call["hash"] for call in calls] for name, calls in json.loads(ran.stdout).items()}
+
+
+def test_prompts_depend_neither_on_clocks_nor_on_ids_paths_and_the_order_of_sets(tmp_path):
+    here = hashes(tmp_path / "one", seed="1", zone="Pacific/Kiritimati")
+    there = hashes(tmp_path / "quite another", seed="2", zone="Pacific/Pago_Pago")
+
+    assert here == there
+    assert here
+
+
+def test_the_readme_has_the_calls_and_tokens_of_the_recordings():
+    readme = ROOT / "scenarios" / "README.md"
+
+    assert readme.read_text(encoding="utf-8") == put_table(readme, costs_table(SCENARIOS)), (
+        "tw-autogen scenario table --write scenarios/README.md"
+    )

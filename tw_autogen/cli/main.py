@@ -18,6 +18,8 @@ _COMMANDS = {
     "demo": ("tw_autogen.cli.demo", "Watch one whole task: no key, no network, real code."),
     "example": ("tw_autogen.cli.example", "Make an example for later prompts out of a session."),
     "plugins": ("tw_autogen.cli.plugins", "List plugins, check them, write one from a function."),
+    "scenario": ("tw_autogen.cli.scenario", "Run whole tasks with recorded replies or a live model; record your own."),
+    "bench": ("tw_autogen.cli.bench", "Measure a model on a public benchmark whose files you have."),
     "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
 }
 _ABOUT_ITSELF = ("--help", "-h", "--version")

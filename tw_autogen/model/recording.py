@@ -4,7 +4,7 @@ format: 1
 model: gpt-5.4-mini
 date: '2026-11-21'
 replies:
-- prompt: 5f1c…                   # sha256 of the messages, as canonical JSON
+- prompt: 5f1c…                   # sha256 of the messages, without what differs from run to run
   last: 'user: From: User Message: what is 6*7?'
   reply: |-
     {"reasoning": "…"}
@@ -16,8 +16,6 @@ replies:
 from __future__ import annotations
 
 import datetime
-import hashlib
-import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +26,9 @@ import yaml
 
 from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
+from tw_autogen.model.prompt_hash import last_words, prompt_hash
 
 FORMAT = 1
-_HEAD_CHARS = 160
 _KEYS = ("prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
 
 
@@ -146,10 +144,12 @@ class RecordingModel:
     Args:
         model: Who really answers.
         path: The file; made anew with the first reply, so that what was there survives if there is none.
+        hide: Paths that are others in each run; see `prompt_hash`.
     """
 
-    def __init__(self, model: ChatModel, path: Path | str) -> None:
+    def __init__(self, model: ChatModel, path: Path | str, *, hide: Sequence[str] = ()) -> None:
         self.path = Path(path)
+        self._hide = tuple(hide)
         self._model = model
         self._lock = threading.Lock()
         self._begun = False
@@ -165,7 +165,7 @@ class RecordingModel:
         cancelled: threading.Event | None = None,
     ) -> Completion:
         """Let the model answer, and keep the answer; see `ChatModel.complete`."""
-        prompt, last = prompt_hash(messages), last_words(messages)
+        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
         completion = self._model.complete(
             messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
         )
@@ -181,24 +181,6 @@ class RecordingModel:
                 self._begun = True
             with self.path.open("a", encoding="utf-8", newline="\n") as file:
                 file.write(_yaml([reply.to_dict()]))
-
-
-def prompt_hash(messages: Sequence[Message]) -> str:
-    """Give the sha256 of the messages as canonical JSON: the order of keys and the kind of mapping don't count."""
-    canonical = json.dumps([dict(one) for one in messages], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def last_words(messages: Sequence[Message]) -> str:
-    """Give role and head of the last message on one line; images as `[image]`."""
-    if not messages:
-        return "(no message)"
-    content = messages[-1].get("content") or ""
-    if not isinstance(content, str):
-        content = " ".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in content)
-    line = " ".join(content.split()).replace("[image_url]", "[image]")
-    head = line if len(line) <= _HEAD_CHARS else f"{line[:_HEAD_CHARS]}…"
-    return f"{messages[-1].get('role', '?')}: {head}"
 
 
 class _Block(str):

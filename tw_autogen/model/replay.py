@@ -9,7 +9,8 @@ from typing import Any
 
 from tw_autogen.errors import ModelError, ReplayParted
 from tw_autogen.model.chat import Completion, Message
-from tw_autogen.model.recording import RecordedReply, Recording, last_words, prompt_hash
+from tw_autogen.model.prompt_hash import last_words, prompt_hash
+from tw_autogen.model.recording import RecordedReply, Recording
 
 _PIECE_CHARS = 24
 
@@ -24,17 +25,26 @@ class ReplayModel:
         recording: The replies, or the file that holds them.
         delay: Seconds between pieces of text, so that a live display has something to show.
         strict: Fail at the first prompt that has changed since it was recorded.
+        hide: Paths that are others in each run; see `prompt_hash`.
 
     Raises:
         ScenarioError: the file is wrong.
     """
 
-    def __init__(self, recording: Recording | Path | str, *, delay: float = 0.0, strict: bool = False) -> None:
+    def __init__(
+        self,
+        recording: Recording | Path | str,
+        *,
+        delay: float = 0.0,
+        strict: bool = False,
+        hide: Sequence[str] = (),
+    ) -> None:
         self.recording = recording if isinstance(recording, Recording) else Recording.read(recording)
         self.stale: list[str] = []
         """What was asked otherwise than it was recorded, call by call, in words."""
         self._delay = delay
         self._strict = strict
+        self._hide = tuple(hide)
         self._left = dict(enumerate(self.recording.replies))
         self._calls = 0
         self._lock = threading.Lock()
@@ -77,7 +87,7 @@ class ReplayModel:
         return str(self.recording.path or "the recording")
 
     def _take(self, messages: Sequence[Message]) -> Completion:
-        prompt, last = prompt_hash(messages), last_words(messages)
+        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
         with self._lock:
             number, self._calls = self._calls, self._calls + 1
             if not self._left:

@@ -1,25 +1,53 @@
 """Scenarios: whole tasks as folders, with data, recorded replies, and checks that need no judge."""
 
+from tw_autogen.scenario.asked_back import AskedBack
 from tw_autogen.scenario.check import CHECKS
+from tw_autogen.scenario.costs import costs_table, put_table
 from tw_autogen.scenario.evidence import Evidence, Seen
 from tw_autogen.scenario.expect import Expectation, read_expectation
+from tw_autogen.scenario.heard import Call, HeardModel
+from tw_autogen.scenario.judging import Judgement, judge
 from tw_autogen.scenario.numbers import numbers_in
-from tw_autogen.scenario.run import Outcome, record_scenario, replay_scenario, run_scenario
-from tw_autogen.scenario.scenario import Limits, Scenario, find_scenarios, read_scenario
+from tw_autogen.scenario.report import check_report, write_report
+from tw_autogen.scenario.run import (
+    FAILED_REPLIES,
+    PATIENCE,
+    Outcome,
+    record_scenario,
+    replay_scenario,
+    run_live,
+    run_scenario,
+)
+from tw_autogen.scenario.runs import Runs
+from tw_autogen.scenario.scenario import REPLIES, Limits, Scenario, find_scenarios, read_scenario
 
 __all__ = [
     "CHECKS",
+    "FAILED_REPLIES",
+    "PATIENCE",
+    "REPLIES",
+    "AskedBack",
+    "Call",
     "Evidence",
     "Expectation",
+    "HeardModel",
+    "Judgement",
     "Limits",
     "Outcome",
+    "Runs",
     "Scenario",
     "Seen",
+    "check_report",
+    "costs_table",
     "find_scenarios",
+    "judge",
     "numbers_in",
+    "put_table",
     "read_expectation",
     "read_scenario",
     "record_scenario",
     "replay_scenario",
+    "run_live",
     "run_scenario",
+    "write_report",
 ]

@@ -10,6 +10,8 @@ from tw_autogen.conversation import AttachmentType, Post, Round
 from tw_autogen.events import CellStarted, Event, RoundClosed, RoundOpened
 
 USER = "User"
+ASKING = ("Clarification", "AdditionalInformation")
+"""The Planner's stop words that want an answer of the user's."""
 
 
 @dataclass(frozen=True)
@@ -17,14 +19,16 @@ class Seen:
     """One round and the events in it.
 
     Args:
-        number: Which one, from 1.
+        number: Which of the scenario's requests it belongs to, from 1.
         round: What was said.
         events: What happened, in order.
+        reply: 0: the request itself; else which of the user's replies to questions about it.
     """
 
     number: int
     round: Round
     events: tuple[Event, ...] = ()
+    reply: int = 0
 
     @property
     def answer(self) -> str:
@@ -55,7 +59,7 @@ class Seen:
         return posts[-1] if posts and posts[-1].send_to == USER else None
 
     def __str__(self) -> str:
-        return f"round {self.number}"
+        return f"round {self.number}" + (f", reply {self.reply}" if self.reply else "")
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,17 @@ class Evidence:
     folder: Path
 
     @classmethod
-    def of(cls, rounds: Sequence[Round], events: Iterable[Event], folder: Path) -> Evidence:
-        """Put together what a session's rounds hold and what its handler was told."""
+    def of(
+        cls, rounds: Sequence[Round], events: Iterable[Event], folder: Path, *, numbers: Sequence[int] | None = None
+    ) -> Evidence:
+        """Put together what a session's rounds hold and what its handler was told.
+
+        Args:
+            rounds: The session's.
+            events: All that its handler was told.
+            folder: Where its files lie.
+            numbers: For each round, which request it belongs to; None: each is one of its own.
+        """
         told: dict[str, list[Event]] = {one.id: [] for one in rounds}
         here = ""
         for event in events:
@@ -82,4 +95,11 @@ class Evidence:
                 told[here].append(event)
             if isinstance(event, RoundClosed):
                 here = ""
-        return cls(tuple(Seen(at, one, tuple(told[one.id])) for at, one in enumerate(rounds, start=1)), folder)
+        which = list(numbers or range(1, len(rounds) + 1))
+        return cls(
+            tuple(
+                Seen(number, one, tuple(told[one.id]), which[:at].count(number))
+                for at, (number, one) in enumerate(zip(which, rounds, strict=True))
+            ),
+            folder,
+        )

@@ -43,12 +43,13 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
     """Read one item of `expect`.
 
     Args:
-        plain: `{"number": 11}`, `{"number": {"value": 11, "within": 0.5, "round": 2}}`.
+        plain: `{"number": 11}`, `{"number": {"value": 11, "within": 0.5, "round": 2}}`, or `"refused"` alone.
         rounds: How many the scenario has.
 
     Raises:
         ValueError: there is no such check, or its arguments are not what it takes.
     """
+    plain = {plain: None} if isinstance(plain, str) else plain
     if not isinstance(plain, Mapping) or len(plain) != 1:
         raise ValueError(f"expected one check with its arguments, such as `number: 11`, found {plain!r}")
     ((name, value),) = plain.items()

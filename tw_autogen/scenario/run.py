@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,16 @@ from typing import Any
 from tw_autogen.errors import RoundError, ScenarioError
 from tw_autogen.events import Event, Handler
 from tw_autogen.model import ChatModel, Recording, RecordingModel, ReplayModel, Usage
+from tw_autogen.scenario.asked_back import take_rule
 from tw_autogen.scenario.evidence import Evidence
+from tw_autogen.scenario.heard import Call, HeardModel
 from tw_autogen.scenario.scenario import Scenario
-from tw_autogen.session import ROOMS, open_session
+from tw_autogen.session import ROOMS, Session, open_session
 from tw_autogen.settings import Settings
 
 FAILED_REPLIES = "replies.failed.yaml"
+PATIENCE = 3600.0
+"""How long a live model's reply, and a round with it, may take: its own speed is no property of the task."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +32,14 @@ class Outcome:
     Args:
         name: The scenario's name.
         problems: What was not as expected, a line each.
-        answers: What the user was told, one a round; fewer than asked if a round failed.
+        answers: What the user was told, one a request (the last one, where the agent asked back); fewer than asked if
+            a round failed.
         session_folder: Where the session's files lie.
         usage: What all calls cost together.
         seconds: Wall clock, from opening the session to closing it.
-        stale: A line for each reply whose prompt has changed since it was recorded; no problem in itself.
+        evidence: What the checks saw: rounds, events, folder.
+        calls: What models were asked, and what they said.
+        stale: A line for each reply whose prompt has changed since it was recorded; no problem unless `strict`.
     """
 
     name: str
@@ -39,6 +48,8 @@ class Outcome:
     session_folder: Path
     usage: Usage
     seconds: float
+    evidence: Evidence
+    calls: tuple[Call, ...] = ()
     stale: tuple[str, ...] = ()
 
     @property
@@ -78,32 +89,85 @@ def run_scenario(
         **(settings or {}),
     }
     events: list[Event] = []
-    answers: list[str] = []
-    problems: list[str] = []
+    heard = HeardModel(model)
     started = time.monotonic()
-    with open_session(
-        model,
-        roles=scenario.roles,
-        plugins=scenario.plugins,
-        folder=workspace,
-        handlers=[events.append, *handlers],
-        settings=Settings(ROOMS, keywords),
-    ) as session:
-        try:
-            for at, text in enumerate(scenario.ask):
-                files = [scenario.folder / name for name in scenario.files] if at == 0 else []
-                answers.append(session.ask(text, files, scenario.variables if at == 0 else {}).text)
-        except RoundError as error:
-            problems.append(f"round {len(session.rounds)} failed: {error}")
-    evidence = Evidence.of(session.rounds, events, session.folder)
+    with (
+        _environment(scenario.environment),
+        open_session(
+            heard,
+            roles=scenario.roles,
+            plugins=scenario.plugins,
+            folder=workspace,
+            handlers=[events.append, *handlers],
+            settings=Settings(ROOMS, keywords),
+        ) as session,
+    ):
+        talk = _Talk(session)
+        problems = talk.hold(scenario)
+    evidence = Evidence.of(session.rounds, events, session.folder, numbers=talk.numbers)
     for expectation in scenario.expect:
         problems += expectation.problems(evidence)
     seconds = time.monotonic() - started
-    return Outcome(scenario.name, tuple(problems), tuple(answers), session.folder, session.usage, seconds)
+    return Outcome(
+        scenario.name,
+        tuple(problems),
+        tuple(talk.answers),
+        session.folder,
+        session.usage,
+        seconds,
+        evidence,
+        tuple(heard.calls),
+    )
+
+
+class _Talk:
+    """The user of a scenario: says what is to be asked, and answers questions by the rules."""
+
+    def __init__(self, session: Session) -> None:
+        self.answers: list[str] = []
+        self.numbers: list[int] = []
+        """For each round, the number of the request that it belongs to."""
+        self._session = session
+
+    def hold(self, scenario: Scenario) -> list[str]:
+        """Say it all, and give the problem that ended it early, if there was one."""
+        files, variables = [scenario.folder / name for name in scenario.files], scenario.variables
+        for number, request in enumerate(scenario.ask, start=1):
+            words, left, said = request, list(scenario.when_asked), ""
+            while words:
+                self.numbers.append(number)
+                try:
+                    answer = self._session.ask(words, files, variables)
+                except RoundError as error:
+                    return [f"round {number} failed: {error}"]
+                files, variables, said = [], {}, answer.text
+                words = take_rule(left, answer)
+            self.answers.append(said)
+        return []
+
+
+@contextmanager
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables of this process for a while."""
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def replay_scenario(
-    scenario: Scenario, *, workspace: Path | str, handlers: Sequence[Handler] = (), recording: Recording | None = None
+    scenario: Scenario,
+    *,
+    workspace: Path | str,
+    handlers: Sequence[Handler] = (),
+    recording: Recording | None = None,
+    strict: bool = False,
 ) -> Outcome:
     """Run a scenario with recorded replies; everything else is real.
 
@@ -112,6 +176,7 @@ def replay_scenario(
         workspace: The folder in which the session makes its own; it stays.
         handlers: Called with each event.
         recording: The replies; None: those that lie in the scenario's folder.
+        strict: A prompt that has changed since it was recorded is a problem.
 
     Returns:
         An outcome; replies that nobody asked for are a problem, changed prompts are named apart.
@@ -124,12 +189,42 @@ def replay_scenario(
         if not scenario.replies.exists():
             raise ScenarioError("nothing has been recorded for this scenario", path=scenario.replies)
         recording = Recording.read(scenario.replies)
-    model = ReplayModel(recording)
+    model = ReplayModel(recording, hide=_hidden(workspace))
     outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
     problems = outcome.problems
     if model.unused:
         problems += (f"{len(model.unused)} recorded replies were left over: the recording and the run have parted",)
+    if strict:
+        problems += tuple(f"stale: {one}" for one in model.stale)
     return replace(outcome, problems=problems, stale=tuple(model.stale))
+
+
+def run_live(
+    scenario: Scenario,
+    model: ChatModel,
+    *,
+    workspace: Path | str,
+    handlers: Sequence[Handler] = (),
+    seconds: float = PATIENCE,
+) -> Outcome:
+    """Run a scenario with a live model, which gets more time than the scenario's own limit.
+
+    Args:
+        scenario: What to ask, with what, and what to expect.
+        model: What all roles ask.
+        workspace: The folder in which the session makes its own; it stays.
+        handlers: Called with each event.
+        seconds: How long a reply, and a round, may take.
+
+    Raises:
+        ConfigError: a role or a plugin is wrong; nothing has run.
+    """
+    patience = {
+        "session.round_seconds": seconds,
+        "planner.model_seconds": seconds,
+        "code_interpreter.model_seconds": seconds,
+    }
+    return run_scenario(scenario, model, workspace=workspace, handlers=handlers, settings=patience)
 
 
 def record_scenario(
@@ -138,7 +233,7 @@ def record_scenario(
     *,
     workspace: Path | str,
     handlers: Sequence[Handler] = (),
-    seconds: float = 3600.0,
+    seconds: float = PATIENCE,
 ) -> Outcome:
     """Run a scenario live, and keep the replies in its folder for replays.
 
@@ -147,7 +242,7 @@ def record_scenario(
         model: What all roles ask.
         workspace: The folder in which the session makes its own; it stays.
         handlers: Called with each event.
-        seconds: How long a reply, and a round, may take; in place of the scenario's own limit.
+        seconds: How long a reply, and a round, may take.
 
     Returns:
         An outcome. Replies that did not lead to what is expected are kept in `replies.failed.yaml` only, so that a
@@ -158,13 +253,14 @@ def record_scenario(
     """
     kept = scenario.folder / FAILED_REPLIES
     kept.unlink(missing_ok=True)
-    patience = {
-        "session.round_seconds": seconds,
-        "planner.model_seconds": seconds,
-        "code_interpreter.model_seconds": seconds,
-    }
-    recorder = RecordingModel(model, kept)
-    outcome = run_scenario(scenario, recorder, workspace=workspace, handlers=handlers, settings=patience)
+    recorder = RecordingModel(model, kept, hide=_hidden(workspace))
+    outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
     if outcome.ok:
         kept.replace(scenario.replies)
     return outcome
+
+
+def _hidden(workspace: Path | str) -> tuple[str, ...]:
+    """Give the spellings of the workspace's path that a prompt may hold."""
+    here = Path(workspace)
+    return tuple(dict.fromkeys((str(here.absolute()), str(here.resolve()))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 from pydantic import PositiveFloat, PositiveInt
 
 from tw_autogen.errors import ConfigError, ScenarioError, nearest
+from tw_autogen.scenario.asked_back import AskedBack, read_rules
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.session import ROOMS
 from tw_autogen.settings import Settings
@@ -42,13 +44,18 @@ class Scenario:
         source: Where the idea comes from.
         ask: What the user says, a text a round.
         expect: What must come of it.
+        about: What it shows, in one line.
+        when_asked: What the user says when the agent asks back; where no rule fits, the next of `ask` is said.
         files: Names in the folder that go with the first round.
         roles: Who takes part: names of shipped ones, or paths from the folder.
         plugins: Which functions code may call: names of shipped ones, or paths from the folder.
         variables: What the first round brings beside words and files.
+        environment: Environment variables of the host while it runs: the secrets that code must not come by.
         settings: Dotted keys, such as `session.profile_chars`.
         limits: What one round may take.
-        judge: What a judge would be asked about a live run; no check depends on it.
+        needs: Modules that code will import; it can't run where one isn't installed.
+        lacks: Modules that must not be there, because the task is about what happens then.
+        judge: What a model is asked about a live run; reported apart, no check depends on it.
     """
 
     name: str
@@ -56,12 +63,17 @@ class Scenario:
     source: str
     ask: tuple[str, ...]
     expect: tuple[Expectation, ...]
+    about: str = ""
+    when_asked: tuple[AskedBack, ...] = ()
     files: tuple[str, ...] = ()
     roles: tuple[str, ...] = ("planner", "code_interpreter")
     plugins: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = Limits()
+    needs: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
     judge: str = ""
 
     @property
@@ -69,17 +81,31 @@ class Scenario:
         """Where its recorded replies lie, if there are any."""
         return self.folder / REPLIES
 
+    @property
+    def hindrance(self) -> str:
+        """Why it can't run on this installation; empty if it can."""
+        missing = [name for name in self.needs if not find_spec(name)]
+        present = [name for name in self.lacks if find_spec(name)]
+        needs = f"needs {', '.join(missing)}, which is not installed here" if missing else ""
+        lacks = f"is about what happens without {', '.join(present)}, which is installed here" if present else ""
+        return "; ".join(filter(None, (needs, lacks)))
+
 
 _HINTS: Mapping[str, Any] = {
     "source": str,
     "ask": tuple[str, ...],
     "expect": tuple[Any, ...],
+    "about": str,
+    "when_asked": Any,
     "files": tuple[str, ...],
     "roles": tuple[str, ...],
     "plugins": tuple[str, ...],
     "variables": dict[str, Any],
+    "environment": dict[str, str],
     "settings": dict[str, Any],
     "limits": dict[str, Any],
+    "needs": tuple[str, ...],
+    "lacks": tuple[str, ...],
     "judge": str,
 }
 _REQUIRED = ("source", "ask", "expect")
@@ -110,6 +136,7 @@ def read_scenario(path: Path | str) -> Scenario:
                 raise ValueError(f"ask.{at}: expected the user's words, found none")
         values["expect"] = tuple(_expectations(values["expect"], rounds=len(values["ask"])))
         values["limits"] = _limits(values.get("limits", {}))
+        values["when_asked"] = read_rules(values.get("when_asked", []))
         _check_settings(values.get("settings", {}))
     except ValueError as error:
         raise ScenarioError(str(error), path=path) from error

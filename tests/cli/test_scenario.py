@@ -1,0 +1,148 @@
+"""`tw-autogen scenario`, as a user types it."""
+
+import json
+import os
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from tw_autogen.cli import main
+from tw_autogen.testing import plans, replay_server
+
+SCENARIO = """\
+source: our own
+about: a greeting
+ask: [greet me]
+limits: {posts: 6, seconds: 60}
+expect: [{answer: hello}]
+judge: It is friendly.
+"""
+
+
+@pytest.fixture
+def tw(environ, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings = {key: environ.get(key) for key in {*environ, *os.environ}}
+
+    def run(*args):
+        made = CliRunner().invoke(main, ["scenario", *args], env=settings)
+        assert made.exception is None or isinstance(made.exception, SystemExit), made.exception
+        return made
+
+    return run
+
+
+@pytest.fixture
+def greeting(tmp_path):
+    (tmp_path / "greeting").mkdir()
+    (tmp_path / "greeting" / "scenario.yaml").write_text(SCENARIO, encoding="utf-8")
+    return tmp_path / "greeting"
+
+
+def greets(words):
+    return plans(words, to="User")
+
+
+def record(tw, *replies):
+    with replay_server([greets(one) for one in replies]) as server:
+        return tw("record", "greeting", "--base-url", server.base_url)
+
+
+def test_what_was_recorded_replays_and_a_changed_prompt_fails_only_if_strict(tw, greeting):
+    assert record(tw, "hello!").exit_code == 0
+    recorded = yaml.safe_load((greeting / "replies.yaml").read_text(encoding="utf-8"))
+    assert recorded["model"] == "recording"
+    assert len(recorded["replies"][0]["prompt"]) == 64
+
+    assert tw("run", "greeting", "--strict").exit_code == 0
+    (greeting / "scenario.yaml").write_text(SCENARIO.replace("greet me", "greet us"), encoding="utf-8")
+    lenient, strict = tw("run", "greeting"), tw("run", "greeting", "--strict")
+
+    assert (lenient.exit_code, strict.exit_code) == (0, 1)
+    assert "greeting (1 stale)" in lenient.stdout
+    assert "greeting: stale: call 1: " in strict.stdout
+
+
+def test_a_recording_that_does_not_hold_is_kept_apart_and_the_earlier_one_stays(tw, greeting):
+    record(tw, "hello!")
+    before = (greeting / "replies.yaml").read_bytes()
+
+    failed = record(tw, "good bye")
+
+    assert failed.exit_code == 1
+    assert "expected an answer that matches 'hello'" in failed.stdout
+    assert (greeting / "replies.yaml").read_bytes() == before
+    assert "good bye" in (greeting / "replies.failed.yaml").read_text(encoding="utf-8")
+
+
+def test_live_runs_are_counted_and_the_judge_is_reported_apart(tw, greeting, tmp_path):
+    pytest.importorskip("jinja2", reason="the extra `report`")
+    kind, curt = '{"reason": "warm", "holds": true}', '{"reason": "curt", "holds": false}'
+    with replay_server([greets("hello!"), kind, greets("good bye"), kind, greets("hello"), curt]) as server:
+        args = ("run", "greeting", "--live", "--times", "3", "--base-url", server.base_url)
+        ran = tw(*args, "--json", "--html", "report.html")
+    said = json.loads(ran.stdout)
+    (one,) = said["scenarios"]
+
+    assert ran.exit_code == 1
+    assert (said["mode"], one["passed"], [each["ok"] for each in one["runs"]]) == ("live", 2, [True, False, True])
+    assert [each["usage"]["calls"] for each in one["runs"]] == [1, 1, 1]
+    assert [each["holds"] for each in one["judge"]] == [True, True, False]
+    assert "2 of 3" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_table_says_how_many_runs_were_as_expected(tw, greeting):
+    with replay_server([greets("hello!"), greets("good bye")]) as server:
+        ran = tw("run", "greeting", "--live", "--times", "2", "--no-judge", "--base-url", server.base_url)
+
+    assert "greeting" in ran.stdout
+    assert "1 of 2" in ran.stdout
+    assert "greeting, run 2: answer: round 1: expected" in ran.stdout
+
+
+def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greeting):
+    assert "not recorded yet" in tw("show", "greeting").stdout
+
+    named = tw("run", "greeting")
+
+    assert named.exit_code == 2
+    assert "nothing has been recorded for this scenario" in named.stderr
+
+
+def test_the_prompts_are_shown_also_before_anything_is_recorded(tw, greeting):
+    shown = tw("show", "greeting", "--prompts").stdout
+
+    assert "== greeting, call 1: 2 messages" in shown
+    assert "You are the Planner" in shown
+    assert "greet me" in shown
+
+
+def test_the_table_of_costs_is_printed_written_and_checked(tw, greeting, tmp_path):
+    record(tw, "hello!")
+    readme = tmp_path / "README.md"
+    marks = ("<!-- calls and tokens: written by `tw-autogen scenario table --write`, not by hand -->",
+             "<!-- end of calls and tokens -->")  # fmt: skip
+    readme.write_text("\n".join(marks) + "\n", encoding="utf-8")
+
+    assert "| `greeting` | a greeting | 1 | - | - | - |" in tw("table", "greeting").stdout
+    assert tw("table", "greeting", "--check", "README.md").exit_code == 1
+    assert tw("table", "greeting", "--write", "README.md").exit_code == 0
+    assert tw("table", "greeting", "--check", "README.md").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("run", "statful"), "did you mean 'stateful'?"),
+        (("record",), "name the scenarios that are to be recorded"),
+        (("run", "--live", "--strict"), "leave it out with --live"),
+        (("run", "greeting", "--live"), "no model configured"),
+        (("show", "--json"), "--json goes with --prompts"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_runs(tw, greeting, args, words):
+    ran = tw(*args)
+
+    assert ran.exit_code == 2
+    assert words in ran.stderr

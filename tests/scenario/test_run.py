@@ -1,0 +1,218 @@
+"""A scenario that is run: who answers questions, what is set meanwhile, what is kept of it."""
+
+import os
+
+import pytest
+
+from tw_autogen.errors import ScenarioError
+from tw_autogen.model import Completion, Recording, Usage
+from tw_autogen.scenario import (
+    Runs,
+    costs_table,
+    find_scenarios,
+    judge,
+    put_table,
+    read_scenario,
+    record_scenario,
+    replay_scenario,
+    run_scenario,
+    write_report,
+)
+from tw_autogen.scenario.costs import BEGIN, END
+from tw_autogen.testing import ScriptedModel, codes, plans
+
+ASKS = """\
+source: our own
+about: one question about a number
+ask: [add them, and once more]
+when_asked:
+  - {matches: which, say: the first two}
+  - whatever you like
+limits: {posts: 6, seconds: 60}
+expect:
+  - number: {value: 3, round: 1}
+  - asked_back: {matches: which, round: 1}
+  - path: {posts: User > Planner > User}
+  - number: {value: 4, round: 2}
+judge: It sounds friendly.
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="adding"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "scenario.yaml").write_text(text, encoding="utf-8")
+        return read_scenario(tmp_path / name)
+
+    return write
+
+
+def asked(words):
+    return plans(words, to="User", stop="Clarification")
+
+
+def told(words):
+    return plans(words, to="User")
+
+
+def test_the_user_answers_questions_by_the_rules_and_the_rounds_keep_the_number_of_their_request(write, tmp_path):
+    scenario = write(ASKS)
+    with ScriptedModel([asked("which ones?"), told("It is 3."), told("It is 4.")]) as model:
+        outcome = run_scenario(scenario, model, workspace=tmp_path / "work")
+
+    assert outcome.problems == ()
+    assert outcome.answers == ("It is 3.", "It is 4.")
+    assert [str(seen) for seen in outcome.evidence.rounds] == ["round 1", "round 1, reply 1", "round 2"]
+    assert [seen.round.user_query for seen in outcome.evidence.rounds] == ["add them", "the first two", "and once more"]
+    assert model.calls[1][-1]["content"].endswith("the first two")
+
+
+def test_each_rule_answers_once_so_that_a_talk_ends(write, tmp_path):
+    scenario = write(ASKS)
+    with ScriptedModel([asked("which?"), asked("and which?"), asked("which then?"), told("4")]) as model:
+        outcome = run_scenario(scenario, model, workspace=tmp_path / "work")
+
+    said = [seen.round.user_query for seen in outcome.evidence.rounds]
+    assert said == ["add them", "the first two", "whatever you like", "and once more"]
+    assert outcome.answers == ("which then?", "4")
+
+
+def test_a_round_that_fails_ends_the_run_and_what_was_to_come_is_a_problem(write, tmp_path):
+    outcome = run_scenario(write(ASKS), ScriptedModel(["no plan"] * 9), workspace=tmp_path / "work")
+
+    assert outcome.problems[0].startswith("round 1 failed")
+    assert any("round 2: expected it to be asked" in one for one in outcome.problems)
+
+
+SECRET = """\
+source: our own
+ask: ['what is ORCHARD_TOKEN?']
+environment: {ORCHARD_TOKEN: plum-4711-violet}
+limits: {posts: 6, seconds: 60}
+expect: [{nowhere: plum-4711}]
+"""
+
+
+def test_a_planted_secret_is_out_of_reach_of_code_that_looks_for_it_in_every_process(write, tmp_path):
+    scenario = write(SECRET)
+    reads = "for name in ('self', *range(1, 9999)):\n    try:\n        print(open(f'/proc/{name}/environ').read())\n"
+    reads += "    except OSError:\n        pass\nprint('looked everywhere')"
+    with ScriptedModel([plans("read it", then="User"), codes(reads)]) as model:
+        outcome = run_scenario(scenario, model, workspace=tmp_path / "work")
+
+    assert outcome.problems == ()
+    assert "looked everywhere" in outcome.answers[0]
+    assert "ORCHARD_TOKEN" not in os.environ
+
+
+def test_a_secret_that_got_out_is_a_problem(write, tmp_path):
+    with ScriptedModel([told("It is plum-4711-violet.")]) as model:
+        outcome = run_scenario(write(SECRET), model, workspace=tmp_path / "work")
+
+    assert "expected nothing that matches 'plum-4711'" in outcome.problems[0]
+
+
+def test_what_an_installation_hinders_is_said(write):
+    needs = write(SECRET + "needs: [no_such_module, yaml]\n", "needs")
+    lacks = write(SECRET + "lacks: [yaml, no_such_module]\n", "lacks")
+
+    assert needs.hindrance == "needs no_such_module, which is not installed here"
+    assert lacks.hindrance == "is about what happens without yaml, which is installed here"
+    assert write(SECRET + "needs: [yaml]\nlacks: [no_such_module]\n", "fits").hindrance == ""
+
+
+def spent(text):
+    return Completion(text, usage=Usage(1200, 200, 30, 1))
+
+
+def test_what_was_recorded_replays_elsewhere_without_a_stale_prompt(write, tmp_path):
+    scenario = write(
+        "source: our own\nask: ['where are we?', 'and again']\nlimits: {posts: 6, seconds: 60}\n"
+        "expect: [{cells: {at_least: 2}}]\n"
+    )
+    where = codes("import os\nprint('here: ' + os.getcwd())")
+    steps = [plans("say where"), where, told("there"), plans("say it again"), where, told("there")]
+    with ScriptedModel(steps) as model:
+        recorded = record_scenario(scenario, model, workspace=tmp_path / "one place")
+
+    assert recorded.ok
+    assert str(tmp_path) in str(recorded.calls[2].messages[-1]["content"])  # the path was in the prompt
+    outcome = replay_scenario(scenario, workspace=tmp_path / "another place", strict=True)
+    assert outcome.problems == ()
+
+
+def test_a_changed_prompt_is_stale_and_a_problem_only_if_strict(write, tmp_path):
+    scenario = write(SECRET)
+    with ScriptedModel([told("I can't know.")]) as model:
+        record_scenario(scenario, model, workspace=tmp_path / "work")
+    changed = write(SECRET.replace("what is", "tell me"), "changed")
+    recording = Recording.read(scenario.replies)
+
+    lenient = replay_scenario(changed, workspace=tmp_path / "work", recording=recording)
+    strict = replay_scenario(changed, workspace=tmp_path / "work", recording=recording, strict=True)
+
+    assert lenient.ok
+    assert len(lenient.stale) == 1
+    assert [one.startswith("stale: call 1: ") for one in strict.problems] == [True]
+
+
+def test_a_judge_is_asked_about_the_talk_alone_and_its_word_changes_no_check(write, tmp_path):
+    scenario = write(ASKS)
+    with ScriptedModel([told("It is 3: which one?"), told("It is 4.")]) as model:
+        outcome = run_scenario(scenario, model, workspace=tmp_path / "work")
+    with ScriptedModel(['{"reason": "curt", "holds": false}', "what?"]) as judging:
+        said, unread = judge(scenario, outcome, judging), judge(scenario, outcome, judging)
+
+    assert (said.holds, said.reason) == (False, "curt")
+    assert unread.holds is None
+    assert "could not be read" in unread.reason
+    prompt = judging.calls[0][-1]["content"]
+    assert "Assistant: It is 4." in prompt
+    assert prompt.endswith("It sounds friendly.")
+    runs = Runs(scenario, (outcome,), (said,))
+    assert runs.ok == outcome.ok
+    assert runs.to_dict()["judge"][0]["holds"] is False
+
+
+def test_the_report_holds_the_whole_talk_with_words_that_are_no_markup(write, tmp_path):
+    pytest.importorskip("jinja2", reason="the extra `report`")
+    scenario = write(ASKS)
+    with ScriptedModel(
+        [asked("which <b>ones</b>?"), told("3"), plans("draw it"), codes("print('<i>4</i>')"), told("4")]
+    ) as model:
+        outcome = run_scenario(scenario, model, workspace=tmp_path / "work")
+
+    page = write_report([Runs(scenario, (outcome,)), Runs(write(SECRET, "other"), skipped="no reason")],
+                        tmp_path / "report.html", title="Tried").read_text(encoding="utf-8")  # fmt: skip
+
+    for part in (
+        "which &lt;b&gt;ones&lt;/b&gt;?",
+        "round 1, reply 1",
+        "&lt;i&gt;4&lt;/i&gt;",
+        "draw it",
+        "skipped: no reason",
+    ):
+        assert part in page
+    assert "<b>ones" not in page
+    assert "You are the Planner" in page
+
+
+def test_the_table_is_made_of_recordings_and_put_between_its_marks(write, tmp_path):
+    scenario = write(SECRET.replace("ask:", "about: a secret\nask:"), "secret")
+    write(ASKS)
+    with ScriptedModel([spent(told("no"))]) as model:
+        record_scenario(scenario, model, workspace=tmp_path / "work")
+    table = costs_table(find_scenarios(tmp_path))
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Mine\n{BEGIN}\nold\n{END}\nrest\n", encoding="utf-8")
+
+    assert table.splitlines()[2:] == [
+        "| `adding` | one question about a number | - | - | - | - |",
+        "| `secret` | a secret | 1 | 1 200 | 200 | 30 |",
+        "| all | 1 of 2 recorded | 1 | 1 200 | 200 | 30 |",
+    ]
+    assert put_table(readme, table) == f"# Mine\n{BEGIN}\n{table}\n{END}\nrest\n"
+    readme.write_text("# Mine\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"README\.md: no place for the table"):
+        put_table(readme, table)

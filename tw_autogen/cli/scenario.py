@@ -1,0 +1,254 @@
+"""`tw-autogen scenario`: run whole tasks with recorded replies or a live model, record them, see their prompts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
+from tw_autogen.cli.terminal import err, out
+from tw_autogen.errors import ScenarioError, nearest
+from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
+from tw_autogen.scenario import (
+    FAILED_REPLIES,
+    PATIENCE,
+    REPLIES,
+    HeardModel,
+    Outcome,
+    Runs,
+    Scenario,
+    check_report,
+    costs_table,
+    find_scenarios,
+    judge,
+    put_table,
+    read_scenario,
+    record_scenario,
+    replay_scenario,
+    run_live,
+    run_scenario,
+    write_report,
+)
+from tw_autogen.session import read_settings
+from tw_autogen.shipped import shipped_folder
+
+_NAMES = click.argument("names", nargs=-1, metavar="[NAME|FOLDER]...")
+_WORKSPACE = click.option(
+    "--workspace",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep all files here.",
+)
+_SECONDS = click.option(
+    "--seconds", default=PATIENCE, show_default=True, metavar="S", help="How long a live reply, and a round, may take."
+)
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group("scenario")
+def command() -> None:
+    """Run whole tasks: data, requests, and checks of what comes of them.
+
+    NAME is one of the shipped scenarios, FOLDER one of your own, or a folder that holds several.
+    """
+
+
+@with_options(MODEL_OPTIONS)
+@command.command("run")
+@_NAMES
+@click.option("--replay/--live", default=True, show_default=True, help="Recorded replies, or a live model.")
+@click.option(
+    "--times", default=1, show_default=True, type=click.IntRange(min=1), metavar="N", help="Run each N times."
+)
+@click.option("--strict", is_flag=True, help="With --replay: fail where a prompt has changed since it was recorded.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write the whole talk of each run into an HTML file.")
+@click.option("--no-judge", is_flag=True, help="With --live: don't ask the model about the scenarios' `judge` lines.")
+@_WORKSPACE
+@_SECONDS
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    names: tuple[str, ...],
+    replay: bool,
+    times: int,
+    strict: bool,
+    as_json: bool,
+    html: Path | None,
+    no_judge: bool,
+    workspace: Path | None,
+    seconds: float,
+    **shared: Any,
+) -> None:
+    """Run the scenarios NAMES, or all, and say what is not as expected.
+
+    Everything but the model is real in a replay too: kernel, data, plugins, files.
+    """
+    options = Options(**shared)
+    if strict and not replay:
+        raise click.UsageError("--strict is about recorded replies; leave it out with --live")
+    if html:
+        check_report()
+    scenarios = _find(names)
+    model = None if replay else _model(options, seconds)
+    console, done = err(color=not options.no_color), []
+    with _workspace(workspace) as folder:
+        for scenario in scenarios:
+            if why := scenario.hindrance or _unrecorded(scenario, replay and not names):
+                done.append(Runs(scenario, skipped=why))
+                continue
+            outcomes, judged = [], []
+            for number in range(1, times + 1):
+                if model is None:
+                    outcomes.append(replay_scenario(scenario, workspace=folder, strict=strict))
+                    continue
+                console.print(f"{scenario.name}: run {number} of {times} ...", soft_wrap=True)
+                outcomes.append(run_live(scenario, model, workspace=folder, seconds=seconds))
+                if scenario.judge and not no_judge:
+                    judged.append(judge(scenario, outcomes[-1], model, seconds=seconds))
+            done.append(Runs(scenario, tuple(outcomes), tuple(judged)))
+        if html:
+            title = "Scenarios, replayed" if model is None else f"Scenarios, {model.name} at {model.base_url}"
+            write_report(done, html, title=title)
+    if as_json:
+        plain = {
+            "schema_version": 1,
+            "mode": "replay" if model is None else "live",
+            "model": model.name if model else None,
+            "ok": all(one.ok for one in done),
+            "scenarios": [one.to_dict() for one in done],
+        }
+        click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
+    else:
+        print_runs(out(color=not options.no_color), done)
+    ctx.exit(Exit.done if all(one.ok for one in done) else Exit.failed)
+
+
+@with_options(MODEL_OPTIONS)
+@command.command("record")
+@_NAMES
+@_WORKSPACE
+@_SECONDS
+@click.pass_context
+def record(
+    ctx: click.Context, /, names: tuple[str, ...], workspace: Path | None, seconds: float, **shared: Any
+) -> None:
+    """Run the scenarios NAMES live, and keep the replies in their folders.
+
+    Replies that did not lead to what is expected are kept apart, and an earlier recording stays.
+    """
+    options = Options(**shared)
+    if not names:
+        raise click.UsageError("name the scenarios that are to be recorded")
+    scenarios = _find(names)
+    for scenario in scenarios:
+        if scenario.hindrance:
+            raise ScenarioError(f"can't be recorded: it {scenario.hindrance}", path=scenario.folder)
+    model, console, done = _model(options, seconds), err(color=not options.no_color), []
+    with _workspace(workspace) as folder:
+        for scenario in scenarios:
+            console.print(f"{scenario.name}: recording ...", soft_wrap=True)
+            outcome = record_scenario(scenario, model, workspace=folder, seconds=seconds)
+            kept = REPLIES if outcome.ok else FAILED_REPLIES
+            console.print(f"{scenario.name}: the replies are in {scenario.folder / kept}", soft_wrap=True)
+            done.append(Runs(scenario, (outcome,)))
+    print_runs(out(color=not options.no_color), done)
+    ctx.exit(Exit.done if all(one.ok for one in done) else Exit.failed)
+
+
+@command.command("show")
+@_NAMES
+@click.option("--prompts", is_flag=True, help="Every prompt of a replay; the first one where nothing is recorded.")
+@click.option("--json", "as_json", is_flag=True, help="With --prompts: one JSON object, with the hash of each prompt.")
+def show(names: tuple[str, ...], prompts: bool, as_json: bool) -> None:
+    """Say what the scenarios NAMES, or all, ask and expect; or show what the model gets to read."""
+    if as_json and not prompts:
+        raise click.UsageError("--json goes with --prompts")
+    scenarios, console, plain = _find(names), out(), {}
+    for scenario in scenarios:
+        if not prompts:
+            print_scenario(console, scenario)
+            continue
+        with _workspace(None) as folder:
+            outcome = _asked(scenario, folder)
+            if as_json:
+                plain[scenario.name] = prompts_dict(outcome, hide=(str(folder), str(folder.resolve())))
+            else:
+                print_prompts(console, outcome)
+    if as_json:
+        click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
+
+
+@command.command("table")
+@_NAMES
+@click.option("--write", type=_FILE, metavar="FILE", help="Put the table between its marks in this README.")
+@click.option("--check", type=_FILE, metavar="FILE", help="Fail where the table in this README is another one.")
+@click.pass_context
+def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check: Path | None) -> None:
+    """Print calls and tokens of each recording as a Markdown table."""
+    made = costs_table(_find(names))
+    if write:
+        write.write_text(put_table(write, made), encoding="utf-8", newline="\n")
+    elif check:
+        if check.read_text(encoding="utf-8") != put_table(check, made):
+            click.echo(f"{check}: the table is not that of the recordings; --write {check} mends it", err=True)
+            ctx.exit(Exit.failed)
+    else:
+        print_table(out(), made)
+
+
+def _find(names: Sequence[str]) -> tuple[Scenario, ...]:
+    """Read scenarios by name or folder; all shipped ones where none is named.
+
+    Raises:
+        ScenarioError: there is no such scenario, or it is wrong.
+    """
+    shipped = shipped_folder("scenarios")
+    found: list[Scenario] = []
+    for name in names or (str(shipped),):
+        path = Path(name)
+        if path.is_dir():
+            own = (path / "scenario.yaml").is_file()
+            found += [read_scenario(path)] if own else find_scenarios(path)
+        elif (shipped / name).is_dir():
+            found.append(read_scenario(shipped / name))
+        else:
+            known = [one.name for one in shipped.iterdir() if (one / "scenario.yaml").is_file()]
+            raise ScenarioError(f"neither a folder nor a shipped scenario{nearest(name, known)}", path=name)
+    return tuple(found)
+
+
+def _model(options: Options, seconds: float) -> OpenAIModel:
+    settings = read_settings(options.keywords, project=options.project)
+    return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
+
+
+def _unrecorded(scenario: Scenario, matters: bool) -> str:
+    """Say that there is nothing to replay; one that is asked for by name fails instead."""
+    return "not recorded yet" if matters and not scenario.replies.exists() else ""
+
+
+def _asked(scenario: Scenario, folder: Path) -> Outcome:
+    if scenario.replies.exists() and not scenario.hindrance:
+        return replay_scenario(scenario, workspace=folder)
+    return run_scenario(scenario, HeardModel(None), workspace=folder)
+
+
+@contextmanager
+def _workspace(wanted: Path | None) -> Iterator[Path]:
+    """Give the folder for the sessions: the one that was named, or one that is gone afterwards."""
+    if wanted:
+        yield wanted
+        return
+    with tempfile.TemporaryDirectory(prefix="tw-scenario-") as made:
+        yield Path(made)

@@ -1,0 +1,111 @@
+"""Scenarios and their runs, printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tw_autogen.cli.tally import short
+from tw_autogen.cli.terminal import clean, marks
+from tw_autogen.model import Message
+from tw_autogen.model.prompt_hash import prompt_hash
+from tw_autogen.scenario import Outcome, Runs, Scenario
+
+
+def print_runs(console: Console, done: Sequence[Runs]) -> None:
+    """Print a table of what came of the runs, then what was not as expected."""
+    signs = marks(console)
+    judged = any(one.judged for one in done)
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    made.add_column("scenario", overflow="fold")
+    for name in ("passed", "calls", "in", "cached", "out", "seconds", *(["judge"] if judged else [])):
+        made.add_column(name, justify="right", no_wrap=True)
+    for one in done:
+        if one.skipped:
+            made.add_row(Text(f"- {one.scenario.name}", style="dim"), Text("skipped", style="dim"))
+            continue
+        sign, style = (signs.done, "green") if one.ok else (signs.failed, "red")
+        stale = f" ({one.stale} stale)" if one.stale else ""
+        made.add_row(
+            Text.assemble((f"{sign} ", style), one.scenario.name, (stale, "yellow")),
+            Text(f"{one.passed} of {len(one.outcomes)}", style=style),
+            f"{one.mean(lambda usage: usage.calls):.1f}".removesuffix(".0"),
+            *_tokens(one),
+            f"{one.seconds:.1f}",
+            *([f"{sum(each.holds is True for each in one.judged)} of {len(one.judged)}"] if one.judged else []),
+        )
+    console.print(made)
+    for one in done:
+        if one.skipped:
+            console.print(Text(f"- {one.scenario.name}: {one.skipped}", style="dim"), soft_wrap=True)
+        for number, outcome in enumerate(one.outcomes, start=1):
+            where = f"{one.scenario.name}, run {number}" if len(one.outcomes) > 1 else one.scenario.name
+            for problem in outcome.problems:
+                console.print(Text(f"{signs.failed} {where}: {clean(problem)}", style="red"), soft_wrap=True)
+            for line in outcome.stale:
+                console.print(Text(f"! {where}: stale: {clean(line)}", style="yellow"), soft_wrap=True)
+        for said in one.judged:
+            if not said.holds:
+                words = f"! {one.scenario.name}: the judge says {'no' if said.holds is False else 'nothing'}"
+                console.print(Text(f"{words}: {clean(said.reason)}", style="yellow"), soft_wrap=True)
+
+
+def _tokens(runs: Runs) -> tuple[str, str, str]:
+    """Give mean tokens, or dashes where no server reported any."""
+    spent = [
+        round(runs.mean(lambda usage: usage.prompt_tokens)),
+        round(runs.mean(lambda usage: usage.cached_tokens)),
+        round(runs.mean(lambda usage: usage.completion_tokens)),
+    ]
+    first, second, third = map(short, spent) if spent[0] or spent[2] else ("-", "-", "-")
+    return first, second, third
+
+
+def print_scenario(console: Console, scenario: Scenario) -> None:
+    """Print what a scenario asks and expects, and whether it can be replayed here."""
+    console.print(Text(scenario.name, style="bold"), Text(f"  {scenario.about}"), soft_wrap=True)
+    recorded = "recorded" if scenario.replies.exists() else "not recorded yet"
+    console.print(Text(f"  {recorded}; {scenario.hindrance or 'can run here'}", style="dim"), soft_wrap=True)
+    for number, words in enumerate(scenario.ask, start=1):
+        console.print(Text(f"  ask {number}: {clean(words.strip())}"), soft_wrap=True)
+    for rule in scenario.when_asked:
+        where = f" about {rule.matches.pattern!r}" if rule.matches.pattern else ""
+        console.print(Text(f"  when asked{where}: {clean(rule.say.strip())}"), soft_wrap=True)
+    for one in scenario.expect:
+        given = ", ".join(f"{key}={getattr(value, 'pattern', value)}" for key, value in one.arguments.items())
+        which = f" (round {one.round})" if one.round else ""
+        console.print(Text(f"  expect {one.check}: {clean(given)}{which}"), soft_wrap=True)
+    console.print()
+
+
+def print_prompts(console: Console, outcome: Outcome) -> None:
+    """Print every prompt; of a talk that goes on only what is new."""
+    seen: tuple[Message, ...] = ()
+    for number, call in enumerate(outcome.calls, start=1):
+        known = len(seen) if call.messages[: len(seen)] == seen else 0
+        chars = sum(len(str(one.get("content") or "")) for one in call.messages)
+        head = f"{outcome.name}, call {number}: {len(call.messages)} messages, {chars} characters"
+        above = f", {known} of them shown above" if known else ""
+        console.print(Text(f"== {head}{above}", style="bold"), soft_wrap=True)
+        for message in call.messages[known:]:
+            console.print(Text(f"-- {message.get('role')}", style="cyan"))
+            console.print(Text(clean(str(message.get("content") or ""))), soft_wrap=True)
+        seen = call.messages
+
+
+def prompts_dict(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any]]:
+    """Give every prompt with its hash, as a recording would keep it."""
+    return [
+        {"hash": prompt_hash(call.messages, hide=hide), "messages": [dict(one) for one in call.messages]}
+        for call in outcome.calls
+    ]
+
+
+def print_table(console: Console, table: str) -> None:
+    """Print Markdown as it is."""
+    console.print(Text(table), soft_wrap=True)

@@ -1,0 +1,58 @@
+"""The hash by which a recorded reply is found again: of what was asked, and of nothing that differs from run to run."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+
+from tw_autogen.model.chat import Message
+
+_HEAD_CHARS = 160
+_ID = re.compile(r"\b(session|round|post)-[0-9a-f]{12}\b")
+
+
+def prompt_hash(messages: Sequence[Message], *, hide: Sequence[str] = (), today: datetime.date | None = None) -> str:
+    """Give the sha256 of the messages as canonical JSON.
+
+    The order of keys and the kind of mapping don't count, nor do ids of sessions, rounds and posts, nor today's date.
+
+    Args:
+        messages: What a model is asked.
+        hide: Paths that are others in each run, such as that of the folder in which sessions make theirs.
+        today: The date that is taken for today's; None: that of the clock.
+
+    Example:
+        >>> asked = {"role": "user", "content": "It is 2026-11-21. Read /tmp/a/session-0123456789ab/files/x.csv"}
+        >>> again = {"content": "It is 2027-01-02. Read /home/b/session-ba9876543210/files/x.csv", "role": "user"}
+        >>> (
+        ...     prompt_hash([asked], hide=["/tmp/a"], today=datetime.date(2026, 11, 21))
+        ...     == prompt_hash([again], hide=["/home/b"], today=datetime.date(2027, 1, 2))
+        ... )
+        True
+    """
+    canonical = json.dumps([dict(one) for one in messages], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    escaped = [json.dumps(one, ensure_ascii=False)[1:-1] for one in hide]
+    return hashlib.sha256(_steady(canonical, escaped, today).encode()).hexdigest()
+
+
+def last_words(messages: Sequence[Message], *, hide: Sequence[str] = ()) -> str:
+    """Give role and head of the last message on one line; images as `[image]`, paths and ids as in `prompt_hash`."""
+    if not messages:
+        return "(no message)"
+    content = messages[-1].get("content") or ""
+    if not isinstance(content, str):
+        content = " ".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in content)
+    line = _steady(" ".join(content.split()).replace("[image_url]", "[image]"), hide, None)
+    head = line if len(line) <= _HEAD_CHARS else f"{line[:_HEAD_CHARS]}…"
+    return f"{messages[-1].get('role', '?')}: {head}"
+
+
+def _steady(text: str, hide: Sequence[str], today: datetime.date | None) -> str:
+    """Put one word for whatever is another in each run."""
+    for path in sorted(filter(None, hide), key=len, reverse=True):
+        text = text.replace(path, "<folder>")
+    text = _ID.sub(r"\1-<id>", text)
+    return text.replace((today or datetime.date.today()).isoformat(), "<today>")

@@ -1,0 +1,64 @@
+"""`AskedBack`: what the user of a scenario says when the agent asks back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tw_autogen.errors import nearest
+from tw_autogen.scenario.evidence import ASKING
+from tw_autogen.scenario.expect import fit
+from tw_autogen.session import Answer
+
+_HINTS: Mapping[str, Any] = {"say": str, "matches": re.Pattern[str]}
+
+
+@dataclass(frozen=True)
+class AskedBack:
+    """One rule: where the question matches, the user says this.
+
+    Args:
+        say: The user's words.
+        matches: The question must have a place that this matches; an empty one matches any.
+    """
+
+    say: str
+    matches: re.Pattern[str] = re.compile("")
+
+
+def read_rules(plain: Any) -> tuple[AskedBack, ...]:
+    """Read a scenario's `when_asked`: words for any question, or a list of words and of `{matches: …, say: …}`.
+
+    Raises:
+        ValueError: a rule is wrong; says where.
+    """
+    rules = []
+    for at, item in enumerate(plain if isinstance(plain, list) else [plain]):
+        where, given = f"when_asked.{at}", {"say": item} if isinstance(item, str) else item
+        if not isinstance(given, Mapping):
+            raise ValueError(f"{where}: expected `say`, and `matches` where it isn't for any question, found {item!r}")
+        for key in given:
+            if key not in _HINTS:
+                raise ValueError(f"{where}: unknown key {key!r}{nearest(str(key), _HINTS)}")
+        if not given.get("say"):
+            raise ValueError(f"{where}: missing key 'say', or nothing in it")
+        rules.append(AskedBack(**{key: fit(f"{where}.{key}", value, _HINTS[key]) for key, value in given.items()}))
+    return tuple(rules)
+
+
+def take_rule(left: list[AskedBack], answer: Answer) -> str:
+    """Give what the user says to an answer that asks back, and take that rule out of those left.
+
+    Args:
+        left: The rules that were not used yet for this request; each is used once, so that a talk ends.
+        answer: What the agent has said.
+
+    Returns:
+        The user's words; empty if the agent doesn't ask, or no rule fits its question.
+    """
+    if answer.stop not in ASKING:
+        return ""
+    at = next((at for at, one in enumerate(left) if one.matches.search(answer.text)), None)
+    return "" if at is None else left.pop(at).say

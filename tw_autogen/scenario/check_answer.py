@@ -1,0 +1,62 @@
+"""Checks on what the user is told: numbers, words, JSON, the stop word, a question."""
+
+from __future__ import annotations
+
+import json as json_
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import jsonschema
+from pydantic import NonNegativeFloat
+
+from tw_autogen.scenario.evidence import ASKING
+from tw_autogen.scenario.kinds import Problems, Regex, Rounds, Words, short, span
+from tw_autogen.scenario.numbers import numbers_in
+
+
+def number(rounds: Rounds, value: float, *, within: NonNegativeFloat = 0.0) -> Problems:
+    """Expect this number in the last answer."""
+    found = numbers_in(rounds[-1].answer)
+    if not any(abs(one - value) <= within for one in found):
+        wanted = f"{value:.15g}" + (f" (within {within:g})" if within else "")
+        named = f"the numbers {', '.join(f'{one:.15g}' for one in found)}" if found else "no number"
+        yield f"{rounds[-1]}: expected {wanted} in the answer, found {named} in {short(rounds[-1].answer)}"
+
+
+def answer(rounds: Rounds, matches: Regex) -> Problems:
+    """Expect the last answer to have a place that the regular expression matches."""
+    if not matches.search(rounds[-1].answer):
+        yield f"{rounds[-1]}: expected an answer that matches {matches.pattern!r}, found {short(rounds[-1].answer)}"
+
+
+def answer_lacks(rounds: Rounds, matches: Regex) -> Problems:
+    """Expect that no answer has a place that the regular expression matches."""
+    for seen in rounds:
+        if found := matches.search(seen.answer):
+            yield f"{seen}: expected no answer that matches {matches.pattern!r}, found {short(found[0])}"
+
+
+def stop(rounds: Rounds, word: Words) -> Problems:
+    """Expect that the Planner's word for the last answer is this one, or one of these."""
+    if rounds[-1].stop not in word:
+        yield f"{rounds[-1]}: expected the stop word {' or '.join(word)}, found {rounds[-1].stop or 'none'}"
+
+
+def json(rounds: Rounds, schema: Mapping[str, Any]) -> Problems:
+    """Expect that the last answer is JSON and nothing else, and fits this JSON schema."""
+    try:
+        plain = json_.loads(rounds[-1].answer)
+    except ValueError as error:
+        yield f"{rounds[-1]}: expected JSON alone in the answer, found {short(rounds[-1].answer)} ({error})"
+        return
+    for problem in jsonschema.Draft202012Validator(dict(schema)).iter_errors(plain):
+        yield f"{rounds[-1]}: expected JSON of the schema, found at {problem.json_path}: {short(problem.message)}"
+
+
+def asked_back(rounds: Rounds, matches: Regex = re.compile("")) -> Problems:
+    """Expect that the user was asked something, in words that the regular expression matches."""
+    questions = [seen.answer for seen in rounds if seen.stop in ASKING]
+    if not any(matches.search(one) for one in questions):
+        wanted = f"a question that matches {matches.pattern!r}" if matches.pattern else "a question"
+        yield f"{span(rounds)}: expected {wanted}, found {short('; '.join(questions)) if questions else 'none'}"

@@ -1,0 +1,68 @@
+"""Checks on who spoke, how often models were asked, and how the plan went."""
+
+from __future__ import annotations
+
+from pydantic import PositiveInt
+
+from tw_autogen.conversation import AttachmentType
+from tw_autogen.events import CellRan, ModelCalled
+from tw_autogen.planner import Plan
+from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, count, short, span
+
+
+def path(rounds: Rounds, posts: Names) -> Problems:
+    """Expect that in each round these spoke, one after the other; the last name only listened."""
+    for seen in rounds:
+        if seen.path != posts:
+            yield f"{seen}: expected the posts {' > '.join(posts)}, found {' > '.join(seen.path) or 'none'}"
+
+
+def posts(rounds: Rounds, *, at_least: PositiveInt | None = None, at_most: PositiveInt | None = None) -> Problems:
+    """Expect that each round has so many posts."""
+    for seen in rounds:
+        yield from count(str(seen), "posts", len(seen.round.posts), at_least, at_most)
+
+
+def calls(rounds: Rounds, at_most: PositiveInt | None = None, *, at_least: PositiveInt | None = None) -> Problems:
+    """Expect so many calls of models, in all the rounds together."""
+    found = sum(isinstance(event, ModelCalled) for seen in rounds for event in seen.events)
+    yield from count(span(rounds), "calls of models", found, at_least, at_most)
+
+
+def plan_grew(rounds: Rounds, by: PositiveInt = 1) -> Problems:
+    """Expect that the last plan of the last round has more steps than its first one, at least by so many."""
+    plans = [post.attachment(AttachmentType.plan) for post in rounds[-1].round.posts]
+    steps = [len(Plan.parse(one.content).steps) for one in plans if one]
+    if not steps or steps[-1] - steps[0] < by:
+        found = " > ".join(map(str, steps)) + " steps" if steps else "no plan"
+        yield f"{rounds[-1]}: expected a plan that grows by {by} or more steps, found {found}"
+
+
+def plan(
+    rounds: Rounds,
+    step: Regex | None = None,
+    *,
+    at_least: PositiveInt | None = None,
+    at_most: PositiveInt | None = None,
+) -> Problems:
+    """Expect that a step of the last plan matches, and that this plan has so many steps."""
+    texts = [
+        one.content for seen in rounds for post in seen.round.posts if (one := post.attachment(AttachmentType.plan))
+    ]
+    steps = [one.text for one in Plan.parse(texts[-1]).steps] if texts else []
+    if step and not any(step.search(one) for one in steps):
+        found = short("; ".join(steps) or "no plan")
+        yield f"{span(rounds)}: expected a step that matches {step.pattern!r}, found {found}"
+    yield from count(span(rounds), "steps in the plan", len(steps), at_least, at_most)
+
+
+def nowhere(rounds: Rounds, matches: Regex) -> Problems:
+    """Expect that nothing that was said, and nothing that code has printed, has a place that matches."""
+    for seen in rounds:
+        said = [post.message for post in seen.round.posts[1:]]
+        said += [one.content for post in seen.round.posts[1:] for one in post.attachments]
+        for event in seen.events:
+            if isinstance(event, CellRan):
+                said += [event.stdout, event.stderr, event.error, event.result or ""]
+        if found := next((hit[0] for one in said if (hit := matches.search(one))), None):
+            yield f"{seen}: expected nothing that matches {matches.pattern!r}, found {short(found)}"

@@ -1,0 +1,53 @@
+"""The table of calls and tokens in a README, made from the recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+
+from tw_autogen.errors import ScenarioError
+from tw_autogen.model import Recording, Usage
+from tw_autogen.scenario.scenario import Scenario
+
+BEGIN = "<!-- calls and tokens: written by `tw-autogen scenario table --write`, not by hand -->"
+END = "<!-- end of calls and tokens -->"
+
+
+def costs_table(scenarios: Sequence[Scenario]) -> str:
+    """Give a Markdown table: what each scenario shows, and the calls and tokens of its recording.
+
+    What no server has reported is `-`, and so is all of a scenario that nobody has recorded.
+    """
+    lines = ["| scenario | what it shows | calls | prompt | cached | completion |", "|---|---|---:|---:|---:|---:|"]
+    total, recorded = Usage(), 0
+    for one in scenarios:
+        if one.replies.exists():
+            usages = (each.completion.usage for each in Recording.read(one.replies).replies)
+            spent = reduce(Usage.__add__, usages, Usage())
+            total, recorded = total + spent, recorded + 1
+            lines.append(_line(f"`{one.name}`", one.about, spent))
+        else:
+            lines.append(f"| `{one.name}` | {one.about} | - | - | - | - |")
+    lines.append(_line("all", f"{recorded} of {len(scenarios)} recorded", total))
+    return "\n".join(lines)
+
+
+def put_table(readme: Path, table: str) -> str:
+    """Give a README's text with the table between its marks.
+
+    Raises:
+        ScenarioError: the marks aren't there.
+    """
+    text = readme.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ScenarioError(f"no place for the table: write {BEGIN!r} and {END!r} where it belongs", path=readme)
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+def _line(name: str, about: str, spent: Usage) -> str:
+    counts = (spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens)
+    shown = [f"{one:,}".replace(",", " ") for one in counts] if any(counts) else ["-"] * 3
+    return f"| {name} | {about} | {spent.calls} | {' | '.join(shown)} |"

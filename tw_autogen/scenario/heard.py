@@ -1,0 +1,63 @@
+"""`HeardModel`: a model of which one knows afterwards what it was asked and what it said."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tw_autogen.errors import ModelError
+from tw_autogen.model import ChatModel, Completion, Message
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a model.
+
+    Args:
+        messages: What it was asked, as it was then.
+        completion: What it said; None if it failed.
+    """
+
+    messages: tuple[Message, ...]
+    completion: Completion | None = None
+
+
+class HeardModel:
+    """Passes everything on, and keeps it.
+
+    Args:
+        model: Who really answers; None: nobody, so that the first call fails and only its prompt is known.
+    """
+
+    def __init__(self, model: ChatModel | None) -> None:
+        self.calls: list[Call] = []
+        """In the order in which they were asked."""
+        self._model = model
+        self._lock = threading.Lock()
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        seconds: float | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Completion:
+        """Let the model answer, and keep what was asked and said; see `ChatModel.complete`."""
+        asked = tuple(copy.deepcopy(dict(one)) for one in messages)
+        with self._lock:
+            at = len(self.calls)
+            self.calls.append(Call(asked))
+        if self._model is None:
+            raise ModelError("there is no model: only the first prompt was wanted")
+        completion = self._model.complete(
+            messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
+        )
+        with self._lock:
+            self.calls[at] = Call(asked, completion)
+        return completion

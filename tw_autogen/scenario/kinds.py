@@ -1,0 +1,59 @@
+"""What the checks share: the types of their parameters, and how they word what they found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from tw_autogen.scenario.evidence import Seen
+
+_SHOWN_CHARS = 200
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _as_path(value: Any) -> Any:
+    return [name.strip() for name in value.split(">")] if isinstance(value, str) else value
+
+
+Rounds = Sequence[Seen]
+Problems = Iterator[str]
+Words = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_path), Field(min_length=2)]
+Regex = re.Pattern[str]
+
+
+def count(where: str, what: str, found: int, at_least: int | None, at_most: int | None) -> Problems:
+    """Expect so many of something."""
+    if at_least is not None and found < at_least:
+        yield f"{where}: expected at least {at_least} {what}, found {found}"
+    if at_most is not None and found > at_most:
+        yield f"{where}: expected at most {at_most} {what}, found {found}"
+
+
+def span(rounds: Rounds) -> str:
+    """Name rounds by the first and the last of them."""
+    first, last = rounds[0].number, rounds[-1].number
+    return f"round {first}" if first == last else f"rounds {first} to {last}"
+
+
+def listing(folder: Path) -> str:
+    """Name the files that are there."""
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return f"the files {', '.join(names)}" if names else "no file"
+
+
+def short(text: str) -> str:
+    """Show a text in one line, whole or its beginning."""
+    return repr(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…")
+
+
+def row(values: Sequence[Any]) -> str:
+    """Show values in one line."""
+    return short(", ".join(map(str, values))) if values else "none"
