@@ -1,0 +1,24 @@
+"""The settings of plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PluginSettings:
+    """The settings of plugins.
+
+    Args:
+        mcp_servers: MCP servers whose tools are plugins: the path of a JSON file with `mcpServers` (relative to the
+            current folder), its text, or the servers by name, each with `command`, `args`, `env`, or `url`, `headers`;
+            empty: none.
+        mcp_start_seconds: How long an MCP server may take to start.
+        mcp_call_seconds: How long one call of an MCP tool may take.
+    """
+
+    mcp_servers: str | Mapping[str, Any] = ""
+    mcp_start_seconds: float = 30.0
+    mcp_call_seconds: float = 120.0
