@@ -16,6 +16,7 @@ _CHAT = "chat"
 _COMMANDS = {
     _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),
     "demo": ("tw_autogen.cli.demo", "Watch one whole task: no key, no network, real code."),
+    "mcp": ("tw_autogen.cli.mcp", "Serve the agent to other programs over MCP."),
     "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
 }
 _ABOUT_ITSELF = ("--help", "-h", "--version")
