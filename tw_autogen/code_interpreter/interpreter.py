@@ -260,8 +260,8 @@ class CodeInterpreter(Role):
             if not self._checked(work, turn):
                 work.refused += 1
                 mine.talk.tell(f"{report.findings_report(work.findings)}\n{_MEND}")
-                if work.refused > self._settings.max_tries:
-                    work.gave_up = True
+                work.gave_up = work.refused > self._settings.max_tries
+                if work.circles("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
             execution = self._run(work, cells, turn)
@@ -273,8 +273,8 @@ class CodeInterpreter(Role):
             mine.variables = "\n".join(map(str, execution.variables))
             exist = f"\nVariables that exist now:\n{mine.variables}" if mine.variables else ""
             mine.talk.tell(f"{told}{exist}\n{_MEND}")
-            if work.failed > self._settings.max_tries:
-                work.gave_up = True
+            work.gave_up = work.failed > self._settings.max_tries
+            if work.circles(execution.error) or work.gave_up:
                 return work
 
     def _checked(self, work: Work, turn: Turn) -> bool:
@@ -301,6 +301,7 @@ class CodeInterpreter(Role):
             tries=self._settings.tries,
             on_text=growing.take,
             on_call=growing.called,
+            before_call=turn.before_call,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )
