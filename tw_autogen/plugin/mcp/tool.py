@@ -46,6 +46,7 @@ def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, se
     about = str(tool.get("description") or tool.get("title") or "").strip()
     said = [_cut(about, _DESCRIPTION_CHARS) or f"The tool {tool['name']}."]
     if name != tool["name"]:
+        said[0] += "" if said[0].endswith((".", "!", "?", "…")) else "."
         said.append(f"The MCP server {server} calls it {tool['name']!r}.")
     result = Parameter("result", gives.type(), description=_cut(gives.about(), _ABOUT_CHARS))
     text = Parameter("text", "str", description="the tool's words; pictures and files are saved, and named in it")
