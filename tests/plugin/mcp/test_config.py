@@ -1,11 +1,12 @@
 """Which MCP servers are wanted, as other programs write it, and what is said where that is wrong."""
 
 import json
+import sys
 
 import pytest
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.plugin.mcp import read_mcp_servers
+from tw_autogen.plugin.mcp import McpServers, read_mcp_servers
 
 STDIO = {"command": "uvx", "args": ["mcp-server-time"], "env": {"TZ": "UTC"}}
 
@@ -91,3 +92,10 @@ def test_a_file_that_is_missing_or_no_json_is_named_with_the_line(tmp_path):
         read_mcp_servers(broken)
     with pytest.raises(ConfigError, match=r"none\.json: cannot be read"):
         read_mcp_servers(tmp_path / "none.json")
+
+
+def test_without_the_sdk_the_command_that_installs_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
+
+    with pytest.raises(ConfigError, match=r'need the package mcp, 2.3 or later: pip install "tw-autogen\[mcp\]"'):
+        McpServers(read_mcp_servers({"time": STDIO}), folder=tmp_path)
