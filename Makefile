@@ -15,7 +15,7 @@ help:  ## say what can be made
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev,ml,science]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev,mcp,ml,science]"
 	@touch .venv/ready
 
 demo: .venv/ready  ## the whole way, from recorded model replies; leaves chart, table and notebook in ./tw-demo

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ SAID = {
     "async_chat.py": ["ann: The region west sold most: 303 units in all.", "bob: Most units were sold in 2026-04: 183"],
     "drop_in.py": ["The region west sold most: 303 units.", "52.50 % in 2026-01", "[share.csv](file://"],
     "group_chat.py": ["[board, pinned up by Planner]", "critic (to chat_manager)", "The answer: Units sold a month"],
+    "mcp_tools.py": ["called look_up", "5 toaster can't be met: 3 units are in stock, 2 are short.", "200.00 euros."],
     "mesh.py": ["The answer: Units sold by month: 2026-01 120", "The trend is +0.43 units a month"],
     "plugins_as_tools.py": ["0 of 6 values of 'units' are anomalies", "- [months.png](file://", "No month is odd"],
 }
@@ -74,8 +76,17 @@ def run(code: str, replies, folder: Path) -> str:
 
 
 QUICK = ("ask.py", "drop_in.py")
+NEEDS = {"mcp_tools.py": "mcp"}
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    missing = name in NEEDS and find_spec(NEEDS[name]) is None
+    skips = [pytest.mark.skip(reason=f"needs the extra `{NEEDS[name]}`")] if missing else []
+    return skips if name in QUICK else [*skips, pytest.mark.slow]
+
+
 EXAMPLES = [  # that of agentchat runs beside its own tests, where its host is installed
-    pytest.param(path, marks=[] if path.name in QUICK else [pytest.mark.slow], id=path.name)
+    pytest.param(path, marks=marks(path.name), id=path.name)
     for path in sorted((ROOT / "examples").glob("*.py"))
     if path.name != "agentchat_team.py"
 ]

@@ -17,6 +17,7 @@ import yaml
 from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import RoleSpecError, nearest
 from tw_autogen.events import Event, ModelCalled, PostGrew
+from tw_autogen.kernel import Variable
 from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream
 
 
@@ -134,6 +135,25 @@ class Placed(Protocol):
     @property
     def plugin_names(self) -> tuple[str, ...]:
         """The functions that its code may call, beside Python's own."""
+        ...
+
+
+@runtime_checkable
+class CodeRunner(Protocol):
+    """A role that can run code which was not written by its model."""
+
+    def run_code(self, code: str, *, turn: Turn, send_to: str) -> Post:
+        """Check code and run it as it stands; called by `Session.run_code`, in the session's thread.
+
+        Args:
+            code: Python.
+            turn: As for `Role.reply`.
+            send_to: Who gets the report.
+        """
+        ...
+
+    def variables(self) -> tuple[Variable, ...]:
+        """Give the variables that exist now."""
         ...
 
 

@@ -586,6 +586,38 @@ def test_a_failing_handler_does_not_break_the_round(tmp_path, caplog):
     assert "a handler failed on RoundOpened" in caplog.text
 
 
+def test_code_of_the_users_own_runs_between_requests_and_the_model_sees_what_it_left(team):
+    session, _, coder = team([plans("double it", then="User")], [codes("print('Twice:', mine * 2)")], policy=Policy())
+
+    ran = session.run_code("mine = 21\nprint('made')\nmine")
+    assert (ran.text, ran.usage.calls) == ("made\n21", 0)
+    assert [post.send_from for post in ran.round.posts] == ["User", "CodeInterpreter"]
+    assert "mine: int, 21" in map(str, session.code_variables())
+
+    assert session.ask("Double it.").text == "Twice: 42"
+    asked = [one["content"] for one in coder.calls[0] if one["role"] != "system"]
+    assert "This code was run as it stands:\n```python\nmine = 21" in asked[0]
+    assert asked[1] == "made\n21"
+
+
+def test_code_of_the_users_own_keeps_the_rules_and_its_failure_is_an_answer(team):
+    session, *_ = team([], [])
+
+    refused, failed = session.run_code("import subprocess"), session.run_code("1 / 0")
+
+    assert "The code was not run, because it breaks rules" in refused.text
+    assert "ZeroDivisionError" in failed.text
+    assert {one.state for one in session.rounds} == {RoundState.finished}
+
+
+def test_a_session_whose_roles_run_no_code_says_so(tmp_path):
+    with Session([Parrot()], folder=tmp_path) as session:
+        assert session.code_variables() == ()
+        with pytest.raises(ConfigError, match="no role of this session runs code; it has Parrot"):
+            session.run_code("1")
+        assert session.ask("still here").text == "still here"
+
+
 def test_the_journal_holds_the_events_and_reads_back(team):
     heard = []
     session, *_ = team([plans("compute"), plans("It is 1.", to="User")], [codes("1")], handlers=[heard.append])

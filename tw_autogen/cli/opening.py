@@ -10,7 +10,7 @@ from typing import Any
 
 from tw_autogen.cli.options import Options
 from tw_autogen.events import Handler
-from tw_autogen.kernel import Approve
+from tw_autogen.kernel import Approve, KernelSettings
 from tw_autogen.session import (
     Project,
     Session,
@@ -91,6 +91,14 @@ def project_of(options: Options, settings: Settings) -> Project | None:
     """
     folder = options.project or (Path() if is_project(Path()) else None)
     return read_project(folder, settings) if folder else None
+
+
+def readable_folders(options: Options) -> tuple[Path, ...]:
+    """Give the folders that code may read besides the session's own, the user's own first."""
+    settings = read_settings(options.keywords, project=options.project)
+    own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
+    granted = settings.read("kernel", KernelSettings).read
+    return (*(() if too_much(own) else (own,)), *(Path(one).resolve() for one in granted))
 
 
 def too_much(folder: Path) -> str:

@@ -29,6 +29,8 @@ SESSION_OPTIONS: tuple[click.Option, ...] = (
     click.Option(
         ["--roles"], multiple=True, metavar="NAME|PATH", help="A role beside the Planner and the CodeInterpreter."
     ),
+    click.Option(["--mcp-config"], type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+                 help="JSON with mcpServers; their tools are plugins."),
     click.Option(["--workspace"], type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
                  help="Where sessions keep their folders; default: .tw/sessions."),
     click.Option(["--max-posts"], type=click.IntRange(min=2), metavar="N", help="Most posts a request may take."),
@@ -67,6 +69,7 @@ class Options:
     no_color: bool = False
     plugins: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    mcp_config: Path | None = None
     workspace: Path | None = None
     max_posts: int | None = None
     timeout: float | None = None
@@ -82,6 +85,7 @@ class Options:
             "model.base_url": self.base_url,
             "model.name": self.model,
             "model.api_key": self.api_key,
+            "plugin.mcp_servers": str(self.mcp_config.absolute()) if self.mcp_config else None,
             "session.max_posts": self.max_posts,
             "session.round_seconds": self.timeout,
         }

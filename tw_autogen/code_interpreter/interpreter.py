@@ -19,7 +19,7 @@ from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import CodeChecked
-from tw_autogen.kernel import Kernel
+from tw_autogen.kernel import Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import Recall, Talk, remember
@@ -159,6 +159,28 @@ class CodeInterpreter(Role):
         mine.talk.saw(post)
         return post
 
+    def run_code(self, code: str, *, turn: Turn, send_to: str) -> Post:
+        """Check code that the model has not written, run it as it stands, and report; nothing is mended.
+
+        Args:
+            code: Python.
+            turn: As in `reply`.
+            send_to: Who gets the report.
+
+        Raises:
+            RoundInterrupted: the round was stopped.
+            RoundTimedOut: the round's time is over.
+        """
+        work, cells = Work(code=code), self._open(turn)
+        if self._checked(work, turn):
+            self._run(work, cells, turn)
+        limit = self._settings.report_chars
+        return Post(self.name, send_to, work.message(limit, send_to), tuple(work.attachments(limit)))
+
+    def variables(self) -> tuple[Variable, ...]:
+        """Give the variables that exist in the kernel now."""
+        return self._cells.kernel.variables() if self._cells else ()
+
     def interrupt(self) -> None:
         """Stop the running cell, keep variables."""
         if self._cells:
@@ -260,30 +282,40 @@ class CodeInterpreter(Role):
             if missing:
                 mine.talk.tell(missing)
                 continue
-            work.findings = verify(reply.code, self._policy, plugins=self.plugin_names)
-            turn.emit(CodeChecked(reply.code, [str(one) for one in work.findings]))
-            if work.findings:
+            if not self._checked(work, turn):
                 work.refused += 1
                 mine.talk.tell(f"{report.findings_report(work.findings)}\n{_MEND}")
                 work.gave_up = work.refused > self._settings.max_tries
                 if work.circles("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
-            work.execution = cells.run(reply.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
-            _go_on(turn)
-            work.artifacts += [one for one in work.execution.artifacts if one not in work.artifacts]
-            self._selection.ran(reply.code)
-            told = report.execution_report(work.execution, work.execution.artifacts, limit)
-            news = mine.variables.news(work.execution.variables)
+            execution = self._run(work, cells, turn)
+            told = report.execution_report(execution, execution.artifacts, limit)
+            news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
-            if work.execution.ok:
+            if execution.ok:
                 mine.talk.tell(f"{told}{exist}")
                 return work
             work.failed += 1
             mine.talk.tell(f"{told}{exist}\n{_MEND}")
             work.gave_up = work.failed > self._settings.max_tries
-            if work.circles(work.execution.error) or work.gave_up:
+            if work.circles(execution.error) or work.gave_up:
                 return work
+
+    def _checked(self, work: Work, turn: Turn) -> bool:
+        """Check the code against the policy; say whether it may run."""
+        work.findings = verify(work.code, self._policy, plugins=self.plugin_names)
+        turn.emit(CodeChecked(work.code, [str(one) for one in work.findings]))
+        return not work.findings
+
+    def _run(self, work: Work, cells: Cells, turn: Turn) -> Execution:
+        """Run the code, and note what came of it."""
+        execution = cells.run(work.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
+        _go_on(turn)
+        work.execution = execution
+        work.artifacts += [one for one in execution.artifacts if one not in work.artifacts]
+        self._selection.ran(work.code)
+        return execution
 
     def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
         growing = Growing(turn, self.name, CodeStream)

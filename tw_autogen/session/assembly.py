@@ -19,6 +19,7 @@ from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, Ranker, resolve_model, resolve_ranker
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
+from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.recall import Recall, RecallSettings, read_examples
 from tw_autogen.role import Role, find_role
@@ -35,8 +36,8 @@ ROOMS: Mapping[str, type] = {
     "recall": RecallSettings,
     "planner": PlannerSettings,
     "code_interpreter": CodeInterpreterSettings,
-    "kernel": KernelSettings,
     "plugin": PluginSettings,
+    "kernel": KernelSettings,
     "session": SessionSettings,
 }
 """Every room that has settings."""
@@ -110,6 +111,7 @@ def open_session(
     settings: Settings | Mapping[str, Any] | None = None,
     approve: Approve | None = None,
     project: Path | str | Project | None = None,
+    mcp_servers: McpWanted | None = None,
 ) -> Session:
     """Open a session with all its parts.
 
@@ -130,6 +132,8 @@ def open_session(
         project: A folder with settings and plugins, such as TaskWeaver's: its plugins come before those of `plugins`,
             which may also name them; what can't be used of it is named in the log. None: the current folder's settings,
             and no plugins.
+        mcp_servers: MCP servers whose tools are plugins too: a JSON file with `mcpServers`, or what stands in it. They
+            are started here and end with the session. None: those of the setting `plugin.mcp_servers`.
 
     Returns:
         A session that owns and closes what was made here.
@@ -152,7 +156,7 @@ def open_session(
         Seat(one, model=given.get(_role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
         for one in (read.read("session", SessionSettings).roles if roles is None else roles)
     ]
-    return open_team(seats, folder=folder, handlers=handlers, settings=read, approve=approve)
+    return open_team(seats, folder=folder, handlers=handlers, settings=read, approve=approve, mcp_servers=mcp_servers)
 
 
 def open_team(
@@ -162,6 +166,7 @@ def open_team(
     handlers: Sequence[Handler] = (),
     settings: Settings | Mapping[str, Any] | None = None,
     approve: Approve | None = None,
+    mcp_servers: McpWanted | None = None,
 ) -> Session:
     """Open a session whose roles each have a name, a model, and for code a kernel, plugins and a policy of their own.
 
@@ -171,6 +176,7 @@ def open_team(
         handlers: As in `open_session`.
         settings: As in `open_session`.
         approve: As in `open_session`.
+        mcp_servers: As in `open_session`; each CodeInterpreter may call their tools.
 
     Raises:
         ConfigError: as in `open_session`.
@@ -185,6 +191,8 @@ def open_team(
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         kernels = _Kernels(root / "files", read, options.user_folder, approve, undo)
+        servers = _mcp_servers(mcp_servers, seats, read, root / "mcp", undo)
+        seats = [_with_tools(seat, servers, seats) for seat in seats]
         workers = [_worker(seat, models, kernels, read, undo) for seat in seats if _known(seat.role) != "planner"]
         own, recall = read.read("planner", PlannerSettings), models.recall("planner")
         planners: list[Role] = [
@@ -197,7 +205,7 @@ def open_team(
             folder=root,
             settings=options if kernels.shared else replace(options, user_folder=""),
             handlers=handlers,
-            owned=kernels.made,
+            owned=[*kernels.made, *([servers] if servers else [])],
             session_id=session_id,
             entry=planners[0].name if planners else None,
             learner=models.learner(seats),
@@ -298,6 +306,30 @@ class _Kernels:
         self._undo.callback(kernel.close)
         self.made.append(kernel)
         return kernel
+
+
+def _mcp_servers(
+    wanted: McpWanted | None, seats: Sequence[Seat], read: Settings, logs: Path, undo: ExitStack
+) -> McpServers | None:
+    """Start the MCP servers that are wanted, if there is anybody whose code could call them."""
+    options = read.read("plugin", PluginSettings)
+    origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
+    wanted = options.mcp_servers if wanted is None else wanted
+    servers = read_mcp_servers(wanted, origin=origin) if wanted else ()
+    if not servers or not any(_known(seat.role) == "code_interpreter" for seat in seats):
+        return None
+    started = McpServers(
+        servers, folder=logs, start_seconds=options.mcp_start_seconds, call_seconds=options.mcp_call_seconds
+    )
+    undo.callback(started.close)
+    return started
+
+
+def _with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:
+    if servers is None or _known(seat.role) != "code_interpreter":
+        return seat
+    taken = {spec.name for one in seats for spec in one.plugins}
+    return replace(seat, plugins=(*seat.plugins, *servers.specs(taken)))
 
 
 def _known(wanted: RoleWanted) -> str:

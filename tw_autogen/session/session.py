@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
@@ -38,8 +38,9 @@ from tw_autogen.events import (
     SessionClosed,
     SessionOpened,
 )
+from tw_autogen.kernel import Variable
 from tw_autogen.model import ChatModel, Usage
-from tw_autogen.role import Interruptible, Placed, Role, Turn
+from tw_autogen.role import CodeRunner, Interruptible, Placed, Role, Turn
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.inputs import checked_inputs, copy_in
@@ -183,15 +184,37 @@ class Session:
         self._refuse_inside()
         with self._lock:
             self.open_round(text, files, variables, images=images)
-            try:
+            with self._closing_what_fails():
                 while (role := self.next_role()) is not None:
                     self.step(role)
-            except BaseException as error:
-                self.close_round(RoundState.failed, reason=_reason(error))
-                if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
-                    raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
-                raise
             return self.close_round()
+
+    def run_code(self, code: str) -> Answer:
+        """Run code of the user's own beside what the model has written: the same check, kernel, variables and journal.
+
+        Args:
+            code: Python. It is a round without a model; what it printed, or why it failed, is the answer, and the
+                status is the attachment `execution_status` of the round's last post.
+
+        Raises:
+            ConfigError: no role here runs code.
+            RoundError, SessionBusyError, SessionClosedError: as in `ask`.
+        """
+        runner = self._runner()
+        if runner is None:
+            raise ConfigError(f"{self.id}: no role of this session runs code; it has {', '.join(self._roles)}")
+        self._refuse_inside()
+        with self._lock:
+            words = f"This code was run as it stands:\n```python\n{code}\n```"
+            self.open_round(words, send_to=runner.name)
+            with self._closing_what_fails():
+                self._step(runner, lambda turn: runner.run_code(code, turn=turn, send_to=USER))
+            return self.close_round()
+
+    def code_variables(self) -> tuple[Variable, ...]:
+        """Give the variables that code of this session has made and that exist now."""
+        runner = self._runner()
+        return runner.variables() if runner else ()
 
     def open_round(
         self,
@@ -313,6 +336,9 @@ class Session:
             RoundTooLong, RoundTimedOut, RoundInterrupted: a limit was reached; what was said until then stays.
             Exception: whatever the role raised.
         """
+        return self._step(role, lambda turn: role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn))
+
+    def _step(self, role: Role, answer: Callable[[Turn], Post]) -> Post:
         with self._lock:
             here = self._open_one()
             self._refuse_more(here)
@@ -331,7 +357,7 @@ class Session:
             board = here.read_board()
             token = _AT_WORK.set(_AT_WORK.get() | {self.id})
             try:
-                post = role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn)
+                post = answer(turn)
             except TwAutogenError as error:
                 self._refuse_more(
                     here, because=error
@@ -411,6 +437,20 @@ class Session:
             f"The User's own folder is {folder}. Code can read it, but not write there. Names of files in this request"
         )
         return f"{told} that are not in the working folder are relative to it." if folder else ""
+
+    def _runner(self) -> Any:
+        """Give the role that runs code, which is a `CodeRunner` too; None if there is none."""
+        return next((role for role in self._roles.values() if isinstance(role, CodeRunner)), None)
+
+    @contextlib.contextmanager
+    def _closing_what_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.close_round(RoundState.failed, reason=_reason(error))
+            if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
+                raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
+            raise
 
     def _open_one(self) -> Round:
         self._refuse_closed()

@@ -1,0 +1,195 @@
+"""`tw-autogen mcp` as a process, asked by the SDK's own client over standard input and output."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.testing import codes, plans, replay_server
+
+mcp = pytest.importorskip("mcp", reason="needs the extra `mcp`")
+import anyio  # noqa: E402 - it comes with mcp
+
+CHART = "open('dot.png', 'wb').write(b'\\x89PNG dot')\nopen('all.csv', 'w').write('a\\n1\\n')\nprint('Made.')"
+
+
+@pytest.fixture
+def talk(command, environ, tmp_path):
+    """Start the server with a script of replies, talk to it, and see that nothing of it stays."""
+
+    def run(replies, conversation, *args, folder=tmp_path):
+        said = []
+
+        async def progress(number, total, message):
+            said.append(message)
+
+        async def main():
+            wanted = mcp.StdioServerParameters(
+                command=command[0],
+                args=[*command[1:], "mcp", "--base-url", server.base_url, "--workspace", str(tmp_path / "ws"), *args],
+                env=environ,
+                cwd=folder,
+            )
+            with open(tmp_path / "stderr", "w") as errors:
+                async with mcp.Client(mcp.stdio_client(wanted, errlog=errors)) as client:
+
+                    async def call(name, /, **given):
+                        return await client.call_tool(name, given, 90, progress)
+
+                    await conversation(client, call)
+
+        with replay_server(replies) as server:
+            anyio.run(main)
+        return said, (tmp_path / "stderr").read_text()
+
+    return run
+
+
+def text(result):
+    return result.content[0].text
+
+
+def kernels(workspace):
+    """Give the processes that work in this workspace."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(workspace) in os.readlink(one / "cwd") or str(workspace) in (one / "cmdline").read_text():
+                found.append(one.name)
+    return found
+
+
+def test_a_client_asks_runs_code_lists_variables_and_fetches_files(talk, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "sales.csv").write_text("day,units\n1,20\n2,22\n")
+    code = "import pandas as pd\ndf = pd.read_csv('sales.csv')\nprint('Sum:', df.units.sum())"
+    replies = [plans("add up", then="User"), codes(code), plans("draw", then="User"), codes(CHART)]
+
+    async def conversation(client, call):
+        assert sorted(one.name for one in (await client.list_tools()).tools) == [
+            *("artifact", "ask", "run_code", "variables"),
+        ]
+        assert text(await call("variables")) == "There are none yet."
+
+        asked = await call("ask", request="How many units?", files=["sales.csv"])
+        assert (text(asked), asked.is_error) == ("Sum: 42", False)
+        assert asked.structured_content == {"answer": "Sum: 42", "stop": "Completed", "artifacts": []}
+
+        ran = await call("run_code", code="more = df.units * 2\nprint('more')\nint(more.max())")
+        assert (text(ran), ran.structured_content["ok"]) == ("more\n44", True)
+        listed = (await call("variables")).structured_content["variables"]
+        assert {one["name"]: one["type"] for one in listed} == {"df": "DataFrame", "more": "Series"}
+
+        made = await call("ask", request="Draw.")
+        assert [one["name"] for one in made.structured_content["artifacts"]] == ["all.csv", "dot.png"]
+        assert "Files (the tool `artifact` gives what is in them):\n- all.csv" in text(made)
+        picture = (await call("artifact", name="dot.png")).content[0]
+        assert (picture.type, picture.mime_type, picture.data) == ("image", "image/png", "iVBORyBkb3Q=")
+        assert text(await call("artifact", name=made.structured_content["artifacts"][0]["path"])) == "a\n1\n"
+
+    said, errors = talk(replies, conversation, folder=tmp_path / "data")
+
+    assert said[:3] == ["Planner to CodeInterpreter: add up", "cell 1 runs", said[2]]
+    assert said[2].startswith("cell 1 ran in ")
+    assert "made dot.png" in said
+    assert "code can read" in errors
+    assert "Traceback" not in errors
+    assert kernels(tmp_path / "ws") == []
+
+
+def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("key")
+    (tmp_path / "data").mkdir()
+
+    async def conversation(client, call):
+        failures = {
+            "name 'nope' is not defined": await call("run_code", code="nope"),
+            "The code was not run, because it breaks rules": await call("run_code", code="import subprocess"),
+            "lies in no folder that may be read here": await call("ask", request="Read it.", files=[str(secret)]),
+            "there is no file": await call("ask", request="Read it.", files=["none.csv"]),
+            "request: ": await call("ask", request=""),
+            "Field required": await call("ask", files=[]),
+            "file below the folder": await call("artifact", name="../events.jsonl"),
+            "No such file": await call("artifact", name="none.png"),
+            "no tool 'dance'": await call("dance"),
+            "no answer": await call("ask", request="Now fail."),
+        }
+        for words, result in failures.items():
+            assert (words in text(result), result.is_error) == (True, True), (words, text(result))
+        assert text(await call("run_code", code="print(6 * 7)")) == "42"
+
+    talk([plans("again")] * 40, conversation, "--max-posts", "2", folder=tmp_path / "data")
+
+
+def test_a_client_that_cancels_stops_the_work_and_the_kernel_remembers(talk):
+    async def conversation(client, call):
+        await call("run_code", code="x = 1")
+        with anyio.move_on_after(2):
+            await call("run_code", code="import time\nx = 2\ntime.sleep(1000)")
+        assert text(await call("run_code", code="print('x is', x)")) == "x is 2"
+
+    said, _ = talk([], conversation)
+
+    assert "cell 2 runs" in said
+
+
+def test_the_server_ends_with_its_kernel_when_its_client_goes_in_the_middle_of_a_call(talk, tmp_path):
+    async def conversation(client, call):
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: call("run_code", code="import time\ntime.sleep(1000)"))
+            while not kernels(tmp_path / "ws"):
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+
+    talk([], conversation)
+
+    assert gone(lambda: kernels(tmp_path / "ws") == [])
+
+
+def gone(look, seconds=30):
+    end = time.monotonic() + seconds
+    while not look() and time.monotonic() < end:
+        threading.Event().wait(0.05)
+    return look()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_server_that_is_killed_leaves_no_kernel(number, command, environ, tmp_path):
+    workspace = str(tmp_path / "ws")
+    with replay_server([]) as served:
+        args = [*command, "mcp", "--base-url", served.base_url, "--workspace", workspace]
+        server = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, env=environ)
+        begin = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+        begin += b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+        begin += b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+        call = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":{"code":"1"}}}\n'
+        server.stdin.write(begin + call)
+        server.stdin.flush()
+        assert b'"id":1' in server.stdout.readline()
+        assert b'"id":2' in server.stdout.readline()
+        assert kernels(workspace) != []
+        server.send_signal(number)
+        server.communicate()
+
+    assert gone(lambda: kernels(workspace) == [])
+
+
+def test_a_wrong_setting_ends_the_program_before_anything_is_served(command, environ, tmp_path):
+    ran = subprocess.run(
+        [*command, "mcp", "--set", "session.max_post=3"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environ,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "did you mean 'session.max_posts'?" in ran.stderr

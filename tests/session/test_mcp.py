@@ -1,0 +1,121 @@
+"""MCP servers of a session: their tools are what code calls, and they end with it, however it ends."""
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tw_autogen import callable_plugin, open_session
+from tw_autogen.errors import ConfigError
+from tw_autogen.session import read_settings
+from tw_autogen.testing import ScriptedModel, codes, plans
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+SERVER = str(Path(__file__).parents[1] / "plugin" / "mcp" / "server.py")
+
+
+@pytest.fixture
+def servers(tmp_path):
+    """Give the JSON of a server that writes its process id to a file, and the file; no thread may stay."""
+    before = {one.name for one in threading.enumerate()}
+    path = tmp_path / "pid"
+    yield {"mcpServers": {"weather": {"command": sys.executable, "args": [SERVER, str(path)]}}}, path
+    assert not [one for one in threading.enumerate() if "portal" in one.name and one.name not in before]
+
+
+def has_ended(pid_file):
+    try:
+        os.kill(int(pid_file.read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_code_calls_tools_and_gets_values_files_and_errors(servers, tmp_path):
+    code = """
+report_of_rome = report("Rome", days=2)
+try:
+    refuse("no rain")
+except Exception as error:
+    print(type(error).__name__, error)
+try:
+    die("out of memory")
+except Exception as error:
+    print(error)
+print(report_of_rome["celsius"] + 1, len(long(150_000)), words(picture()), count())
+"""
+    replies = [plans("look it up", then="User"), codes(code)]
+    with (
+        ScriptedModel(replies) as model,
+        open_session(model, mcp_servers=servers[0], folder=tmp_path / "sessions") as session,
+    ):
+        answer = session.ask("How warm is it in Rome?")
+        prompt = model.calls[1][0]["content"]
+        assert "def report(city: str, unit: Literal['C', 'F'] = 'C', days: int | None = None) -> dict:" in prompt
+        assert "- report(city: str): Tell the weather of a city." in model.calls[0][0]["content"]
+        assert not has_ended(servers[1])
+
+    assert "HostCallError refuse: ToolError: Error executing tool refuse: no rain" in answer.text
+    assert "ended while 'die' ran. Its last words: out of memory" in answer.text
+    assert "22.5 150000 You said [image/png saved as picture.png] 1" in answer.text
+    assert sorted(one.path.name for one in answer.artifacts) == ["long.txt", "picture.png"]
+    assert has_ended(servers[1])
+    assert (session.journal.parent / "mcp" / "1-weather.log").read_text().endswith("out of memory\n")
+
+
+@pytest.mark.parametrize("form", ["file", "text", "yaml", "environment"])
+def test_settings_name_the_servers(form, servers, tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps(servers[0]), encoding="utf-8")
+    environ = {"HOME": str(tmp_path)}
+    if form == "environment":
+        environ["TW_AUTOGEN_PLUGIN_MCP_SERVERS"] = str(path)
+    elif form == "yaml":
+        (tmp_path / "tw_autogen.yaml").write_text(json.dumps({"plugin": {"mcp_servers": servers[0]["mcpServers"]}}))
+    given = {"file": {"plugin.mcp_servers": str(path)}, "text": {"plugin.mcp_servers": path.read_text()}}
+    settings = read_settings(given.get(form, {}), environ=environ, project=tmp_path)
+
+    with (
+        ScriptedModel([]) as model,
+        open_session(model, settings=settings, folder=tmp_path / "sessions") as session,
+    ):
+        assert "report" in session.roles[1].plugin_names
+    assert has_ended(servers[1])
+
+
+def test_a_tool_gives_way_to_a_plugin_of_that_name(servers, tmp_path):
+    def report() -> str:
+        """Tell nothing."""
+        return "mine"
+
+    code = "print(report(), weather_report('Rome')['city'], weather_open())"
+    with (
+        ScriptedModel([plans("try", then="User"), codes(code)]) as model,
+        open_session(
+            model, plugins=[callable_plugin(report)], mcp_servers=servers[0], folder=tmp_path / "sessions"
+        ) as session,
+    ):
+        assert session.ask("go").text == "mine Rome opened"
+
+
+def test_servers_end_when_a_later_part_of_the_session_cannot_be_made(servers, tmp_path):
+    def broken():
+        raise ConfigError("no such role")
+
+    with pytest.raises(ConfigError, match="no such role"):
+        open_session(
+            ScriptedModel([]), roles=["code_interpreter", broken], mcp_servers=servers[0], folder=tmp_path / "sessions"
+        )
+
+    assert has_ended(servers[1])
+
+
+def test_a_wrong_setting_is_told_with_its_place_before_anything_starts(tmp_path):
+    settings = {"plugin.mcp_servers": {"weather": {"comand": "x"}}}
+
+    with pytest.raises(ConfigError, match=r"the keyword 'plugin.mcp_servers': MCP server 'weather': unknown key 'coma"):
+        open_session(ScriptedModel([]), settings=settings, folder=tmp_path)

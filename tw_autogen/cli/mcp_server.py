@@ -1,0 +1,258 @@
+"""The agent as an MCP server: four tools over one session, for one client."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import functools
+import math
+import mimetypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tw_autogen.conversation import AttachmentType
+from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
+from tw_autogen.kernel.folder import open_inside
+from tw_autogen.plugin.mcp import sdk
+from tw_autogen.session import DOES_DATA_WORK, Answer, Session, failure_text
+
+T = TypeVar("T")
+
+_TEXT_CHARS = 200_000
+_BYTES = 20 << 20
+_LINE_CHARS = 200
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Ask(_Arguments):
+    request: str = Field(min_length=1, description="what is wanted, in whole sentences")
+    files: list[str] = Field(default_factory=list, description="paths of files that the request is about")
+
+
+class _RunCode(_Arguments):
+    code: str = Field(min_length=1, description="Python; variables of earlier code and requests exist")
+
+
+class _Nothing(_Arguments):
+    """No arguments."""
+
+
+class _Artifact(_Arguments):
+    name: str = Field(min_length=1, description="a file that an answer names, such as chart.png")
+
+
+_TOOLS: Mapping[str, tuple[type[_Arguments], str]] = {
+    "ask": (_Ask, f"{DOES_DATA_WORK} Gives the answer, and names the files that were made."),
+    "run_code": (_RunCode, "Run Python in the same kernel, checked by the same rules, without asking a model."),
+    "variables": (_Nothing, "List the variables that exist in the kernel."),
+    "artifact": (_Artifact, "Give what is in a file that was made: text, a picture, or bytes."),
+}
+
+
+class AgentServer:
+    """Serves one session to one client, one call at a time.
+
+    Args:
+        session: Stays the caller's.
+        readable: Folders from which files may go along with a request; the first is the one to which names are
+            relative.
+
+    Raises:
+        ConfigError: the SDK is missing.
+    """
+
+    def __init__(self, session: Session, readable: Sequence[Path]) -> None:
+        self._session = session
+        self._readable = readable
+        self._types = sdk("mcp_types")
+        self._turn: anyio.Lock
+
+    def serve(self) -> None:
+        """Serve over standard input and output until the client goes; nothing else gets to standard output."""
+        anyio.run(self._serve)
+
+    async def _serve(self) -> None:
+        self._turn = anyio.Lock()
+        server = sdk("mcp.server.lowlevel").Server(
+            "tw-autogen", on_list_tools=self._list_tools, on_call_tool=self._call_tool, instructions=DOES_DATA_WORK
+        )
+        async with sdk("mcp.server.stdio").stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    async def _list_tools(self, context: Any, params: Any) -> Any:
+        tools = [
+            self._types.Tool(name=name, description=about, input_schema=arguments.model_json_schema())
+            for name, (arguments, about) in _TOOLS.items()
+        ]
+        return self._types.ListToolsResult(tools=tools)
+
+    async def _call_tool(self, context: Any, params: Any) -> Any:
+        """Call a tool; what goes wrong is told to the client's model, in words."""
+        if params.name not in _TOOLS:
+            return self._failed(f"there is no tool {params.name!r}; known: {', '.join(_TOOLS)}")
+        try:
+            given: Any = _TOOLS[params.name][0].model_validate(params.arguments or {})
+            async with self._turn:
+                if params.name == "ask":
+                    return await self._ask(given, context)
+                if params.name == "run_code":
+                    return await self._run_code(given, context)
+                return self._variables() if params.name == "variables" else self._artifact(given)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+            return self._failed(f"{params.name}: {wrong}")
+        except RoundError as error:
+            return self._failed(failure_text(error))
+        except (TwAutogenError, OSError) as error:
+            return self._failed(str(error))
+
+    async def _ask(self, given: _Ask, context: Any) -> Any:
+        paths = [self._file(name) for name in given.files]
+        answer = await self._run(functools.partial(self._session.ask, given.request, paths), context)
+        return self._answered(answer, {"answer": answer.text, "stop": answer.stop})
+
+    async def _run_code(self, given: _RunCode, context: Any) -> Any:
+        answer = await self._run(functools.partial(self._session.run_code, given.code), context)
+        ok = answer.round.posts[-1].content(AttachmentType.execution_status) == "SUCCESS"
+        return self._answered(answer, {"output": answer.text, "ok": ok}, is_error=not ok)
+
+    def _variables(self) -> Any:
+        found = self._session.code_variables()
+        text = "\n".join(map(str, found)) or "There are none yet."
+        plain = [{"name": one.name, "type": one.type, "summary": one.summary} for one in found]
+        return self._said(text, structured={"variables": plain})
+
+    def _artifact(self, given: _Artifact) -> Any:
+        folder = self._session.folder
+        name = given.name
+        if Path(name).is_absolute() and Path(name).is_relative_to(folder):
+            name = str(Path(name).relative_to(folder))
+        with os.fdopen(open_inside(folder, name), "rb") as file:
+            content = file.read(_BYTES + 1)
+        if len(content) > _BYTES:
+            return self._failed(f"{name} has more than {_BYTES >> 20} MB; it lies at {folder / name}")
+        mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        data = base64.b64encode(content).decode("ascii")
+        if mime.startswith("image/") and mime != "image/svg+xml":
+            block = self._types.ImageContent(type="image", data=data, mime_type=mime)
+        else:
+            block = self._text_or_bytes(folder / name, content, mime, data)
+        return self._types.CallToolResult(content=[block])
+
+    def _text_or_bytes(self, path: Path, content: bytes, mime: str, data: str) -> Any:
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            blob = self._types.BlobResourceContents(uri=path.as_uri(), mime_type=mime, blob=data)
+            return self._types.EmbeddedResource(type="resource", resource=blob)
+        if len(text) > _TEXT_CHARS:
+            text = f"{text[:_TEXT_CHARS]}\n… {len(text) - _TEXT_CHARS} characters left out; all of it: {path}"
+        return self._types.TextContent(type="text", text=text)
+
+    async def _run(self, work: Callable[[], T], context: Any) -> T:
+        """Run work of the session on a thread, with its events as progress; if the client cancels, it is stopped."""
+        loop = asyncio.get_running_loop()
+        send, receive = anyio.create_memory_object_stream[str](math.inf)
+        came: list[T] = []
+        failure: Exception | None = None
+
+        def tell(words: str) -> None:
+            with contextlib.suppress(anyio.ClosedResourceError):  # said by what nobody waits for any more
+                send.send_nowait(words)
+
+        def take(event: Event) -> None:
+            if words := _progress(event):
+                loop.call_soon_threadsafe(tell, words)
+
+        async def pass_on() -> None:
+            async with receive:
+                number = 0
+                async for words in receive:
+                    number += 1
+                    await context.session.report_progress(number, None, words)
+
+        self._session.subscribe(take)
+        try:
+            async with anyio.create_task_group() as group, send:
+                group.start_soon(pass_on)
+                try:
+                    came.append(await anyio.to_thread.run_sync(work, abandon_on_cancel=True))
+                except Exception as error:  # noqa: BLE001 - raised again below: a group would wrap it
+                    failure = error
+        except anyio.get_cancelled_exc_class():
+            self._session.interrupt()
+            raise
+        finally:
+            self._session.unsubscribe(take)
+        if failure is not None:
+            raise failure
+        return came[0]
+
+    def _file(self, name: str) -> Path:
+        """Give a file that a request may bring.
+
+        Raises:
+            FileNotFoundError: there is none, or it lies where code may not read.
+        """
+        folders = ", ".join(map(str, self._readable)) or "none"
+        path = Path(self._readable[0] if self._readable else ".", Path(name).expanduser()).resolve()
+        if not any(path.is_relative_to(folder) for folder in (*self._readable, self._session.folder)):
+            raise FileNotFoundError(
+                f"{name!r} lies in no folder that may be read here ({folders}); start the server with -C FOLDER, or "
+                "with --set kernel.read=FOLDER"
+            )
+        if not path.is_file():
+            raise FileNotFoundError(f"{name!r}: there is no file {path}")
+        return path
+
+    def _answered(self, answer: Answer, structured: Mapping[str, Any], *, is_error: bool = False) -> Any:
+        folder = self._session.folder
+        made = [
+            {
+                "name": str(one.path.relative_to(folder) if one.path.is_relative_to(folder) else one.path),
+                "kind": one.kind,
+                "path": str(one.path),
+                "preview": one.preview,
+            }
+            for one in answer.artifacts
+        ]
+        lines = [f"- {one['name']}{': ' if one['preview'] else ''}{_line(one['preview'])}" for one in made]
+        files = "\n".join(["Files (the tool `artifact` gives what is in them):", *lines]) if lines else ""
+        text = "\n\n".join(part for part in (answer.text.rstrip(), files) if part) or "(no output)"
+        return self._said(text, structured={**structured, "artifacts": made}, is_error=is_error)
+
+    def _said(self, text: str, *, structured: Mapping[str, Any] | None = None, is_error: bool = False) -> Any:
+        block = self._types.TextContent(type="text", text=text)
+        return self._types.CallToolResult(content=[block], structured_content=structured, is_error=is_error)
+
+    def _failed(self, words: str) -> Any:
+        return self._said(words, is_error=True)
+
+
+def _progress(event: Event) -> str:
+    """Say in a line what has just happened; empty for what a client need not know."""
+    if isinstance(event, PostClosed) and event.post.send_from != "User":
+        return f"{event.post.send_from} to {event.post.send_to}: {_line(event.post.message)}"
+    if isinstance(event, CodeChecked) and event.findings:
+        return f"code was refused: {_line(event.findings[0])}"
+    if isinstance(event, CellStarted):
+        return f"cell {event.cell} runs"
+    if isinstance(event, CellRan):
+        return f"cell {event.cell} {'ran' if event.ok else 'failed'} in {event.seconds:.1f} s"
+    return f"made {event.name}" if isinstance(event, ArtifactSaved) else ""
+
+
+def _line(text: str) -> str:
+    first = next(iter(text.strip().splitlines()), "")
+    return first if len(first) <= _LINE_CHARS else f"{first[:_LINE_CHARS]}…"

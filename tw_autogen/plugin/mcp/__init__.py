@@ -1,0 +1,8 @@
+"""Tools of MCP servers as plugins: which servers, what each tool looks like to a model, and the processes behind."""
+
+from tw_autogen.plugin.mcp.config import McpServer, McpWanted, read_mcp_servers
+from tw_autogen.plugin.mcp.connection import sdk
+from tw_autogen.plugin.mcp.servers import McpServers
+from tw_autogen.plugin.mcp.tool import tool_spec
+
+__all__ = ["McpServer", "McpServers", "McpWanted", "read_mcp_servers", "sdk", "tool_spec"]

@@ -1,0 +1,207 @@
+"""`McpServer`: how one MCP server is reached, read from the `mcpServers` JSON that other programs write too."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from tw_autogen.errors import ConfigError
+
+McpWanted = Path | str | Mapping[str, Any]
+"""A file, its JSON text, or what stands in it: `{"mcpServers": {name: {…}}}`, or the servers alone."""
+
+Transport = Literal["stdio", "http", "sse"]
+
+_TRANSPORTS = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamablehttp": "http",
+    "streamable_http": "http",
+    "sse": "sse",
+}
+_TEXTS = ("command", "cwd", "url", "type", "transport")
+_MAPPINGS = ("env", "headers")
+_KEYS = (*_TEXTS, *_MAPPINGS, "args", "disabled")
+_WRAPPERS = ("mcpServers", "servers")
+_VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
+_UNKNOWN = re.compile(r"\$\{[^}]*\}")
+_ALIKE = 0.75
+
+
+@dataclass(frozen=True)
+class McpServer:
+    """How one MCP server is reached.
+
+    Args:
+        name: What it is called here.
+        transport: `stdio`: a process of ours, spoken to by its standard streams; `http`: streamable HTTP; `sse`: the
+            older way over HTTP.
+        command: The program (stdio).
+        args: Its arguments.
+        env: Its environment, beside PATH, HOME and the like; nothing else of this process's own is passed on.
+        cwd: The folder it starts in; empty: the current one.
+        url: Where it is (http, sse).
+        headers: Go with each request (http, sse).
+        origin: Where this stands, for messages.
+    """
+
+    name: str
+    transport: Transport = "stdio"
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    origin: str = "mcp_servers"
+
+    def words(self) -> str:
+        """Say in a few words how it is reached, without secrets."""
+        if self.transport == "stdio":
+            return f"`{self.command}`"
+        place = urlsplit(self.url)
+        return f"{place.scheme}://{place.hostname}{f':{place.port}' if place.port else ''}{place.path}"
+
+
+def read_mcp_servers(
+    wanted: McpWanted, *, origin: str = "mcp_servers", environ: Mapping[str, str] | None = None
+) -> tuple[McpServer, ...]:
+    """Read which MCP servers are wanted; none is started.
+
+    Args:
+        wanted: A file's path, its JSON text, or what stands in it, as Claude, Cursor or VS Code write it. In texts
+            `${NAME}`, `${NAME:-default}` and `${env:NAME}` stand for environment variables. Keys of other programs are
+            passed over, unless they look like a misspelt one; a server that is `disabled` is left out.
+        origin: Where a mapping or a text came from, for messages.
+        environ: Where variables are looked up; None: this process's environment.
+
+    Raises:
+        ConfigError: says where, which server, and what is wrong.
+
+    Example:
+        >>> server, = read_mcp_servers({"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}})
+        >>> server.name, server.transport, server.args
+        ('time', 'stdio', ('mcp-server-time',))
+    """
+    environ = os.environ if environ is None else environ
+    plain, origin = _load(wanted, origin)
+    inner = [plain[key] for key in _WRAPPERS if key in plain and _is_wrapper(plain[key])]
+    if not inner and "mcp" in plain and isinstance(plain["mcp"], Mapping) and "servers" in plain["mcp"]:
+        inner = [plain["mcp"]["servers"]]  # VS Code's settings.json
+    servers = inner[0] if inner else plain
+    if not isinstance(servers, Mapping):
+        raise ConfigError(f"{origin}: mcpServers: expected servers by name, found {type(servers).__name__}")
+    found = (_server(str(name), one, origin, environ) for name, one in servers.items() if not _is_off(one))
+    return tuple(found)
+
+
+def _is_wrapper(value: Any) -> bool:
+    """Tell `{"servers": {name: {…}}}` from a server that is itself called `servers`."""
+    return not (isinstance(value, Mapping) and any(isinstance(value.get(key), str) for key in ("command", "url")))
+
+
+def _is_off(plain: Any) -> bool:
+    return isinstance(plain, Mapping) and plain.get("disabled") is True
+
+
+def _load(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
+    if isinstance(wanted, Mapping):
+        return wanted, origin
+    text = str(wanted)
+    if not text.lstrip().startswith("{"):
+        path = Path(wanted).expanduser()
+        origin = str(path)
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except OSError as error:
+            raise ConfigError(
+                f"{origin}: cannot be read ({error.strerror}); expected a JSON file with `mcpServers`"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{origin}: not UTF-8 text: {error.reason}") from error
+    try:
+        plain = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{origin}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from error
+    if not isinstance(plain, Mapping):
+        raise ConfigError(f"{origin}: expected servers by name, found {type(plain).__name__}")
+    return plain, origin
+
+
+def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str]) -> McpServer:
+    where = f"{origin}: MCP server {name!r}"
+    if not isinstance(plain, Mapping):
+        raise ConfigError(f"{where}: expected keys and values, found {type(plain).__name__}")
+    for key in plain:
+        close = difflib.get_close_matches(str(key), _KEYS, n=1, cutoff=_ALIKE) if key not in _KEYS else []
+        if close:
+            raise ConfigError(f"{where}: unknown key {key!r}; did you mean {close[0]!r}?")
+    given = {key: _filled(plain[key], f"{where}: {key}", environ) for key in _KEYS if plain.get(key) is not None}
+    _check_types(given, where)
+    kind = str(given.get("type") or given.get("transport") or _kind(given))
+    transport = _TRANSPORTS.get(kind.lower())
+    if transport is None:
+        raise ConfigError(f"{where}: type: {kind!r} is not known; write one of {', '.join(get_args(Transport))}")
+    needed, other = ("command", "url") if transport == "stdio" else ("url", "command")
+    if not given.get(needed):
+        raise ConfigError(f"{where}: {transport} needs {needed!r}; give {needed!r}, or {other!r} for the other way")
+    if transport != "stdio" and urlsplit(given["url"]).scheme not in ("http", "https"):
+        raise ConfigError(f"{where}: url: {given['url']!r} does not begin with http:// or https://")
+    return McpServer(
+        name,
+        transport,  # type: ignore[arg-type]  # the table's values are its words
+        given.get("command", ""),
+        tuple(given.get("args", ())),
+        given.get("env", {}),
+        given.get("cwd", ""),
+        given.get("url", ""),
+        given.get("headers", {}),
+        origin,
+    )
+
+
+def _kind(given: Mapping[str, Any]) -> str:
+    if "url" not in given:
+        return "stdio"
+    return "sse" if urlsplit(str(given["url"])).path.rstrip("/").endswith("/sse") else "http"
+
+
+def _check_types(given: Mapping[str, Any], where: str) -> None:
+    for key, value in given.items():
+        if key in _TEXTS and not isinstance(value, str):
+            raise ConfigError(f"{where}: {key}: expected a text, found {value!r}")
+        if key == "args" and not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+            raise ConfigError(f"{where}: args: expected a list of texts, found {value!r}")
+        if key in _MAPPINGS and not (
+            isinstance(value, Mapping) and all(isinstance(one, str) for one in value.values())
+        ):
+            raise ConfigError(f"{where}: {key}: expected texts by name (a number is written as a text too)")
+
+
+def _filled(value: Any, where: str, environ: Mapping[str, str]) -> Any:
+    """Put environment variables in place of `${NAME}`, in texts, lists and mappings."""
+    if isinstance(value, (list, tuple)):
+        return [_filled(one, where, environ) for one in value]
+    if isinstance(value, Mapping):
+        return {str(key): _filled(one, where, environ) for key, one in value.items()}
+    if not isinstance(value, str):
+        return value
+    for unknown in _UNKNOWN.findall(value):
+        if not _VARIABLE.fullmatch(unknown):
+            raise ConfigError(f"{where}: {unknown} is not known here; write ${{NAME}} for an environment variable")
+
+    def found(match: re.Match[str]) -> str:
+        name, default = match["name"], match["default"]
+        if name not in environ and default is None:
+            raise ConfigError(f"{where}: the environment variable {name} is not set, and ${{{name}:-…}} gives none")
+        return environ.get(name) or default or ""
+
+    return _VARIABLE.sub(found, value)

@@ -1,0 +1,282 @@
+"""One MCP server, held open by a task of an event loop: started, asked, seen when it ends, and closed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import math
+import os
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import Future
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import anyio
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin.mcp.config import McpServer
+
+INSTALL = 'pip install "tw-autogen[mcp]"'
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+_LAST_BYTES = 2000
+_START_LINES = 5
+_MOST_PAGES = 100
+_HTTP_SECONDS = 30.0
+_STOP_SECONDS = 8.0
+_CLOSED, _SESSION_GONE = -32000, -32600  # what the SDK's HTTP transport says of a server that is gone
+
+logging.getLogger("mcp").addHandler(logging.NullHandler())  # a line that is no message is no traceback for our user
+
+
+class McpServerError(ConnectionError):
+    """A server could not be reached, or is gone; the message says which, and what it said last."""
+
+
+def sdk(name: str = "mcp") -> ModuleType:
+    """Load a module of the official SDK; deferred, because that takes a second or two.
+
+    Raises:
+        ConfigError: it is not installed, or too old.
+    """
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigError(f"MCP servers need the package mcp, 2.3 or later: {INSTALL} ({error})") from error
+    if name == "mcp" and not hasattr(module, "Client"):
+        raise ConfigError(f"the package mcp here is too old; 2.3 or later is needed: {INSTALL}")
+    return module
+
+
+class Connection:
+    """One life of a server: it is started once, and when it has ended it stays ended.
+
+    Args:
+        server: Which.
+        log: The file to which its standard error goes.
+
+    It is made, and its coroutines run, in one loop; `gone` and `describe` may be asked from any thread.
+    """
+
+    def __init__(self, server: McpServer, log: Path) -> None:
+        self.gone = False
+        self.tools: tuple[Mapping[str, Any], ...] = ()
+        self._server = server
+        self._log = log
+        self._client: Any = None
+        self._scope = anyio.CancelScope()
+        self._over = anyio.Event()
+        self._garbage = 0
+        self._begun_at = log.stat().st_size if log.exists() else 0
+
+    async def live(self, ready: Future[None], *, seconds: float) -> None:
+        """Start the server, list its tools, and hold it until it ends or `stop` is called.
+
+        Args:
+            ready: Gets a result when tools are there, or the reason why they are not.
+            seconds: How long that may take.
+        """
+        try:
+            with self._scope:
+                self._scope.deadline = anyio.current_time() + seconds
+                async with sdk().Client(self._transport(), client_info=_ourselves()) as client:
+                    self.tools = await _all_tools(client)
+                    self._scope.deadline = math.inf
+                    self._client = client
+                    ready.set_result(None)
+                    await self._over.wait()
+            if self._scope.cancelled_caught and not ready.done():
+                late = f"did not answer within {seconds:g} s of its start (plugin.mcp_start_seconds)"
+                ready.set_exception(McpServerError(self._not_started(late)))
+        except Exception as error:  # noqa: BLE001 - whatever the server or the SDK raises; a waiting thread is told
+            if not ready.done():
+                why = "ended while it started" if self._over.is_set() else f"could not be started ({_words(error)})"
+                ready.set_exception(McpServerError(self._not_started(why)))
+        finally:
+            self.gone, self._client = True, None
+            if not ready.done():
+                ready.set_exception(McpServerError(self._not_started("was stopped while it started")))
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, seconds: float) -> Mapping[str, Any]:
+        """Call a tool.
+
+        Returns:
+            The `CallToolResult`, as it travels.
+
+        Raises:
+            TimeoutError: no answer came; the server was told that nobody waits any more.
+            McpServerError: the server ended meanwhile.
+            Exception: whatever else the SDK raises, such as `MCPError` with the server's own words.
+        """
+        if self.gone or self._client is None:
+            raise McpServerError(self.describe("is not there any more"))
+        try:
+            with anyio.fail_after(seconds):
+                came = await self._client.call_tool(tool, dict(arguments))
+        except TimeoutError:
+            raise TimeoutError(
+                f"MCP server {self._server.name!r} did not answer {tool!r} within {seconds:g} s "
+                "(plugin.mcp_call_seconds); ask for less, or split the work"
+            ) from None
+        except Exception as error:
+            if self._lost(error):
+                self.ended()
+                raise McpServerError(self.describe(f"ended while {tool!r} ran")) from error
+            raise
+        plain: Mapping[str, Any] = came.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return plain
+
+    async def stop(self) -> None:
+        """End it: its input is closed, and if that doesn't help within seconds it is killed with its children."""
+        self._over.set()
+        if self._client is None:
+            self._scope.cancel()
+        else:
+            self._scope.deadline = anyio.current_time() + _STOP_SECONDS
+
+    def describe(self, what: str, *, lines: int = 1) -> str:
+        """Say what happened, from any thread.
+
+        Args:
+            what: In words.
+            lines: How many of the last lines that the server wrote to its standard error in this life stand behind it.
+        """
+        last = self._last_lines(lines)
+        wrote = f" It has written {self._garbage} lines to standard output that are no messages."
+        garbage = wrote if self._garbage else ""
+        said = f" Its last words: {last}" if last else ""
+        return f"MCP server {self._server.name!r} {what}.{garbage}{said}"
+
+    def _not_started(self, what: str) -> str:
+        server = self._server
+        return f"{server.origin}: {self.describe(what, lines=_START_LINES)}\n  It is reached by {server.words()}."
+
+    def _last_lines(self, most: int) -> str:
+        try:
+            with self._log.open("rb") as file:
+                file.seek(max(self._begun_at, self._log.stat().st_size - _LAST_BYTES))
+                text = file.read().decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+        lines = text.splitlines()[-most:]
+        return ("\n" if len(lines) > 1 else "") + "\n".join(lines)
+
+    def _lost(self, error: Exception) -> bool:
+        """Tell whether the server is gone, or has only said that something is wrong."""
+        if self._over.is_set() or self._server.transport == "stdio":
+            return self._over.is_set()
+        return getattr(error, "code", _CLOSED) in (_CLOSED, _SESSION_GONE)
+
+    @contextlib.asynccontextmanager
+    async def _transport(self) -> AsyncIterator[tuple[Any, Any]]:
+        """Open the way to the server, and see when it ends."""
+        async with contextlib.AsyncExitStack() as stack:
+            read, write = await stack.enter_async_context(self._way(stack))
+            yield _Watched(read, self), write
+
+    def _way(self, stack: contextlib.ExitStack | contextlib.AsyncExitStack) -> Any:
+        server = self._server
+        if server.transport == "sse":
+            return sdk("mcp.client.sse").sse_client(server.url, headers=dict(server.headers))
+        if server.transport == "http":
+            return _streamable_http(server)
+        log = stack.enter_context(open(os.open(self._log, _APPEND, 0o600), "a", encoding="utf-8"))  # noqa: SIM115
+        wanted = sdk().StdioServerParameters(
+            command=server.command,
+            args=list(server.args),
+            env=dict(server.env),
+            cwd=server.cwd or None,
+            encoding_error_handler="replace",
+        )
+        return sdk().stdio_client(wanted, errlog=log)
+
+    def saw(self, item: Any) -> None:
+        """Note what came that is no message."""
+        if isinstance(item, Exception):
+            self._garbage += 1
+
+    def ended(self) -> None:
+        """Note that nothing more can come."""
+        self.gone = True
+        self._over.set()
+
+
+class _Watched:
+    """A stream of messages that tells when it ends; the SDK has no other word for a server that is gone."""
+
+    def __init__(self, inner: Any, connection: Connection) -> None:
+        self._inner = inner
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __aiter__(self) -> _Watched:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            item = await self._inner.__anext__()
+        except (StopAsyncIteration, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._connection.ended()
+            raise
+        self._connection.saw(item)
+        return item
+
+    async def receive(self) -> Any:
+        try:
+            item = await self._inner.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._connection.ended()
+            raise
+        self._connection.saw(item)
+        return item
+
+    async def __aenter__(self) -> _Watched:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._inner.__aexit__(*error)
+
+
+@contextlib.asynccontextmanager
+async def _streamable_http(server: McpServer) -> AsyncIterator[tuple[Any, Any]]:
+    """Open the way to a server over HTTP; how long an answer may take is the call's business."""
+    httpx = sdk("httpx2")
+    times = httpx.Timeout(_HTTP_SECONDS, read=None)
+    async with httpx.AsyncClient(headers=dict(server.headers), timeout=times) as client:
+        transport = sdk("mcp.client.streamable_http").streamable_http_client(server.url, http_client=client)
+        async with transport as streams:
+            yield streams[0], streams[1]
+
+
+def _ourselves() -> Any:
+    try:
+        version = metadata.version("tw-autogen")
+    except metadata.PackageNotFoundError:
+        version = "0"
+    return sdk("mcp_types").Implementation(name="tw-autogen", version=version)
+
+
+async def _all_tools(client: Any) -> tuple[Mapping[str, Any], ...]:
+    """List a server's tools, page by page."""
+    tools: list[Mapping[str, Any]] = []
+    cursor = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += [one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in page.tools]
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return tuple(tools)
+
+
+def _words(error: BaseException) -> str:
+    """Say what went wrong first: task groups wrap one error in another."""
+    inner = getattr(error, "exceptions", None)
+    if inner:
+        return _words(inner[0])
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

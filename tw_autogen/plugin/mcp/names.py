@@ -1,0 +1,60 @@
+"""Names that Python takes, for what servers call as they like."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable
+
+_NO_WORD = re.compile(r"\W+")
+BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
+
+
+def identifier(words: str, otherwise: str = "tool") -> str:
+    """Give a Python identifier that looks like a name: letters, digits and underscores, no keyword.
+
+    Example:
+        >>> identifier("get-weather"), identifier("2d.plot"), identifier("class")
+        ('get_weather', 'tool_2d_plot', 'class_')
+    """
+    plain = unicodedata.normalize("NFKC", words)
+    plain = plain if plain.isidentifier() else _NO_WORD.sub("_", plain).strip("_")
+    if not plain or not plain.isidentifier():
+        plain = f"{otherwise}_{plain}".rstrip("_")
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def free(wishes: Iterable[str], is_taken: Callable[[str], bool]) -> str:
+    """Give the first wish that is free, or the last one with a number behind it."""
+    wished = list(wishes)
+    for one in wished:
+        if not is_taken(one):
+            return one
+    number = 2
+    while is_taken(f"{wished[-1]}_{number}"):
+        number += 1
+    return f"{wished[-1]}_{number}"
+
+
+def tool_names(tools: Iterable[tuple[str, str]], taken: Collection[str] = ()) -> dict[tuple[str, str], str]:
+    """Give each tool a function's name: its own where that is free, else with the server's before it.
+
+    Args:
+        tools: Server and tool, as they call themselves.
+        taken: Names that mean something else: other plugins. Python's own functions are never replaced.
+
+    Example:
+        >>> list(tool_names([("files", "open"), ("a", "search"), ("b", "search")]).values())
+        ['files_open', 'a_search', 'b_search']
+    """
+    wanted = [(server, tool, identifier(tool)) for server, tool in tools]
+    often = [name for _, _, name in wanted]
+    twice = {name for name in often if often.count(name) > 1}
+    given: dict[tuple[str, str], str] = {}
+    used = {*taken, *BUILTINS, *twice}
+    for server, tool, name in wanted:
+        given[server, tool] = free((name, f"{identifier(server, 'server')}_{name}"), used.__contains__)
+        used.add(given[server, tool])
+    return given

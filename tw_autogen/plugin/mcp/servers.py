@@ -1,0 +1,199 @@
+"""`McpServers`: the MCP servers of one session, on one thread with a loop of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin.mcp.config import McpServer
+from tw_autogen.plugin.mcp.connection import Connection, McpServerError, sdk
+from tw_autogen.plugin.mcp.names import identifier, tool_names
+from tw_autogen.plugin.mcp.tool import Call, Tell, tool_spec
+from tw_autogen.plugin.spec import PluginSpec
+
+_GRACE_SECONDS = 15.0
+_MARGIN_SECONDS = 5.0
+
+
+class McpServers:
+    """The MCP servers of one session: started side by side, asked from any thread, ended together.
+
+    Args:
+        servers: Which; names are used once.
+        folder: Where each server's standard error is kept, as `<name>.log`; not a folder that code can read.
+        start_seconds: How long a server may take until its tools are listed.
+        call_seconds: How long one call of a tool may take.
+
+    Raises:
+        ConfigError: the SDK is missing, or a server does not start; the others are ended again.
+
+    A server that dies is started again with the next call, and the code is told so; if it dies twice without an
+    answer in between, it stays dead, and calls say so.
+
+    Example:
+        with McpServers(read_mcp_servers("mcp.json"), folder=logs) as servers:
+            session = open_session(plugins=servers.specs())
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[McpServer],
+        *,
+        folder: Path,
+        start_seconds: float = 30.0,
+        call_seconds: float = 120.0,
+    ) -> None:
+        sdk()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._closing = contextlib.ExitStack()
+        portal = self._closing.enter_context(start_blocking_portal())
+        self._kept = [
+            _Kept(one, folder / f"{number}-{identifier(one.name, 'server')}.log", portal, start_seconds, call_seconds)
+            for number, one in enumerate(servers, 1)
+        ]
+        self._closing.callback(self._end)
+        try:
+            for kept, ready in [(kept, kept.start()) for kept in self._kept]:
+                kept.wait(ready)
+        except McpServerError as error:
+            self.close()
+            raise ConfigError(str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def specs(self, taken: Collection[str] = ()) -> tuple[PluginSpec, ...]:
+        """Give each tool as a plugin, server by server.
+
+        Args:
+            taken: Names of other plugins. A tool that is called like one of them, like another server's tool or like a
+                function of Python's own gets its server's name in front; its description says so.
+        """
+        tools = {(kept.server.name, str(tool["name"])): (kept, tool) for kept in self._kept for tool in kept.tools}
+        names = tool_names(tools, taken)
+        return tuple(
+            tool_spec(tool, server=server, name=names[server, own], call=kept.caller(own), seconds=kept.most_seconds)
+            for (server, own), (kept, tool) in tools.items()
+        )
+
+    def close(self) -> None:
+        """End all servers, and the thread; a second time nothing happens."""
+        self._closing.close()
+
+    def __enter__(self) -> McpServers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _end(self) -> None:
+        ending = [kept.stop() for kept in self._kept]
+        for one in ending:
+            with contextlib.suppress(Exception):  # each is ended even if another one's end fails
+                one.result(_GRACE_SECONDS)
+
+
+class _Kept:
+    """One server, through all its lives."""
+
+    def __init__(
+        self, server: McpServer, log: Path, portal: BlockingPortal, start_seconds: float, call_seconds: float
+    ) -> None:
+        self.server = server
+        self.tools: tuple[Mapping[str, Any], ...] = ()
+        self.most_seconds = start_seconds + call_seconds + _MARGIN_SECONDS
+        self._log = log
+        self._portal = portal
+        self._start_seconds = start_seconds
+        self._call_seconds = call_seconds
+        self._connection: Connection
+        self._life: Future[None]
+        self._lock = threading.Lock()
+        self._deaths = 0  # since the last answer
+        self._mourned: Connection | None = None
+        self._closed = False
+
+    def start(self) -> Future[None]:
+        """Begin a life; what is given is done when its tools are listed."""
+        ready: Future[None] = Future()
+        connection = self._connection = self._portal.call(Connection, self.server, self._log)
+        self._life = self._portal.start_task_soon(lambda: connection.live(ready, seconds=self._start_seconds))
+        if self._closed:  # meanwhile, by another thread
+            self._portal.call(connection.stop)
+        return ready
+
+    def wait(self, ready: Future[None]) -> None:
+        """Wait until tools are listed.
+
+        Raises:
+            McpServerError: it did not start.
+        """
+        ready.result()
+        self.tools = self._connection.tools
+
+    def stop(self) -> Future[None]:
+        """Begin to end it; what is given is done when its process is gone."""
+        self._closed = True
+        self._portal.call(self._connection.stop)
+        return self._life
+
+    def caller(self, tool: str) -> Call:
+        """Give the function that calls one tool, from any thread."""
+
+        def call(arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
+            connection = self._alive(tell)
+            try:
+                came: Mapping[str, Any] = self._portal.call(
+                    lambda: connection.call(tool, arguments, seconds=self._call_seconds)
+                )
+            except McpServerError as error:
+                with self._lock:
+                    next_time = self._mourn(connection)
+                raise McpServerError(f"{error}\n{next_time}") from error
+            self._deaths = 0
+            return came
+
+        return call
+
+    def _alive(self, tell: Tell) -> Connection:
+        """Give a connection that holds; a server that is gone is started again.
+
+        Raises:
+            McpServerError: it can't be, or has died too often.
+        """
+        with self._lock:
+            if self._closed:
+                raise McpServerError(f"MCP server {self.server.name!r} was ended with its session")
+            gone = self._connection
+            if not gone.gone:
+                return gone
+            next_time = self._mourn(gone)
+            if self._deaths > 1:
+                raise McpServerError(f"{gone.describe('is gone')}\n{next_time}")
+            tell(f"MCP server {self.server.name!r} was gone and has been started again; what it remembered is lost")
+            try:
+                self.wait(self.start())
+            except McpServerError as error:
+                raise McpServerError(f"{error}\n{self._mourn(self._connection)}") from error
+            return self._connection
+
+    def _mourn(self, connection: Connection) -> str:
+        """Count the end of a connection, once, and say what a later call can expect."""
+        if self._mourned is not connection:
+            self._mourned = connection
+            self._deaths += 1
+        if self._closed:
+            return "Its session is closed."
+        if self._deaths > 1:
+            return "It has ended twice without an answer in between, and is not started again in this session."
+        return "What it did is not known. It is started again with the next call; what it remembered is lost."

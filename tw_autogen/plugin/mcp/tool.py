@@ -1,0 +1,134 @@
+"""One tool of an MCP server as a plugin: its stub from the JSON schema, its call with the server's own names."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.plugin.mcp.names import free, identifier
+from tw_autogen.plugin.mcp.results import read_result
+from tw_autogen.plugin.mcp.types import Schema
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+
+Tell = Callable[[str], None]
+Call = Callable[[Mapping[str, Any], Tell], Mapping[str, Any]]
+"""Called with a tool's arguments, and with whom to tell what happened on the way; gives `CallToolResult` as JSON."""
+
+_ABOUT_CHARS = 300
+_DESCRIPTION_CHARS = 1200
+
+
+def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, seconds: float) -> PluginSpec:
+    """Give a tool as a plugin that runs in the host.
+
+    Args:
+        tool: As `tools/list` gives it: `name`, `description`, `inputSchema`, `outputSchema`.
+        server: The server's name.
+        name: What code calls it.
+        call: Calls it.
+        seconds: How long one call may take, with a restart of its server.
+    """
+    takes = Schema(tool.get("inputSchema") or {})
+    names = _parameter_names(takes)
+    needed = takes.required()
+    parameters = tuple(_parameter(each, own, names[own], own in needed) for own, each in takes.fields().items())
+    gives = Schema(tool.get("outputSchema") or {})
+    wrapped = set(gives.fields()) == {"result"}
+    if wrapped:
+        gives = gives.fields()["result"]
+    typed = bool(tool.get("outputSchema"))
+    about = str(tool.get("description") or tool.get("title") or "").strip()
+    said = [_cut(about, _DESCRIPTION_CHARS) or f"The tool {tool['name']}."]
+    if name != tool["name"]:
+        said[0] += "" if said[0].endswith((".", "!", "?", "…")) else "."
+        said.append(f"The MCP server {server} calls it {tool['name']!r}.")
+    result = Parameter("result", gives.type(), description=_cut(gives.about(), _ABOUT_CHARS))
+    text = Parameter("text", "str", description="the tool's words; pictures and files are saved, and named in it")
+    spec = PluginSpec(
+        name,
+        " ".join(said),
+        tuple(sorted(parameters, key=lambda one: not one.required)),
+        (result if typed else text,),
+        plugin_only=True,
+        seconds=seconds,
+    )
+    own = {ours: theirs for theirs, ours in names.items()}
+    return replace(spec, connect=lambda context: _Tool(spec, own, call, context, wrapped))
+
+
+def jsonable(value: Any) -> Any:
+    """Give a value that JSON has: a table as a list of rows, a time as ISO text, what is missing as None.
+
+    Raises:
+        TypeError: there is no such form of it.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(one) for one in value]
+    kind = type(value).__name__
+    if kind in ("DataFrame", "Series"):
+        orient = {"orient": "records"} if kind == "DataFrame" else {"orient": "values"}
+        return json.loads(value.to_json(date_format="iso", date_unit="us", **orient))
+    if kind in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, datetime.date | datetime.time) or kind == "Timedelta":
+        return value.isoformat()
+    raise TypeError(f"a value of type {kind} has no form in JSON; pass text, numbers, lists, dictionaries or tables")
+
+
+class _Tool:
+    """What code calls, in one session."""
+
+    def __init__(
+        self, spec: PluginSpec, own: Mapping[str, str], call: Call, context: PluginContext, wrapped: bool
+    ) -> None:
+        self.__name__, self.__doc__ = spec.name, spec.description
+        self._name = spec.name
+        self._own = own
+        self._call = call
+        self._context = context
+        self._wrapped = wrapped
+        some = [inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in spec.parameters]
+        self._needed = [one.name for one in spec.parameters if one.required]
+        self._signature = inspect.Signature(some)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            given = self._signature.bind_partial(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{self._name}: {error}. Its arguments: {', '.join(self._own) or 'none'}") from None
+        missing = [one for one in self._needed if one not in given]
+        if missing:
+            raise TypeError(f"{self._name}: missing {', '.join(missing)}")
+        arguments = {self._own[name]: jsonable(value) for name, value in given.items()}
+        came = self._call(arguments, lambda words: self._context.log("warning", self._name, words))
+        return read_result(came, name=self._name, context=self._context, wrapped=self._wrapped)
+
+
+def _parameter_names(takes: Schema) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for own in takes.fields():
+        names[own] = free([identifier(own, "argument")], lambda one: one in names.values())
+    return names
+
+
+def _parameter(schema: Schema, own: str, name: str, required: bool) -> Parameter:
+    said = _cut(schema.about(), _ABOUT_CHARS)
+    mapped = "" if own == name else f"(the server calls it {own!r})"
+    default = NO_DEFAULT if required else schema.plain.get("default", NO_DEFAULT)
+    return Parameter(name, schema.type(), required, " ".join(part for part in (said, mapped) if part), default)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
