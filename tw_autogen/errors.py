@@ -7,6 +7,7 @@
     │   ├── PluginSpecError         a plugin's YAML is wrong                            .path
     │   ├── PluginLoadError         a plugin's Python does not load                     .path .line
     │   ├── RoleSpecError           a role's YAML or Python is wrong                    .path
+    │   ├── PolicyError             a policy's YAML is wrong                            .path
     │   ├── ConversationFormatError an example or a stored round is wrong               .path
     │   ├── ScenarioError           a scenario.yaml is wrong                            .path
     │   └── HostError               the host framework is missing or mixed up           .command
@@ -23,6 +24,7 @@
     ├── RoundError                  a round ended without an answer                     .round
     │   ├── RoundTooLong            more posts than `session.max_posts`
     │   ├── RoundTimedOut           longer than `session.round_seconds`
+    │   ├── ApprovalNeeded          a person must approve, and nobody can be asked
     │   └── RoundInterrupted        stopped by `Session.interrupt()`
     ├── SessionBusyError            a round was begun inside a round, or asked for where none is open
     └── SessionClosedError          a closed session was asked again
@@ -87,6 +89,10 @@ class PluginLoadError(_FileError):
 
 class RoleSpecError(_FileError):
     """A role's YAML or Python is wrong."""
+
+
+class PolicyError(_FileError):
+    """A policy's YAML is wrong."""
 
 
 class ConversationFormatError(_FileError):
@@ -180,6 +186,10 @@ class RoundTooLong(RoundError):
 
 class RoundTimedOut(RoundError):
     """The round took longer than `session.round_seconds`."""
+
+
+class ApprovalNeeded(RoundError):
+    """A person must approve what comes next, and nobody can be asked."""
 
 
 class RoundInterrupted(RoundError):

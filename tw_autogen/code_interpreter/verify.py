@@ -48,6 +48,8 @@ def verify(code: str, policy: Policy, *, plugins: Collection[str] = ()) -> list[
         >>> verify("df.eval('a + b'); re.compile('a')", Policy())
         []
     """
+    if not isinstance(code, str):
+        return [_syntax(TypeError(f"a cell is text, not {type(code).__name__}")).at(1)]
     found = _findings(code, rules_of(policy), frozenset(plugins), first_line=1)
     return sorted(dict.fromkeys(found), key=lambda one: one.line)
 
