@@ -208,8 +208,8 @@ STRICT_FUNCTIONS = FILES.functions | GUESSING.functions
 STRICT_MODULES = _words(
     """
     math cmath statistics random datetime time calendar zoneinfo decimal fractions numbers re string textwrap
-    unicodedata difflib itertools functools operator collections heapq bisect copy json typing dataclasses enum abc contextlib
-    hashlib base64 warnings pprint
+    unicodedata difflib itertools functools operator collections heapq bisect copy json typing dataclasses enum abc
+    contextlib hashlib base64 warnings pprint
     numpy pandas scipy sklearn statsmodels matplotlib seaborn
     """
 )
@@ -238,7 +238,7 @@ MODULES_INSIDE = (
     uuid warnings weakref xml zlib stringprep dis test nt numpy graph copyreg wave sndhdr chunk crypt pipes pwd grp
     """
 )
-"""Names of modules that are no ordinary words; a policy without `dynamic` takes them for modules on whatever they hang."""
+"""Names of modules that are no ordinary words: a policy without `dynamic` takes them for modules anywhere."""
 
 # os without processes, environment and deletion; the same for other modules that are needed in part
 PARTS = _words(

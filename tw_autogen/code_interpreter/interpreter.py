@@ -12,6 +12,7 @@ from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
+from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.verify import verify
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
@@ -25,12 +26,18 @@ from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
+_ONLY_PLUGINS = Template(Path(__file__).with_name("only_plugins.md").read_text(encoding="utf-8"))
 _INSTALLING = {
     "never": "- If a library is missing, use another way; nothing can be installed.",
     "ask": "- If a library is missing, use another way, or write `%pip install name` above its import: the User is "
     "asked whether it may be installed.",
     "allow": "- If a library is missing, write `%pip install name` above its import.",
 }
+_INTRO_ONLY_PLUGINS = (
+    "Calls plugins, and can do nothing else: it writes no code of its own, computes nothing and looks nothing up. What "
+    "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
+    "remembers results as variables from task to task."
+)
 _MEND = (
     "If you can mend it, send the whole block again, without what has already run well: the variables that exist are "
     "listed. If it can't be done, say why in words, without a block."
@@ -55,7 +62,8 @@ class CodeInterpreter(Role):
         kernel: Where it runs: a Kernel, which stays its maker's, or a function that makes one for the session's folder,
             which is closed with this role.
         plugins: Functions that the code may call.
-        policy: What the code may do.
+        policy: What the code may do; where it is plugins only, those that say `plugin_only` are there, or all if none
+            says so, and a model that has tools gets them as tools.
         settings: See `CodeInterpreterSettings`.
         name: Its name in the talk.
 
@@ -80,8 +88,8 @@ class CodeInterpreter(Role):
     ) -> None:
         self.name = name
         self._model = model
-        self._plugins = tuple(plugins)
         self._policy = policy or Policy()
+        self._plugins = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
         self._settings = settings or CodeInterpreterSettings()
         self._make = None if isinstance(kernel, Kernel) else kernel
         self._cells = Cells(kernel, self._plugins, model, self._settings) if isinstance(kernel, Kernel) else None
@@ -111,6 +119,8 @@ class CodeInterpreter(Role):
         """The static text that every prompt begins with."""
         plugins = self._stubs(self._plugins) if self._all_fit else ""
         installing = _INSTALLING[self._policy.install]
+        if self._policy.only_plugins:
+            return _ONLY_PLUGINS.substitute(rules=self._policy.summary(), plugins=plugins).strip()
         return _PROMPT.substitute(rules=self._policy.summary(), plugins=plugins, installing=installing).strip()
 
     def offer(self, request: str) -> str:
@@ -165,12 +175,13 @@ class CodeInterpreter(Role):
         return self._cells
 
     def _introduce(self) -> str:
-        tries = self._settings.max_tries
-        lines = [
+        own_code = (
             "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, "
-            f"and mends its own errors up to {tries} times. It reads and writes files in the working folder, works on "
-            "tables, fits models, draws charts. It reports what was printed, the last value, errors, and files made."
-        ]
+            f"and mends its own errors up to {self._settings.max_tries} times. It reads and writes files in the "
+            "working folder, works on tables, fits models, draws charts. It reports what was printed, the last value, "
+            "errors, and files made."
+        )
+        lines = [_INTRO_ONLY_PLUGINS if self._policy.only_plugins else own_code]
         if self._plugins and self._all_fit:
             lines += ["It can call these plugins:", *(spec.line() for spec in self._plugins)]
         elif self._plugins:
@@ -240,7 +251,7 @@ class CodeInterpreter(Role):
             if work.findings:
                 work.refused += 1
                 mine.talk.tell(f"{report.findings_report(work.findings)}\n{_MEND}")
-                if work.refused > self._settings.max_tries:
+                if work.refused > (1 if self._policy.only_plugins else self._settings.max_tries):
                     work.gave_up = True
                     return work
                 continue
@@ -262,17 +273,27 @@ class CodeInterpreter(Role):
 
     def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
         growing = Growing(turn, self.name, CodeStream)
+        offered = [spec for spec in self._plugins if self._all_fit or spec.name in mine.stubs]
+        tools = tools_of(offered) if self._policy.only_plugins else None
+        taken = [one.name for one in self._open(turn).kernel.variables()] if tools else []
         reply, _ = ask(
             self._model,
             mine.talk.messages,
             read_code,
             tries=self._settings.tries,
+            tools=tools or None,
+            as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             on_text=growing.take,
             on_call=growing.called,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )
         return reply
+
+
+def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
+    """Give the plugins that say `plugin_only`; all of them if none says so."""
+    return tuple(spec for spec in plugins if spec.plugin_only) or tuple(plugins)
 
 
 def _go_on(turn: Turn) -> None:

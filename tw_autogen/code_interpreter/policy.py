@@ -31,8 +31,8 @@ class Policy:
             `.unlink`: a method, called on anything but a module.
         magics: The IPython magics that may be used, without `%`.
         shell: Allow `!command` and shell magics; installing packages stays refused.
-        dynamic: Allow what only shows when it runs: dunder attributes, private parts of modules, methods and names taken
-            by computed text or handed around, modules inside other objects.
+        dynamic: Allow what only shows when it runs: dunder attributes, private parts of modules, methods and names
+            taken by computed text or handed around, modules inside other objects.
         only_plugins: Allow nothing but calls of plugins, literals and variables, whatever else is said here.
         install: What `%pip install` comes to, as the kernel's setting of that name says: `never`, `ask` or `allow`.
 

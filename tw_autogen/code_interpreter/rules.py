@@ -203,7 +203,7 @@ class Rules:
         return None
 
     def text(self, text: str) -> Fault | None:
-        """Judge a literal: dunder names, formulas, and, where nothing may be left to running, code and methods' names."""
+        """Judge a literal: dunder names, formulas; where nothing may be left to running, code and methods' names."""
         for name in _DUNDER.findall(text):
             if fault := self.attribute(name):
                 return fault

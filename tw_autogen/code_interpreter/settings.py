@@ -10,6 +10,9 @@ class CodeInterpreterSettings:
     """The CodeInterpreter's settings.
 
     Args:
+        policy: What code may do: `default`, `strict`, `plugins-only`, `no-shell`, or the path of a YAML file (see
+            `read_policy`), relative to the file in which this is set.
+        plugin_only: Call plugins and do nothing else: the policy `plugins-only` by TaskWeaver's word.
         model: Name of the model that writes code, on the server of `model.base_url`; empty: the session's model.
         tries: How often an unreadable reply is asked for again, counted afresh for each reply.
         max_tries: How often code is written again after findings, and, counted apart, after failures.
@@ -23,6 +26,8 @@ class CodeInterpreterSettings:
             calls side by side count each for itself.
     """
 
+    policy: str = "default"
+    plugin_only: bool = False
     model: str = ""
     tries: int = 3
     max_tries: int = 3

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy
+from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
@@ -32,7 +32,12 @@ ROOMS: Mapping[str, type] = {
 }
 """Every room that has settings."""
 
-_ALIASES = {"planner": Planner.name, "code_interpreter": CodeInterpreter.name}
+_PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for a role of its own
+_ALIASES = {
+    "planner": Planner.name,
+    "code_interpreter": CodeInterpreter.name,
+    _PLUGIN_ONLY: CodeInterpreter.name,
+}
 
 RoleWanted = str | Path | Callable[[], Role]
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
@@ -77,7 +82,7 @@ class Seat:
         plugins: For a CodeInterpreter: what its code may call.
         kernel: For a CodeInterpreter: where its code runs; None: the one `LocalKernel` that the session's interpreters
             share.
-        policy: For a CodeInterpreter: what its code may do.
+        policy: For a CodeInterpreter: what its code may do; None: as the setting `code_interpreter.policy` says.
     """
 
     role: RoleWanted
@@ -105,12 +110,12 @@ def open_session(
     Args:
         model: What the roles ask: one for all, or by role name (`Planner`, `CodeInterpreter`, and a key `""` for the
             rest); None: the one that the settings name.
-        roles: Names of shipped roles, folders of one's own, or functions that make one. `planner` and
-            `code_interpreter` are always known.
+        roles: Names of shipped roles, folders of one's own, or functions that make one. `planner`, `code_interpreter`
+            and `code_interpreter_plugin_only`, which may call plugins and do nothing else, are always known.
         plugins: Names of shipped plugins, paths of YAML files or of folders of them, or specs.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
             `LocalKernel`.
-        policy: What code may do.
+        policy: What code may do; None: as the setting `code_interpreter.policy` says.
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
@@ -157,6 +162,7 @@ def open_team(
     for seat in seats:
         if _known(seat.role):
             models.pick(seat)  # a missing model is told before any folder or process is made
+            policy_of(seat, read)
     options = read.read("session", SessionSettings)
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
@@ -191,6 +197,20 @@ def check_plugins(plugins: Sequence[str | Path | PluginSpec]) -> tuple[PluginSpe
     return find_plugins(plugins, shipped=shipped_folder("plugins"))
 
 
+def policy_of(seat: Seat, read: Settings) -> Policy:
+    """Give what a seat's code may do: what was given, else what the role's name or the settings say.
+
+    Raises:
+        ConfigError: the setting `code_interpreter.policy` names none, or its YAML is wrong.
+    """
+    own = read.read("code_interpreter", CodeInterpreterSettings)
+    origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
+    set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
+    policy = seat.policy or set_one
+    only = own.plugin_only or _known(seat.role) == _PLUGIN_ONLY
+    return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
+
+
 class _Models:
     """Who is asked, by seat: what was given, else what the settings name, made once for each name."""
 
@@ -207,9 +227,9 @@ class _Models:
         if seat.model is not None:
             return seat.model
         own = {
-            "planner": self._read.read("planner", PlannerSettings).model,
-            "code_interpreter": self._read.read("code_interpreter", CodeInterpreterSettings).model,
-        }.get(_known(seat.role), "")
+            Planner.name: self._read.read("planner", PlannerSettings).model,
+            CodeInterpreter.name: self._read.read("code_interpreter", CodeInterpreterSettings).model,
+        }.get(_ALIASES.get(_known(seat.role), ""), "")
         if own not in self._made:
             options = self._read.read("model", ModelSettings)
             self._made[own] = resolve_model(replace(options, name=own) if own else options)
@@ -268,9 +288,9 @@ def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo
     role: Role
     if _known(seat.role):
         own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
-        name, policy = seat.name or CodeInterpreter.name, seat.policy
+        name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read)
         if kernel is kernels.shared:
-            policy = replace(policy or Policy(), install=read.read("kernel", KernelSettings).install)
+            policy = replace(policy, install=read.read("kernel", KernelSettings).install)
         role = CodeInterpreter(models.pick(seat), kernel, plugins=seat.plugins, policy=policy, settings=own, name=name)
     elif isinstance(seat.role, str | Path):
         role = find_role(seat.role, shipped=shipped_folder("roles")).make(lambda: models.pick(seat))
