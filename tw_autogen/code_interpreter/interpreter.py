@@ -251,8 +251,8 @@ class CodeInterpreter(Role):
             if work.findings:
                 work.refused += 1
                 mine.talk.tell(f"{report.findings_report(work.findings)}\n{_MEND}")
-                if work.refused > (1 if self._policy.only_plugins else self._settings.max_tries):
-                    work.gave_up = True
+                work.gave_up = work.refused > (1 if self._policy.only_plugins else self._settings.max_tries)
+                if work.circles("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
             work.execution = cells.run(reply.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
@@ -267,8 +267,8 @@ class CodeInterpreter(Role):
             mine.variables = "\n".join(map(str, work.execution.variables))
             exist = f"\nVariables that exist now:\n{mine.variables}" if mine.variables else ""
             mine.talk.tell(f"{told}{exist}\n{_MEND}")
-            if work.failed > self._settings.max_tries:
-                work.gave_up = True
+            work.gave_up = work.failed > self._settings.max_tries
+            if work.circles(work.execution.error) or work.gave_up:
                 return work
 
     def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
@@ -285,6 +285,7 @@ class CodeInterpreter(Role):
             as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             on_text=growing.take,
             on_call=growing.called,
+            before_call=turn.before_call,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )
