@@ -11,6 +11,7 @@ LAYERS = [
     {"errors", "shipped"},
     {"conversation", "settings"},
     {"events"},
+    {"approval"},
     {"model", "kernel"},
     {"plugin"},
     {"role", "recall"},

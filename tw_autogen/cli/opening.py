@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
 from tw_autogen.events import Handler
-from tw_autogen.kernel import Approve
 from tw_autogen.session import Session, SessionSettings, open_session, read_settings
 
 _ROLES = ("planner", "code_interpreter")
@@ -41,7 +41,7 @@ def open_for(
         options: What the shared options said.
         handlers: Called with each event.
         say: Called with a line about what code may read.
-        approve: Asked for packages that code wants; None: nobody is there.
+        approve: Asked for packages, cells and plans, as the settings say; None: nobody is there.
 
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins.

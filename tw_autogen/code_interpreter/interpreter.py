@@ -8,12 +8,14 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import report
+from tw_autogen.code_interpreter.approving import approve_cell, asks_for
 from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
-from tw_autogen.code_interpreter.verify import verify
+from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
@@ -66,6 +68,7 @@ class CodeInterpreter(Role):
             says so, and a model that has tools gets them as tools.
         settings: See `CodeInterpreterSettings`.
         name: Its name in the talk.
+        approve: Asked before a cell runs, as the setting `approval` says; None: nobody is there.
 
     Raises:
         PluginLoadError: a plugin doesn't load (at once if a Kernel is given, else before the first cell).
@@ -85,12 +88,14 @@ class CodeInterpreter(Role):
         policy: Policy | None = None,
         settings: CodeInterpreterSettings | None = None,
         name: str = NAME,
+        approve: Approve | None = None,
     ) -> None:
         self.name = name
         self._model = model
         self._policy = policy or Policy()
         self._plugins = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
         self._settings = settings or CodeInterpreterSettings()
+        self._approve = approve
         self._make = None if isinstance(kernel, Kernel) else kernel
         self._cells = Cells(kernel, self._plugins, model, self._settings) if isinstance(kernel, Kernel) else None
         self._used: frozenset[str] = frozenset()
@@ -246,8 +251,12 @@ class CodeInterpreter(Role):
             if reply.code is None:
                 work.findings, work.execution = [], None
                 return work
-            work.findings = verify(reply.code, self._policy, plugins=self.plugin_names)
+            work.findings = self._check(work.code)
             turn.emit(CodeChecked(reply.code, [str(one) for one in work.findings]))
+            if asks_for(self._settings.approval, work.findings):
+                if changed := approve_cell(self._approve, work, turn, self._check):
+                    mine.talk.tell(changed)
+                _go_on(turn)
             if work.findings:
                 work.refused += 1
                 mine.talk.tell(f"{report.findings_report(work.findings)}\n{_MEND}")
@@ -255,10 +264,10 @@ class CodeInterpreter(Role):
                 if work.circles("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
-            work.execution = cells.run(reply.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
+            work.execution = cells.run(work.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
             _go_on(turn)
             work.artifacts += [one for one in work.execution.artifacts if one not in work.artifacts]
-            self._used |= names_used(reply.code, self._plugins)
+            self._used |= names_used(work.code, self._plugins)
             told = report.execution_report(work.execution, work.execution.artifacts, limit)
             if work.execution.ok:
                 mine.talk.tell(told)
@@ -270,6 +279,9 @@ class CodeInterpreter(Role):
             work.gave_up = work.failed > self._settings.max_tries
             if work.circles(work.execution.error) or work.gave_up:
                 return work
+
+    def _check(self, code: str) -> list[Finding]:
+        return verify(code, self._policy, plugins=self.plugin_names)
 
     def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
         growing = Growing(turn, self.name, CodeStream)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.approval import Approve, Decision, Proposal, decide
 from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Handler
-from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
+from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
@@ -119,7 +120,8 @@ def open_session(
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
-        approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`; None: nobody is there.
+        approve: Asked for packages, cells and plans, where the settings `kernel.install`, `code_interpreter.approval`
+            and `planner.approval` say so; blocks until a person has decided. None: nobody is there.
 
     Returns:
         A session that owns and closes what was made here.
@@ -167,11 +169,14 @@ def open_team(
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
-        kernels = _Kernels(root / "files", read, options.user_folder, approve, undo)
-        workers = [_worker(seat, models, kernels, read, undo) for seat in seats if _known(seat.role) != "planner"]
+        opened: list[Session] = []
+        kernels = _Kernels(root / "files", read, options.user_folder, _told(approve, opened), undo)
+        workers = [
+            _worker(seat, models, kernels, read, undo, approve) for seat in seats if _known(seat.role) != "planner"
+        ]
         own = read.read("planner", PlannerSettings)
         planners: list[Role] = [
-            Planner(models.pick(seat), workers, settings=own, name=seat.name or Planner.name)
+            Planner(models.pick(seat), workers, settings=own, name=seat.name or Planner.name, approve=approve)
             for seat in seats
             if _known(seat.role) == "planner"
         ]
@@ -184,6 +189,7 @@ def open_team(
             session_id=session_id,
             entry=planners[0].name if planners else None,
         )
+        opened.append(session)
         undo.pop_all()
         return session
 
@@ -195,6 +201,17 @@ def check_plugins(plugins: Sequence[str | Path | PluginSpec]) -> tuple[PluginSpe
         ConfigError: one is unknown or wrong; names the file.
     """
     return find_plugins(plugins, shipped=shipped_folder("plugins"))
+
+
+def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
+    """Give what asks for packages, and tells the session of it."""
+    if approve is None:
+        return None
+
+    def ask(proposal: Proposal) -> Decision:
+        return decide(approve, proposal, opened[0].emit if opened else None)
+
+    return ask
 
 
 def policy_of(seat: Seat, read: Settings) -> Policy:
@@ -284,14 +301,24 @@ def _role_name(wanted: RoleWanted) -> str:
     return find_role(wanted, shipped=shipped_folder("roles")).alias if isinstance(wanted, str | Path) else ""
 
 
-def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo: ExitStack) -> Role:
+def _worker(
+    seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo: ExitStack, approve: Approve | None
+) -> Role:
     role: Role
     if _known(seat.role):
         own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
         name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read)
         if kernel is kernels.shared:
             policy = replace(policy, install=read.read("kernel", KernelSettings).install)
-        role = CodeInterpreter(models.pick(seat), kernel, plugins=seat.plugins, policy=policy, settings=own, name=name)
+        role = CodeInterpreter(
+            models.pick(seat),
+            kernel,
+            plugins=seat.plugins,
+            policy=policy,
+            settings=own,
+            name=name,
+            approve=approve,
+        )
     elif isinstance(seat.role, str | Path):
         role = find_role(seat.role, shipped=shipped_folder("roles")).make(lambda: models.pick(seat))
     else:
