@@ -28,6 +28,7 @@ T = TypeVar("T")
 PROJECT_FILE = "tw_autogen.yaml"
 TASKWEAVER_FILE = "taskweaver_config.json"
 _PREFIX = "TW_AUTOGEN_"
+_PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for the interpreter that only calls plugins
 
 TASKWEAVER_KEYS: Mapping[str, str] = {
     "llm.api_key": "model.api_key",
@@ -131,6 +132,9 @@ class Settings:
         elif taskweaver.exists():
             found = dict(_flat(_mapping(taskweaver)))
             self.ignored = tuple(sorted(key for key in found if key not in TASKWEAVER_KEYS))
+            if _PLUGIN_ONLY in (found.get("session.roles") or ()) and "code_interpreter.plugin_only" in self._known:
+                self.ignored = tuple(key for key in self.ignored if key != "session.roles")
+                yield "code_interpreter.plugin_only", Setting(True, f"{taskweaver} (session.roles)")
             for key, value in found.items():
                 if TASKWEAVER_KEYS.get(key) in self._known:
                     yield TASKWEAVER_KEYS[key], Setting(value, f"{taskweaver} ({key})")

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, verify
+from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, verify
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Completion, ToolCall
 from tw_autogen.planner import Planner
 from tw_autogen.plugin import Parameter, PluginSpec, callable_plugin
-from tw_autogen.session import Session, open_session
+from tw_autogen.session import Session, open_session, read_settings
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 ONLY = POLICIES["plugins-only"]
@@ -121,6 +121,17 @@ def test_tool_calls_become_code_that_is_checked_run_and_reported(tmp_path):
     assert session.rounds[-1].posts[2].content(AttachmentType.execution_status) == "SUCCESS"
 
 
+def test_bare_results_are_worded_by_the_planner_even_if_it_wanted_them_passed_on(tmp_path):
+    with (
+        ScriptedModel([calls(("double", {"x": 21}))]) as coder,
+        ScriptedModel([plans("double 21", then="User"), plans("It is 42.", to="User")]) as planner,
+    ):
+        answer, _ = ask(interpreter(coder, lambda code: "42.0", tmp_path), planner)
+
+    assert answer.text == "It is 42."
+    assert "print" not in coder.calls[0][-1]["content"]
+
+
 def test_what_was_called_stays_in_the_talk_as_code(tmp_path):
     with (
         ScriptedModel([calls(("double", {"x": 1})), "Nothing more."]) as coder,
@@ -215,6 +226,16 @@ def test_settings_and_taskweavers_role_switch_it_on(tmp_path, roles, settings):
         session.ask("add 1 and 1")
 
     assert "a computation is neither" in coder.calls[1][-1]["content"]
+
+
+def test_a_taskweaver_project_that_lists_the_role_switches_it_on(tmp_path):
+    roles = '{"session.roles": ["planner", "code_interpreter_plugin_only"]}'
+    (tmp_path / "taskweaver_config.json").write_text(roles, encoding="utf-8")
+    read = read_settings(project=tmp_path, environ={"HOME": str(tmp_path)})
+
+    assert read.read("code_interpreter", CodeInterpreterSettings).plugin_only
+    assert "session.roles" in read.origin("code_interpreter.plugin_only")
+    assert read.ignored == ()
 
 
 def test_a_policy_of_ones_own_lies_beside_the_project_file(tmp_path, monkeypatch):

@@ -233,7 +233,7 @@ class CodeInterpreter(Role):
             mine.stubs.update(spec.name for spec in fresh)
             parts.append(self._stubs(fresh).strip())
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
-        if asked.content(AttachmentType.then):
+        if asked.content(AttachmentType.then) and not self._policy.only_plugins:
             parts.append(
                 "What you print goes to the User as the answer, unread: print whole sentences with the numbers, their "
                 "units and what was chosen, in the form that the User asked for, and nothing else."
@@ -242,7 +242,7 @@ class CodeInterpreter(Role):
 
     def _work(self, mine: _Talking, cells: Cells, turn: Turn) -> Work:
         """Write, check and run code until it runs, or until the tries are used up."""
-        work = Work()
+        work = Work(unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
         while True:
             reply = self._write(mine, turn)
