@@ -11,6 +11,7 @@ LAYERS = [
     {"errors", "shipped", "secret"},
     {"conversation", "settings"},
     {"events"},
+    {"approval"},
     {"model", "kernel"},
     {"plugin"},
     {"role", "recall"},

@@ -7,6 +7,7 @@
     │   ├── PluginSpecError         a plugin's YAML is wrong                            .path
     │   ├── PluginLoadError         a plugin's Python does not load                     .path .line
     │   ├── RoleSpecError           a role's YAML or Python is wrong                    .path
+    │   ├── PolicyError             a policy's YAML is wrong                            .path
     │   ├── ConversationFormatError an example or a stored round is wrong               .path
     │   ├── ScenarioError           a scenario.yaml is wrong                            .path
     │   └── HostError               the host framework is missing or mixed up           .command
@@ -25,6 +26,7 @@
     │   ├── RoundTooCostly          more calls, tokens or money than a session's limits allow
     │   ├── RoundLooped             the same words went to the same role twice
     │   ├── RoundTimedOut           longer than `session.round_seconds`
+    │   ├── ApprovalNeeded          a person must approve, and nobody can be asked
     │   └── RoundInterrupted        stopped by `Session.interrupt()`
     ├── SessionBusyError            a round was begun inside a round, or asked for where none is open
     └── SessionClosedError          a closed session was asked again
@@ -89,6 +91,10 @@ class PluginLoadError(_FileError):
 
 class RoleSpecError(_FileError):
     """A role's YAML or Python is wrong."""
+
+
+class PolicyError(_FileError):
+    """A policy's YAML is wrong."""
 
 
 class ConversationFormatError(_FileError):
@@ -190,6 +196,10 @@ class RoundLooped(RoundError):
 
 class RoundTimedOut(RoundError):
     """The round took longer than `session.round_seconds`."""
+
+
+class ApprovalNeeded(RoundError):
+    """A person must approve what comes next, and nobody can be asked."""
 
 
 class RoundInterrupted(RoundError):

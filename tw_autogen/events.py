@@ -146,6 +146,26 @@ class CodeChecked(Event):
 
 
 @dataclass(frozen=True)
+class ApprovalAsked(Event):
+    """A person is asked; `kind` is `packages`, `cell` or `plan`, `text` the thing itself."""
+
+    kind: str
+    text: str
+    findings: list[str]
+
+
+@dataclass(frozen=True)
+class ApprovalGiven(Event):
+    """The person has decided; `text` is what is to happen instead, empty if nothing was changed."""
+
+    kind: str
+    approved: bool
+    text: str
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class CellStarted(Event):
     """A cell began to run; `cell` counts from 1 within the session."""
 

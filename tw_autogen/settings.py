@@ -29,6 +29,7 @@ T = TypeVar("T")
 PROJECT_FILE = "tw_autogen.yaml"
 TASKWEAVER_FILE = "taskweaver_config.json"
 _PREFIX = "TW_AUTOGEN_"
+_PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for the interpreter that only calls plugins
 
 TASKWEAVER_KEYS: Mapping[str, str] = {
     "llm.api_key": "model.api_key",
@@ -146,6 +147,8 @@ class Settings:
             for key, value in TASKWEAVER_DEFAULTS.items():
                 if key in self._known:
                     yield key, Setting(value, f"{taskweaver} (TaskWeaver's default)")
+            if _PLUGIN_ONLY in (found.get("session.roles") or ()) and "code_interpreter.plugin_only" in self._known:
+                yield "code_interpreter.plugin_only", Setting(True, f"{taskweaver} (session.roles)")
             for key, value in found.items():
                 if value in (None, "") and key == "llm.response_format":
                     value = "text"

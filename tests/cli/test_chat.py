@@ -60,11 +60,11 @@ def chat(command, environ, tmp_path):
     leader, follower = pty.openpty()
     running, screens = [], []
 
-    def start(server, *args):
+    def start(server, *args, editor=""):
         process = subprocess.Popen(
             [*command, "--base-url", server.base_url, "--no-color", *args],
             stdin=follower, stdout=follower, stderr=follower, cwd=tmp_path, start_new_session=True,
-            env={**environ, "COLUMNS": "100", "PROMPT_TOOLKIT_NO_CPR": "1"},  # nobody tells where the cursor is
+            env={**environ, "COLUMNS": "100", "VISUAL": str(editor), "PROMPT_TOOLKIT_NO_CPR": "1"},  # no cursor's place
         )  # fmt: skip
         os.close(follower)
         running.append(process)
@@ -207,3 +207,26 @@ def test_a_talk_is_kept_as_an_example_and_as_a_lesson(chat, tmp_path):
     assert "Hello to you." in (tmp_path / "examples" / "hello.yaml").read_text(encoding="utf-8")
     (path,) = (tmp_path / "lessons").iterdir()
     assert "Greet back." in path.read_text(encoding="utf-8")
+
+
+def test_a_cell_waits_for_a_person_who_refuses_it_with_a_reason_edits_it_and_lets_it_run(chat, tmp_path):
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i s/40/41/ "$1"\n')
+    editor.chmod(0o755)
+    replies = [plans("count"), codes("print('drop')"), codes("print('is', 40)"), plans("done.", to="User")]
+    with replay_server(replies) as server:
+        screen, process = chat(server, "--set", "code_interpreter.approval=always", editor=editor)
+        screen.wait_for("\n>")
+        screen.type("count\n")
+        screen.wait_for("Let this code run? [y/N/e to edit, or say why not]")
+        screen.type("keep all rows\n")
+        screen.wait_for("Let this code run?")
+        screen.type("e\n")
+        screen.wait_for("is 41")
+        screen.wait_for("done.")
+        screen.wait_for(">")
+        screen.type("\x04")
+        screen.wait_for("The session's folder: ")
+
+        assert process.wait(SECONDS) == 0
+    assert "did not let it run: keep all rows" in server.requests[2]["messages"][-1]["content"]

@@ -237,3 +237,16 @@ def test_where_nobody_sits_at_a_terminal_nothing_is_installed(ask):
 
     assert ran.returncode == 0, ran.stderr
     assert "kernel.install is 'ask', and nobody is here to be asked" in ran.requests[2]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "replies"),
+    [("planner.approval", [plans("add")]), ("code_interpreter.approval", [plans("add"), codes("1 + 1")])],
+)
+def test_an_approval_that_nobody_can_give_ends_with_the_exit_for_a_person(ask, setting, replies):
+    ran = ask(replies, "-p", "add 1 and 1", "--output-format", "json", "--set", f"{setting}=always")
+
+    assert ran.returncode == 3
+    assert json.loads(ran.stdout)["status"] == "needs_person"
+    assert json.loads(ran.stdout)["error"]["type"] == "ApprovalNeeded"
+    assert setting in ran.stderr

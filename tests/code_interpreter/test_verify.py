@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.code_interpreter import Finding, Policy, verify
+from tw_autogen.code_interpreter import POLICIES, Finding, Policy, verify
 
 PLUGINS = ("anomaly_detection", "sql_pull_data")
-STRICT = Policy(
-    modules=frozenset({"pandas", "numpy", "math", "matplotlib"}),
-    blocked_functions=Policy().blocked_functions
-    | {"open", "getattr", "setattr", "delattr", "vars", "globals", "locals"}
-    | {"pandas.read_*", ".read_*", ".to_csv", ".to_pickle", ".savefig", "matplotlib.pyplot.savefig"}
-    | {"numpy.fromfile", "numpy.load", "numpy.lib.format"},
-    magics=frozenset(),
-)
+STRICT = POLICIES["strict"]
 
 
 def cells(name):
@@ -29,6 +22,7 @@ def cells(name):
 
 HONEST = cells("honest_cells.txt")
 ATTACKS = cells("attacks.txt")
+OWN_ATTACKS = cells("own_attacks.txt")
 STRICT_ATTACKS = cells("strict_attacks.txt")
 
 
@@ -37,9 +31,9 @@ def said(code, policy=Policy(), plugins=PLUGINS):  # noqa: B008 - a frozen value
 
 
 def test_the_tables_are_as_long_as_they_should_be_and_no_title_stands_twice():
-    assert len(HONEST) >= 60
+    assert len(HONEST) >= 200
     assert len(ATTACKS) >= 60
-    for table in (HONEST, ATTACKS, STRICT_ATTACKS):
+    for table in (HONEST, ATTACKS, OWN_ATTACKS, STRICT_ATTACKS):
         assert len({case.id for case in table}) == len(table)
 
 
@@ -58,7 +52,7 @@ def test_an_attack_is_found_by_the_default_policy_with_a_remedy(code):
     assert {one.kind for one in found} - {"syntax"}, "an attack is no syntax error"
 
 
-@pytest.mark.parametrize("code", [*STRICT_ATTACKS, *ATTACKS])
+@pytest.mark.parametrize("code", [*STRICT_ATTACKS, *ATTACKS, *OWN_ATTACKS])
 def test_an_attack_is_found_by_a_strict_policy(code):
     assert said(code, STRICT)
 
@@ -321,6 +315,11 @@ def test_nothing_in_a_cell_is_run_or_imported(tmp_path, monkeypatch):
         "'''",
         "x = \\",
         "",
+        "%config InlineBackend.x =% '''eval('1')",
+        "x = '\ud800'",
+        b"eval('1')",
+        "x = '" + "_" * 200_000 + "'",
+        "!ls\n" * 99,
     ],
     ids=[
         "nested",
@@ -333,10 +332,16 @@ def test_nothing_in_a_cell_is_run_or_imported(tmp_path, monkeypatch):
         "quote",
         "slash",
         "empty",
+        "a quote in a magic",
+        "a surrogate",
+        "bytes",
+        "underscores",
+        "many commands",
     ],
 )
 def test_odd_text_ends_in_findings_or_none_and_never_in_an_exception(code):
-    assert all(isinstance(one, Finding) for one in verify(code, Policy()))
+    for policy in POLICIES.values():
+        assert all(isinstance(one, Finding) for one in verify(code, policy))
 
 
 def test_findings_are_values():

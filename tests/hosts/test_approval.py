@@ -31,7 +31,7 @@ def test_the_agent_s_person_is_asked_and_decides(served, agent, tmp_path, monkey
         tw.asked, tw.says = [], says
         agent().initiate_chat(tw, message="install it", max_turns=1, silent=True)
 
-    assert tw.asked == ["tw: code wants to install tw-nothing. Allow it? (y/N) "]
+    assert tw.asked == ["tw: code wants to install tw-nothing for this session. Allow it? (y/N) "]
     assert words in served.requests[2]["messages"][-1]["content"]
 
 
@@ -43,11 +43,45 @@ def test_an_agent_without_a_person_installs_nothing(served, agent, tmp_path):
     assert "nobody is here to be asked" in served.requests[2]["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ("y", "Result:\n41"),
+        ("```python\n42\n```", "Result:\n42"),
+        ("take 43", "the User did not let it run: take 43"),
+    ],
+)
+def test_the_agent_s_person_lets_code_run_changes_it_or_says_why_not(served, agent, tmp_path, says, words):
+    replies = [plans("count"), codes("41"), *([codes("43")] if "43" in says else []), plans("done.", to="User")]
+    config = served(*replies)
+    rules = {"code_interpreter.approval": "always"}
+    with Watched("tw", llm_config=config, human_input_mode="TERMINATE", settings=rules, workspace=tmp_path) as tw:
+        tw.asked, tw.says = [], says
+        if "43" in says:
+            tw.get_human_input = lambda prompt, **more: tw.asked.append(prompt) or ("y" if "43" in prompt else says)
+        agent().initiate_chat(tw, message="count", max_turns=1, silent=True)
+        journal = next(tmp_path.glob("*/events.jsonl")).read_text(encoding="utf-8")
+
+    assert "Let this code run? (y, n, the changed one between ``` lines, or why not)" in tw.asked[0]
+    told = [message["content"] for request in served.requests for message in request["messages"]]
+    assert any(words in text for text in told)
+    assert '"ApprovalGiven"' in journal
+
+
+def test_without_a_person_an_agent_says_that_one_is_needed(served, agent, tmp_path):
+    config = served(*REPLIES[:1])
+    rules = {"planner.approval": "always"}
+    with TaskWeaverAgent("tw", llm_config=config, settings=rules, workspace=tmp_path) as tw:
+        result = agent().initiate_chat(tw, message="install it", max_turns=1, silent=True)
+
+    assert "the plan waits for a person's approval" in result.chat_history[-1]["content"]
+
+
 def test_an_executor_asks_whom_it_was_given(tmp_path):
     asked = []
     block = autogen.coding.CodeBlock(code="%pip install tw-nothing", language="python")
 
-    with KernelCodeExecutor(folder=tmp_path, settings=ASK, approve=lambda names: asked.extend(names)) as executor:
+    with KernelCodeExecutor(folder=tmp_path, settings=ASK, approve=lambda asks: asked.append(asks.text)) as executor:
         result = executor.execute_code_blocks([block])
 
     assert asked == ["tw-nothing"]

@@ -95,9 +95,9 @@ SAME_CELL = {WAYS["line"]: ""}  # IPython takes it for a magic only where it sta
 def test_asked_people_decide_and_see_what_is_wanted():
     asked = []
 
-    def approve(names):
-        asked.append(list(names))
-        return names == ["tw-lemon==1.0"]
+    def approve(proposal):
+        asked.append((proposal.kind, proposal.text))
+        return proposal.text == "tw-lemon==1.0"
 
     with LocalKernel(settings=KernelSettings(install="ask"), approve=approve) as kernel:
         refused = kernel.execute("%pip install tw-grog", seconds=120)
@@ -105,7 +105,7 @@ def test_asked_people_decide_and_see_what_is_wanted():
 
     assert "the User does not allow installing tw-grog" in refused.error
     assert installed.result == "'sour'", installed.error
-    assert asked == [["tw-grog"], ["tw-lemon==1.0"]]
+    assert asked == [("packages", "tw-grog"), ("packages", "tw-lemon==1.0")]
 
 
 def test_where_nobody_can_be_asked_it_is_refused():

@@ -191,6 +191,20 @@ def test_the_setting_says_where_the_ladder_starts(setting, sent):
     assert formats(server) == [sent]
 
 
+def test_a_server_that_refuses_tools_is_asked_without_and_remembered():
+    tools = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}]
+
+    def answer(request):
+        return refused(400, "this model does not support tools") if "tools" in request else said("in words")
+
+    with scripted_server(answer, answer, answer) as server:
+        model = model_at(server)
+        replies = [model.complete(ASKED, tools=tools).text for _ in range(2)]
+
+    assert replies == ["in words", "in words"]
+    assert ["tools" in request for request in server.requests] == [True, False, False]
+
+
 def test_a_server_that_refuses_stream_options_is_asked_without_and_remembered():
     def picky(request):
         return (

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal, from the thread of a host call, while a round runs."""
+"""Asks the person at the terminal, also from the thread of a host call, while a round runs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Sequence
 
+import click
 from rich.console import Console
+from rich.syntax import Syntax
 from rich.text import Text
 
+from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.terminal import clean
 
 _LOOK_SECONDS = 0.2
+_SUFFIXES = {"cell": ".py", "plan": ".txt"}
 
 
 class Asker:
-    """Asks whether packages may be installed; without a terminal, or when the round is stopped, the answer is no.
+    """Asks whether something may happen; without a terminal, or when the round is stopped, the answer is no.
 
     Args:
         console: Where the question goes.
@@ -43,13 +46,32 @@ class Asker:
         """Wait for no answer any more."""
         self._stopped.set()
 
-    def approve(self, names: Sequence[str]) -> bool:
-        """Ask for one line: y or yes allows it."""
+    def approve(self, proposal: Proposal) -> Decision:
+        """Ask for one line: yes, no, `e` to change it in an editor, or in other words why not."""
         stopped = self._stopped
         self._show.stop()
-        question = f"Code wants to install {clean(', '.join(names))} for this session. Allow it? [y/N] "
-        self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
-        return self._line(stopped).strip().lower() in ("y", "yes")
+        packages = proposal.kind == "packages"
+        if not packages:
+            self._console.print(_shown(proposal))
+        for one in proposal.findings:
+            self._console.print(Text(f"! {clean(one)}", style="yellow"), soft_wrap=True)
+        hint = "[y/N]" if packages else "[y/N/e to edit, or say why not]"
+        while True:
+            question = f"{clean(proposal.question)} {hint} "
+            self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
+            said = self._line(stopped).strip()
+            if packages or said.lower() not in ("e", "edit"):
+                return read_decision(said, proposal)
+            if (changed := self._edited(proposal)) is not None:
+                return Decision(True, changed)
+
+    def _edited(self, proposal: Proposal) -> str | None:
+        """Let the person change it in their editor; None if they left it as it was, or there is none."""
+        try:
+            return click.edit(proposal.text, extension=_SUFFIXES[proposal.kind])
+        except click.ClickException as error:
+            self._console.print(Text(f"no editor could be started ({error.message}); set EDITOR", style="red"))
+            return None
 
     def _line(self, stopped: threading.Event) -> str:
         if os.name != "posix":
@@ -59,3 +81,10 @@ class Asker:
                 return sys.stdin.readline()
         self._console.print()
         return ""
+
+
+def _shown(proposal: Proposal) -> Syntax | Text:
+    text = "\n".join(map(clean, proposal.text.splitlines()))
+    if proposal.kind == "plan":
+        return Text(text)
+    return Syntax(text, "python", background_color="default", word_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from tw_autogen.errors import (
+    ApprovalNeeded,
     ConfigError,
     RoundInterrupted,
     RoundTimedOut,
@@ -17,7 +18,8 @@ from tw_autogen.errors import (
 class Exit(IntEnum):
     """What came of a request.
 
-    `needs_person`: the Planner asks back; call again with what it wants to know. `timeout` is that of `--timeout`, as
+    `needs_person`: the Planner asks back, so call again with what it wants to know; or code or a plan waits for an
+    approval, and there is no terminal. `timeout` is that of `--timeout`, as
     timeout(1) has it; `interrupted` that of Ctrl-C, as shells have it.
     """
 
@@ -53,6 +55,8 @@ def exit_of_error(error: TwAutogenError, *, timed: bool = False) -> Exit:
     """
     if isinstance(error, ConfigError | SandboxError):
         return Exit.usage
+    if isinstance(error, ApprovalNeeded):
+        return Exit.needs_person
     if isinstance(error, RoundInterrupted):
         return Exit.interrupted
     if isinstance(error, RoundTimedOut) and timed:

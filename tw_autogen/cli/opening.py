@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
 from tw_autogen.events import Handler
-from tw_autogen.kernel import Approve, KernelSettings
+from tw_autogen.kernel import KernelSettings
 from tw_autogen.session import (
     Project,
     Session,
@@ -49,7 +50,7 @@ def open_for(
         options: What the shared options said.
         handlers: Called with each event.
         say: Called with a line about what code may read, and lines about what the project brings.
-        approve: Asked for packages that code wants; None: nobody is there.
+        approve: Asked for packages, cells and plans, as the settings say; None: nobody is there.
 
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 
 
@@ -85,8 +86,8 @@ ENVIRONMENT = Ban(
     ),
     functions=_words(
         """
-        os.environ os.environb os.getenv os.getenvb os.putenv os.unsetenv os.getlogin os.getpwnam os.umask os.chmod
-        os.chown os.lchown os.lchmod os.mknod os.mkfifo os.setxattr
+        os.path.expandvars os.environ os.environb os.getenv os.getenvb os.putenv os.unsetenv os.getlogin os.getpwnam
+        os.umask os.chmod os.chown os.lchown os.lchmod os.mknod os.mkfifo os.setxattr
         .getenv
         """
     ),
@@ -126,6 +127,7 @@ DYNAMIC = Ban(
         gc.get_objects gc.get_referrers gc.get_referents numpy.ctypeslib
         yaml.unsafe_load yaml.unsafe_load_all yaml.UnsafeLoader
         torch.utils.cpp_extension sqlite3.enable_load_extension .enable_load_extension pandas.core.computation
+        enum.bltns .mro
         """
     ),
 )
@@ -133,7 +135,7 @@ DYNAMIC = Ban(
 WAITING = Ban(
     what="ask or wait for somebody at the keyboard (`input`, `breakpoint`)",
     remedy="Nobody can type here; take the value from the task, or ask for it in words instead of code.",
-    functions=_words("input raw_input breakpoint"),
+    functions=_words("input raw_input breakpoint license credits copyright"),
 )
 
 KERNEL = Ban(
@@ -153,6 +155,90 @@ KERNEL = Ban(
 )
 
 BANS = (PROCESSES, NETWORK, ENVIRONMENT, DELETION, DYNAMIC, WAITING, KERNEL)
+"""What the default policy refuses."""
+
+FILES = Ban(
+    what="read or write files (`open`, `read_csv`, `to_csv`, `savefig`, …)",
+    remedy="Work with the variables that exist and with what plugins give; show the result as the last expression.",
+    functions=_words(
+        """
+        open pandas.read_* pandas.ExcelFile pandas.ExcelWriter pandas.HDFStore pandas.io
+        .open .open_code .read_* .write_* .to_csv .to_pickle .to_excel .to_parquet .to_feather .to_hdf .to_sql .to_stata
+        .to_xml .to_gbq .to_clipboard .to_orc .to_json .to_string .to_html .to_latex .to_markdown .to_file .to_netcdf
+        .to_zarr .to_iceberg .tofile .fromfile .load .loadtxt .genfromtxt .fromregex .memmap .open_memmap .load_pickle
+        .save .savez .savez_compressed .savetxt .savefig .savemat .loadmat .imread .imsave .print_png .print_figure
+        .print_pdf .print_svg .print_jpg .print_raw .dump .mkdir .makedirs .touch .symlink_to .hardlink_to .listdir
+        .scandir .iterdir .glob .rglob .walk .copyfile .copytree .DataSource .connect .TemporaryFile .NamedTemporaryFile
+        .mkstemp .mkdtemp .FileIO .ZipFile .TarFile .unpack_archive .make_archive .rc_file .rc_params_from_file
+        numpy.lib numpy.info numpy.show_config numpy.show_runtime
+        matplotlib.image matplotlib.cbook matplotlib.font_manager matplotlib.texmanager matplotlib.animation
+        matplotlib.backends matplotlib.backend_bases matplotlib.testing matplotlib.sphinxext matplotlib.use
+        matplotlib.get_data_path matplotlib.get_cachedir matplotlib.get_configdir matplotlib.pyplot.switch_backend
+        scipy.io scipy.datasets scipy.misc
+        sklearn.datasets.fetch_* sklearn.datasets.load_files sklearn.datasets.load_svmlight_* sklearn.datasets.dump_*
+        sklearn.datasets.get_data_home sklearn.datasets.clear_data_home
+        .load_dataset .get_dataset_names .fetch_openml .webdoc .webuse .get_rdataset
+        """
+    ),
+)
+
+GUESSING = Ban(
+    what="do what only shows when it runs (`getattr`, `vars`, `operator.attrgetter`, text that is evaluated)",
+    remedy="Write the attribute, the call or the expression out in plain Python.",
+    functions=_words(
+        """
+        getattr setattr delattr vars globals locals help memoryview
+        operator.attrgetter operator.methodcaller string.Formatter typing.get_type_hints typing.ForwardRef
+        dataclasses.make_dataclass enum.bltns
+        pandas.eval pandas.core pandas.compat pandas.util pandas.tests pandas.test
+        numpy.testing numpy.core numpy.compat numpy.test
+        scipy.LowLevelCallable scipy.test sklearn.externals sklearn.tests sklearn.show_versions
+        .mro .ctypes .ctypeslib .attrgetter .methodcaller .get_type_hints .make_dataclass .vformat .get_field
+        .set_trace .runctx .runeval .runcall .runcode .runsource .sympify .lambdify .parse_expr .exec_module
+        .load_module .find_spec .import_module .bltns
+        """
+    ),
+)
+
+STRICT_BANS = (FILES, GUESSING)
+"""What the strict policy refuses beside that."""
+
+STRICT_FUNCTIONS = FILES.functions | GUESSING.functions
+
+STRICT_MODULES = _words(
+    """
+    math cmath statistics random datetime time calendar zoneinfo decimal fractions numbers re string textwrap
+    unicodedata difflib itertools functools operator collections heapq bisect copy json typing dataclasses enum abc
+    contextlib hashlib base64 warnings pprint
+    numpy pandas scipy sklearn statsmodels matplotlib seaborn
+    """
+)
+"""The modules that the strict policy lets code import."""
+
+PLAIN_DUNDERS = _words(
+    """
+    __name__ __doc__ __version__ __init__ __post_init__ __new__ __repr__ __str__ __len__ __iter__ __next__ __contains__
+    __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __bool__ __int__ __float__ __index__ __add__ __radd__ __iadd__
+    __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __mod__ __pow__ __matmul__ __neg__ __pos__
+    __abs__ __and__ __or__ __xor__ __invert__ __getitem__ __setitem__ __delitem__ __call__ __enter__ __exit__ __format__
+    __round__ __slots__ __all__ __main__ __future__ __annotations__ __array__ __copy__ __deepcopy__
+    """
+)
+"""Dunder names that lead nowhere; a policy without `dynamic` allows no others."""
+
+MODULES_INSIDE = (
+    frozenset(sys.stdlib_module_names)
+    | _words("bltns builtin_mod np pd plt requests psutil urllib3 joblib cloudpickle numexpr sympy")
+) - _words(
+    """
+    abc array ast bisect calendar cmath code cmd codecs collections contextlib copy csv dataclasses datetime decimal
+    difflib email enum filecmp fractions functools getopt graphlib hashlib heapq html http imp io itertools json keyword
+    locale math mailbox numbers operator parser pprint profile queue random re resource sched secrets select signal site
+    statistics string stat struct symbol table textwrap this time timeit token trace turtle types typing unicodedata
+    uuid warnings weakref xml zlib stringprep dis test nt numpy graph copyreg wave sndhdr chunk crypt pipes pwd grp
+    """
+)
+"""Names of modules that are no ordinary words: a policy without `dynamic` takes them for modules anywhere."""
 
 # os without processes, environment and deletion; the same for other modules that are needed in part
 PARTS = _words(

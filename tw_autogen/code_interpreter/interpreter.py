@@ -8,13 +8,16 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import report
+from tw_autogen.code_interpreter.approving import approve_cell, asks_for
 from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.selection import Selection, Shown
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
+from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.variables import KnownVariables
-from tw_autogen.code_interpreter.verify import verify
+from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
@@ -27,12 +30,18 @@ from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
+_ONLY_PLUGINS = Template(Path(__file__).with_name("only_plugins.md").read_text(encoding="utf-8"))
 _INSTALLING = {
     "never": "- If a library is missing, use another way; nothing can be installed.",
     "ask": "- If a library is missing, use another way, or write `%pip install name` above its import: the User is "
     "asked whether it may be installed.",
     "allow": "- If a library is missing, write `%pip install name` above its import.",
 }
+_INTRO_ONLY_PLUGINS = (
+    "Calls plugins, and can do nothing else: it writes no code of its own, computes nothing and looks nothing up. What "
+    "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
+    "remembers results as variables from task to task."
+)
 _MEND = (
     "If you can mend it, send the whole block again, without what has already run well: the variables that exist are "
     "listed. If it can't be done, say why in words, without a block."
@@ -59,11 +68,13 @@ class CodeInterpreter(Role):
         kernel: Where it runs: a Kernel, which stays its maker's, or a function that makes one for the session's folder,
             which is closed with this role.
         plugins: Functions that the code may call.
-        policy: What the code may do.
+        policy: What the code may do; where it is plugins only, those that say `plugin_only` are there, or all if none
+            says so, and a model that has tools gets them as tools.
         settings: See `CodeInterpreterSettings`.
         ranker: Says which plugins fit a task, where not all are shown; None: by their words.
         recall: What it is reminded of; None: of nothing but its own talk.
         name: Its name in the talk.
+        approve: Asked before a cell runs, as the setting `approval` says; None: nobody is there.
 
     Raises:
         PluginLoadError: a plugin doesn't load (at once if a Kernel is given, else before the first cell).
@@ -86,12 +97,14 @@ class CodeInterpreter(Role):
         ranker: Ranker | None = None,
         recall: Recall | None = None,
         name: str = NAME,
+        approve: Approve | None = None,
     ) -> None:
         self.name = name
         self._model = model
-        self._plugins = tuple(plugins)
         self._policy = policy or Policy()
+        self._plugins = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
         self._settings = settings or CodeInterpreterSettings()
+        self._approve = approve
         self._make = None if isinstance(kernel, Kernel) else kernel
         self._cells = Cells(kernel, self._plugins, model, self._settings) if isinstance(kernel, Kernel) else None
         self._selection = Selection(self._plugins, self._settings, ranker)
@@ -119,6 +132,8 @@ class CodeInterpreter(Role):
         """The static text that every prompt begins with."""
         plugins = self._selection.prompt()
         installing = _INSTALLING[self._policy.install]
+        if self._policy.only_plugins:
+            return _ONLY_PLUGINS.substitute(rules=self._policy.summary(), plugins=plugins).strip()
         return _PROMPT.substitute(rules=self._policy.summary(), plugins=plugins, installing=installing).strip()
 
     def offer(self, request: str) -> str:
@@ -172,7 +187,8 @@ class CodeInterpreter(Role):
             RoundTimedOut: the round's time is over.
         """
         work, cells = Work(code=code), self._open(turn)
-        if self._checked(work, turn):
+        self._judge(work, turn)
+        if not work.findings:
             self._run(work, cells, turn)
         limit = self._settings.report_chars
         return Post(self.name, send_to, work.message(limit, send_to), tuple(work.attachments(limit)))
@@ -201,13 +217,13 @@ class CodeInterpreter(Role):
         return self._cells
 
     def _introduce(self) -> str:
-        tries = self._settings.max_tries
-        lines = [
+        own_code = (
             "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, "
-            f"and mends its own errors up to {tries} times. It reads and writes files in the working folder, works on "
-            "tables, fits models, draws charts. It reports what was printed, the last value, errors, and files made."
-        ]
-        return "\n".join([*lines, *self._selection.intro()])
+            f"and mends its own errors up to {self._settings.max_tries} times. It reads and writes files in the "
+            "working folder, works on tables, fits models, draws charts. It reports what was printed, the last value, "
+            "errors, and files made."
+        )
+        return "\n".join([_INTRO_ONLY_PLUGINS if self._policy.only_plugins else own_code, *self._selection.intro()])
 
     def _remember(self, mine: _Talking, here: Round, asked: Post) -> None:
         """Begin the talk with the examples that belong into it."""
@@ -260,7 +276,7 @@ class CodeInterpreter(Role):
             parts.append(lessons)
         mine.lessons = lessons
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
-        if asked.content(AttachmentType.then):
+        if asked.content(AttachmentType.then) and not self._policy.only_plugins:
             parts.append(
                 "What you print goes to the User as the answer, unread: print whole sentences with the numbers, their "
                 "units and what was chosen, in the form that the User asked for, and nothing else."
@@ -269,7 +285,7 @@ class CodeInterpreter(Role):
 
     def _work(self, mine: _Talking, cells: Cells, turn: Turn) -> Work:
         """Write, check and run code until it runs, or until the tries are used up."""
-        work = Work()
+        work = Work(unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
         while True:
             reply = self._write(mine, turn)
@@ -282,10 +298,13 @@ class CodeInterpreter(Role):
             if missing:
                 mine.talk.tell(missing)
                 continue
-            if not self._checked(work, turn):
+            changed = self._judge(work, turn)
+            if changed:
+                mine.talk.tell(changed)
+            if work.findings:
                 work.refused += 1
                 mine.talk.tell(f"{report.findings_report(work.findings)}\n{_MEND}")
-                work.gave_up = work.refused > self._settings.max_tries
+                work.gave_up = work.refused > (1 if self._policy.only_plugins else self._settings.max_tries)
                 if work.circles("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
@@ -302,11 +321,22 @@ class CodeInterpreter(Role):
             if work.circles(execution.error) or work.gave_up:
                 return work
 
-    def _checked(self, work: Work, turn: Turn) -> bool:
-        """Check the code against the policy; say whether it may run."""
-        work.findings = verify(work.code, self._policy, plugins=self.plugin_names)
+    def _judge(self, work: Work, turn: Turn) -> str:
+        """Check the code against the policy, and have a person look at it where the settings say so.
+
+        Returns:
+            What the person changed, in words for the model; empty if nothing.
+        """
+        work.findings = self._check(work.code)
         turn.emit(CodeChecked(work.code, [str(one) for one in work.findings]))
-        return not work.findings
+        if not asks_for(self._settings.approval, work.findings):
+            return ""
+        changed = approve_cell(self._approve, work, turn, self._check)
+        _go_on(turn)
+        return changed
+
+    def _check(self, code: str) -> list[Finding]:
+        return verify(code, self._policy, plugins=self.plugin_names)
 
     def _run(self, work: Work, cells: Cells, turn: Turn) -> Execution:
         """Run the code, and note what came of it."""
@@ -319,11 +349,16 @@ class CodeInterpreter(Role):
 
     def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
         growing = Growing(turn, self.name, CodeStream)
+        offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
+        tools = tools_of(offered) if self._policy.only_plugins else None
+        taken = [one.name for one in self._open(turn).kernel.variables()] if tools else []
         reply, completion = ask(
             self._model,
             mine.talk.messages,
             read_code,
             tries=self._settings.tries,
+            tools=tools or None,
+            as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             on_text=growing.take,
             on_call=growing.called,
             before_call=turn.before_call,
@@ -342,6 +377,11 @@ def _as_reply(post: Post) -> str:
     if post.content(AttachmentType.reply_type, "python") != "python":
         return code
     return f"{post.content(AttachmentType.thought)}\n```python\n{code.strip()}\n```".strip()
+
+
+def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
+    """Give the plugins that say `plugin_only`; all of them if none says so."""
+    return tuple(spec for spec in plugins if spec.plugin_only) or tuple(plugins)
 
 
 def _go_on(turn: Turn) -> None:

@@ -23,11 +23,18 @@ from tw_autogen.code_interpreter.names import (
 from tw_autogen.code_interpreter.rules import Fault, Rules
 
 _GETTERS = frozenset({"getattr", "hasattr", "setattr", "delattr"})
+_NAMESPACES = frozenset({"globals", "locals", "vars"})
 _HOOKS = frozenset({"__reduce__", "__reduce_ex__"})
 _DUNDER = re.compile(r"__\w+__")
 _AT_NAME = re.compile(r"@\s*([A-Za-z_][\w.]*)")
 _RELATIVE = Fault(
     "module", "relative import is not allowed: a cell is in no package", "Import the module by its full name."
+)
+
+_HANDED_GETATTR = Fault(
+    "function",
+    "'getattr' may be called, but not handed around",
+    "Write the attributes out, or a function that calls it.",
 )
 
 OnCode = Callable[[ast.Call, int], bool]
@@ -119,6 +126,8 @@ class Judge:
         path = scope.find(node.id, (node.lineno, node.col_offset))
         if isinstance(node.ctx, ast.Load) and path != OWN:
             self._known(node, path, ())
+            if path is None and node.id == "getattr":  # a call of it doesn't come here
+                self._add(node.lineno, _HANDED_GETATTR)
 
     def _known(self, node: ast.Name, path: Path | None, names: Path) -> bool:
         """Judge a name, or what stands behind its dots; tell whether it is in a module."""
@@ -136,9 +145,9 @@ class Judge:
         return True
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> None:
-        self._chain(node, scope, called=False)
+        self._chain(node, scope, called=None)
 
-    def _chain(self, node: ast.Attribute, scope: Scope, *, called: bool) -> None:
+    def _chain(self, node: ast.Attribute, scope: Scope, *, called: ast.Call | None) -> None:
         """Judge `root.a.b.c` as a whole, and then the root if it is no plain name."""
         names: list[str] = []
         root: ast.expr = node
@@ -154,12 +163,39 @@ class Judge:
             self._todo.append((root, scope))
         if in_module and "__dict__" in names:
             self._add(node.lineno, Fault("attribute", "'__dict__' of a module is not allowed", "Name what you need."))
-        if called and not in_module:
-            self._add(node.end_lineno or node.lineno, self._rules.method(node.attr))
+        if in_module:
+            return
+        for i, name in enumerate(names):  # the last name first
+            if called and not i:
+                fault = self._rules.call_of(name, called)
+            else:
+                fault = self._rules.inside(name) or self._rules.handed(name)
+            self._add(node.end_lineno or node.lineno, fault)
 
     def _constant(self, node: ast.Constant, scope: Scope) -> None:
-        if isinstance(node.value, str) and node.value.startswith("__"):
-            self._add(node.lineno, self._rules.attribute(node.value))
+        if isinstance(node.value, str):
+            self._add(node.lineno, self._rules.text(node.value))
+
+    def _sum(self, node: ast.BinOp, scope: Scope) -> None:
+        """Judge the literals of a sum together: `"__cla" + "ss__"` is one text."""
+        if not isinstance(node.op, ast.Add):
+            self._push([node.left, node.right], scope)
+            return
+        texts: list[str] = []
+        operands: list[ast.expr] = [node]
+        while operands:
+            one = operands.pop()
+            text = one.value if isinstance(one, ast.Constant) and isinstance(one.value, str) else None
+            if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add):
+                operands += [one.right, one.left]
+                continue
+            if text is not None:
+                texts.append(text)
+            else:
+                self._todo.append((one, scope))
+            if texts and (text is None or not operands):
+                self._add(node.lineno, self._rules.text("".join(texts)))
+                texts.clear()
 
     # Calls
 
@@ -171,9 +207,13 @@ class Judge:
             self._listed_call(node, scope)
         arguments: list[ast.expr] = [*node.args, *(keyword.value for keyword in node.keywords)]
         if isinstance(func, ast.Attribute):
-            self._chain(func, scope, called=True)
+            self._chain(func, scope, called=node)
             if func.attr in {"eval", "query"}:
                 self._query(node, arguments, scope)
+            if func.attr in {"get", "pop", "setdefault"} and node.args:
+                self._namespace(func.value, node.args[0], scope)
+        elif isinstance(func, ast.Name) and func.id == "getattr":
+            self._known(func, scope.find(func.id, (func.lineno, func.col_offset)), ())
         else:
             self._todo.append((func, scope))
         if isinstance(func, ast.Name) and func.id in _GETTERS and len(node.args) >= 2:
@@ -183,6 +223,16 @@ class Judge:
         if _last_name(func) in {"timeit", "repeat", "Timer"}:
             self._code(node, arguments, scope)
         self._push(arguments, scope)
+
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> None:
+        self._namespace(node.value, node.slice, scope)
+        self._push([node.value, node.slice], scope)
+
+    def _namespace(self, held: ast.expr, key: ast.expr, scope: Scope) -> None:
+        """Judge `globals()["name"]` as `name`."""
+        name = _text(key)
+        if name and isinstance(held, ast.Call) and not held.args and _last_name(held.func) in _NAMESPACES:
+            self._name(ast.copy_location(ast.Name(name, ast.Load()), key), scope)
 
     def _listed_call(self, node: ast.Call, scope: Scope) -> None:
         names: list[str] = []
@@ -209,7 +259,7 @@ class Judge:
         if attr is None:
             return list(node.args[:2])
         chain = ast.copy_location(ast.Attribute(node.args[0], attr, ast.Load()), node)
-        self._chain(chain, scope, called=name == "getattr")
+        self._chain(chain, scope, called=node if name == "getattr" else None)
         return []
 
     def _operator(self, node: ast.Call) -> None:
@@ -241,7 +291,7 @@ class Judge:
                     expression = ast.Attribute(expression, name, ast.Load()) if i else ast.Name(name, ast.Load())
                     ast.copy_location(expression, node)
                 if isinstance(expression, ast.Attribute):
-                    self._chain(expression, scope, called=True)
+                    self._chain(expression, scope, called=node)
                 else:
                     self._name(expression, scope)
 
@@ -274,7 +324,7 @@ class Judge:
 
     def _match_class(self, node: ast.MatchClass, scope: Scope) -> None:
         for name in node.kwd_attrs:
-            self._add(node.lineno, self._rules.attribute(name))
+            self._add(node.lineno, self._rules.attribute(name) or self._rules.inside(name) or self._rules.handed(name))
         self._push([node.cls, *node.patterns, *node.kwd_patterns], scope)
 
 
@@ -284,6 +334,7 @@ _VISITS: dict[type[ast.AST], Callable[[Judge, Any, Scope], None]] = {
     ast.Name: Judge._name,
     ast.Attribute: Judge._attribute,
     ast.Constant: Judge._constant,
+    ast.BinOp: Judge._sum,
     ast.Call: Judge._call,
     ast.FunctionDef: Judge._function,
     ast.AsyncFunctionDef: Judge._function,
@@ -294,6 +345,7 @@ _VISITS: dict[type[ast.AST], Callable[[Judge, Any, Scope], None]] = {
     ast.GeneratorExp: Judge._comprehension,
     ast.Global: Judge._global,
     ast.MatchClass: Judge._match_class,
+    ast.Subscript: Judge._subscript,
 }
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from tw_autogen.code_interpreter.bans import USUAL_NAMES, WORDS
+from tw_autogen.code_interpreter.bans import BANS, USUAL_NAMES, WORDS
 
 Path = tuple[str, ...]
 Position = tuple[int, int]
@@ -22,7 +22,7 @@ PLUGIN: Final = "<plugin>"
 """The root of paths that lead into plugins."""
 
 _END: Position = (sys.maxsize, 0)
-_ASSUMED = (sys.stdlib_module_names - WORDS) - {"this"}
+_ASSUMED = (sys.stdlib_module_names.union(*(ban.modules for ban in BANS)) - WORDS) - {"this"}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

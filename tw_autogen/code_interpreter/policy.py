@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
 
-from tw_autogen.code_interpreter.bans import BANS, MAGICS, PARTS, Ban
+from tw_autogen.code_interpreter.bans import BANS, MAGICS, PARTS, STRICT_BANS, Ban
 
 
 def _all_of(get: Callable[[Ban], frozenset[str]]) -> frozenset[str]:
@@ -31,6 +31,9 @@ class Policy:
             `.unlink`: a method, called on anything but a module.
         magics: The IPython magics that may be used, without `%`.
         shell: Allow `!command` and shell magics; installing packages stays refused.
+        dynamic: Allow what only shows when it runs: dunder attributes, private parts of modules, methods and names
+            taken by computed text or handed around, modules inside other objects.
+        only_plugins: Allow nothing but calls of plugins, literals and variables, whatever else is said here.
         install: What `%pip install` comes to, as the kernel's setting of that name says: `never`, `ask` or `allow`.
 
     Example:
@@ -45,22 +48,29 @@ class Policy:
     blocked_functions: frozenset[str] = _all_of(lambda ban: ban.functions)
     magics: frozenset[str] = MAGICS
     shell: bool = False
+    dynamic: bool = True
+    only_plugins: bool = False
     install: Literal["never", "ask", "allow"] = "never"
 
     def summary(self) -> str:
         """Say in a few lines what code may not do, for a prompt; the same text for the same policy."""
         lines = ["Code is checked before it runs, and refused with the reason if it breaks these rules:"]
+        if self.only_plugins:
+            return "\n".join([*lines, "- Write nothing but calls of plugins, literals and variables."])
         if self.modules is not None:
             lines.append(f"- Import {'only: ' + listed(self.modules) if self.modules else 'nothing'}.")
         if self.functions is not None:
             lines.append(f"- Call only plugins{''.join(', ' + name for name in sorted(self.functions))}.")
-        bans = [ban for ban in BANS if ban.modules <= self.blocked_modules and ban.functions <= self.blocked_functions]
+        every = (*BANS, *STRICT_BANS)
+        bans = [ban for ban in every if ban.modules <= self.blocked_modules and ban.functions <= self.blocked_functions]
         lines += [f"- Don't {ban.what if self.install == 'never' else ban.what_but_pip}." for ban in bans]
         more = self.blocked_modules.union(self.blocked_functions).difference(
-            *(ban.modules | ban.functions for ban in BANS)
+            *(ban.modules | ban.functions for ban in bans)
         )
         if more:
             lines.append(f"- Don't use {listed(more)}.")
+        if not self.dynamic:
+            lines.append("- Don't use dunder or private names, computed attributes, or methods without calling them.")
         if not self.magics:
             lines.append("- Don't use magics.")
         return "\n".join(lines)

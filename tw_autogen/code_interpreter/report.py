@@ -69,8 +69,11 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
 
 def findings_report(findings: Sequence[Finding]) -> str:
     """Say why code was not run."""
+    head = "The code was not run, because it breaks rules:"
+    if all(one.kind == "approval" for one in findings):
+        head = "The code was not run:"
     told = (f"- {one}\n  {one.remedy}" if one.remedy else f"- {one}" for one in findings)
-    return "\n".join(["The code was not run, because it breaks rules:", *told])
+    return "\n".join([head, *told])
 
 
 def warnings_of(execution: Execution) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tw_autogen.code_interpreter.bans import BANS, ESCAPES, WORDS
+from tw_autogen.code_interpreter.bans import BANS, ESCAPES, MODULES_INSIDE, PLAIN_DUNDERS, STRICT_BANS, WORDS
 from tw_autogen.code_interpreter.names import PLUGIN, Path
 from tw_autogen.code_interpreter.policy import Policy, listed
 
@@ -50,6 +52,10 @@ _BUILTIN_FUNCTIONS = frozenset(
     name for name, value in vars(builtins).items() if callable(value) and not name.startswith("_")
 ) - {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 _OTHER_REMEDY = "Solve the task without it."
+_COLUMN_WORDS = frozenset({"open", "load", "save", "dump", "connect", "glob", "walk", "touch", "system", "fork", "mro"})
+_TEXT_WRITERS = frozenset({"to_csv", "to_json", "to_string", "to_html", "to_latex", "to_markdown", "to_xml"})
+_TARGETS = frozenset({"path_or_buf", "path_or_buffer", "buf", None})
+_DUNDER = re.compile(r"(?<!\w)__[A-Za-z0-9]\w*__(?!\w)")
 
 
 class Rules:
@@ -58,10 +64,11 @@ class Rules:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         blocked = policy.blocked_functions
-        self._prefixes = tuple(name[:-1] for name in blocked if name.endswith("*"))
+        self._prefixes = tuple(name[:-1] for name in blocked if name.endswith("*") and not name.startswith("."))
         self._paths = {name for name in blocked if "." in name[1:] and not name.startswith(".")}
         self._names = {name for name in blocked if "." not in name}
-        self._methods = {name[1:] for name in blocked if name.startswith(".")}
+        self._methods = {name[1:] for name in blocked if name.startswith(".") and not name.endswith("*")}
+        self._method_prefixes = tuple(name[1:-1] for name in blocked if name.startswith(".") and name.endswith("*"))
         self._open_parts = policy.parts
         self._partial = {part.partition(".")[0] for part in policy.parts}
         # `pandas.io.common.os` is os wherever it hangs; `scipy.signal` is not signal
@@ -79,7 +86,8 @@ class Rules:
             return _plugin_part(path)
         dotted = ".".join(path)
         doing = "import" if importing else "use"
-        fault = self._through(path, doing) or (None if assumed else self._unlisted(path, dotted, doing))
+        guessed = assumed and (self.policy.dynamic or path[0] not in MODULES_INSIDE)
+        fault = self._through(path, doing) or (None if guessed else self._unlisted(path, dotted, doing))
         if fault:
             return fault
         for prefix in _prefixes(path):
@@ -87,7 +95,7 @@ class Rules:
                 return Fault("module", f"{doing} of {prefix!r} is not allowed", _remedy(prefix, prefix))
             if prefix in self._paths or prefix.startswith(self._prefixes):
                 return Fault("function", f"{prefix!r} is not allowed", _remedy(prefix, path[0]))
-        return self._part(path, dotted, importing)
+        return self._part(path, dotted, importing) or self._inside(path, doing)
 
     def _through(self, path: Path, doing: str) -> Fault | None:
         """Judge a path that leads through one module into another: `pandas.io.common.os.system`."""
@@ -98,6 +106,29 @@ class Rules:
         reached = self.path((module, *path[inner + 1 :]))
         remedy = reached.remedy if reached else f"Write `import {module}`, and use it by its own name."
         return Fault("module", f"{doing} of {module!r} through {where!r} is not allowed", remedy)
+
+    def _inside(self, path: Path, doing: str) -> Fault | None:
+        """Judge each name behind a module's own, where nothing may be left to running."""
+        if self.policy.dynamic:
+            return None
+        for at, name in enumerate(path[1:], 1):
+            where = ".".join(path[:at])
+            if name.startswith("_") and name not in PLAIN_DUNDERS:
+                return Fault("attribute", f"{doing} of {name!r} in {where!r} is not allowed", "Use public names only.")
+            fault = self.method(name) or self.inside(name)
+            if fault and ".".join(path[: at + 1]) not in (self.policy.modules or ()):
+                return fault
+        return None
+
+    def inside(self, name: str) -> Fault | None:
+        """Judge an attribute that is probably a module, whatever it hangs on."""
+        if self.policy.dynamic or name not in MODULES_INSIDE:
+            return None
+        return Fault("module", f"use of the module {name!r} inside something else is not allowed", _OTHER_REMEDY)
+
+    def handed(self, name: str) -> Fault | None:
+        """Judge a method that is taken without being called."""
+        return None if self.policy.dynamic or name in _COLUMN_WORDS else self.method(name)
 
     def _unlisted(self, path: Path, dotted: str, doing: str) -> Fault | None:
         """Judge a path under an allow-list of modules."""
@@ -139,6 +170,9 @@ class Rules:
     def star(self, path: Path) -> Fault | None:
         """Judge `from path import *`."""
         fault = self.path(path, importing=True)
+        if fault is None and not self.policy.dynamic:
+            message = f"import of everything in {'.'.join(path)!r} is not allowed"
+            return Fault("module", message, "Import the names that you need, one by one.")
         if fault is None and path[0] in self._partial and not _within(".".join(path), self._open_parts):
             message = f"import of everything in {'.'.join(path)!r} is not allowed"
             return Fault("module", message, "Import the names that you need, one by one.")
@@ -152,15 +186,48 @@ class Rules:
 
     def method(self, name: str) -> Fault | None:
         """Judge a method called on an object of unknown type."""
-        if name in self._methods:
+        if name in self._methods or (self._method_prefixes and name.startswith(self._method_prefixes)):
             return Fault("function", f"'.{name}' is not allowed", _remedy("." + name, name))
         return None
 
+    def call_of(self, name: str, node: ast.Call) -> Fault | None:
+        """Judge a method by its call: `df.to_csv()` without a target writes nothing, and gives the text."""
+        writes = node.args or any(keyword.arg in _TARGETS for keyword in node.keywords)
+        return None if name in _TEXT_WRITERS and not writes else self.method(name)
+
     def attribute(self, name: str) -> Fault | None:
         """Judge an attribute of any object."""
-        if name in ESCAPES:
+        if name in ESCAPES or (not self.policy.dynamic and _DUNDER.fullmatch(name) and name not in PLAIN_DUNDERS):
             remedy = "Leave Python's internals alone; `type(x).__name__`, `vars(x)` and `dir(x)` are allowed."
             return Fault("attribute", f"{name!r} is not allowed", remedy)
+        return None
+
+    def text(self, text: str) -> Fault | None:
+        """Judge a literal: dunder names, formulas; where nothing may be left to running, code and methods' names."""
+        for name in _DUNDER.findall(text):
+            if fault := self.attribute(name):
+                return fault
+        if text.isidentifier():
+            return self.handed(text)
+        return self._code(text) if "(" in text and ("~" in text or not self.policy.dynamic) else None
+
+    def _code(self, text: str) -> Fault | None:
+        """Judge a literal that reads as an expression with calls in it, such as the right side of a formula."""
+        try:
+            tree = ast.parse(text.rpartition("~")[2].strip().lstrip("=").replace("@", ""), mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            func = node.func
+            fault = None
+            if isinstance(func, ast.Name) and func.id in self._names:
+                fault = self.name(func.id)
+            elif isinstance(func, ast.Attribute):
+                fault = self.method(func.attr)
+            if fault:
+                return fault
         return None
 
     def call(self, name: str) -> Fault | None:
@@ -207,7 +274,7 @@ def _plugin_part(path: Path) -> Fault | None:
 
 
 def _remedy(name: str, module: str) -> str:
-    for ban in BANS:
+    for ban in (*BANS, *STRICT_BANS):
         if any(name == known or (known.endswith("*") and name.startswith(known[:-1])) for known in ban.functions):
             return ban.remedy
     return next((ban.remedy for ban in BANS if module.partition(".")[0] in ban.modules), _OTHER_REMEDY)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tw_autogen.approval import When
+
 
 @dataclass(frozen=True)
 class CodeInterpreterSettings:
     """The CodeInterpreter's settings.
 
     Args:
+        policy: What code may do: `default`, `strict`, `plugins-only`, `no-shell`, or the path of a YAML file (see
+            `read_policy`), relative to the file in which this is set.
+        plugin_only: Call plugins and do nothing else: the policy `plugins-only` by TaskWeaver's word.
+        approval: When a person is asked before a cell runs: `always`, for those that pass the policy (the others go
+            back to the model); `findings`, for those that don't, which the person may let run; `never`.
         model: Name of the model that writes code, on the server of `model.base_url`; empty: the session's model.
         tries: How often an unreadable reply is asked for again, counted afresh for each reply.
         max_tries: How often code is written again after findings, and, counted apart, after failures.
@@ -29,6 +36,9 @@ class CodeInterpreterSettings:
             calls side by side count each for itself.
     """
 
+    policy: str = "default"
+    plugin_only: bool = False
+    approval: When = "never"
     model: str = ""
     tries: int = 3
     max_tries: int = 3

@@ -57,6 +57,15 @@ def to_python(cell: str) -> Python:
     """
     if not _MAY_CHANGE.search(cell):
         return Python(_automagic(cell), ())
+    try:
+        return _transformed(cell)
+    except SyntaxError:
+        raise
+    except Exception as error:  # IPython's, which fails in ways of its own on broken text
+        raise SyntaxError(f"IPython can't read it ({type(error).__name__}: {error})") from error
+
+
+def _transformed(cell: str) -> Python:
     text = cell if cell.endswith("\n") else cell + "\n"
     chunks = text.splitlines(keepends=True)
     origins, line = [], 1

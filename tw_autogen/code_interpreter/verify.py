@@ -21,6 +21,7 @@ from collections.abc import Collection
 
 from tw_autogen.code_interpreter.judge import Judge
 from tw_autogen.code_interpreter.magics import effect_of
+from tw_autogen.code_interpreter.only_plugins import only_plugins
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.rules import Fault, Finding, Rules, rules_of
 from tw_autogen.code_interpreter.transform import to_python
@@ -48,6 +49,8 @@ def verify(code: str, policy: Policy, *, plugins: Collection[str] = ()) -> list[
         >>> verify("df.eval('a + b'); re.compile('a')", Policy())
         []
     """
+    if not isinstance(code, str):
+        return [_syntax(TypeError(f"a cell is text, not {type(code).__name__}")).at(1)]
     found = _findings(code, rules_of(policy), frozenset(plugins), first_line=1)
     return sorted(dict.fromkeys(found), key=lambda one: one.line)
 
@@ -67,6 +70,8 @@ def _findings(code: str, rules: Rules, plugins: frozenset[str], *, first_line: i
         return [_syntax(error).at(before + python.origin(error.lineno or 1))]
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep for Python's own parser
         return [_syntax(error).at(first_line)]
+    if rules.policy.only_plugins:
+        return [fault.at(before + python.origin(line)) for line, fault in only_plugins(tree, plugins)]
     found: list[Finding] = []
 
     def on_shell_call(node: ast.Call, line: int) -> bool:

@@ -30,6 +30,7 @@ class Work:
         wrong: Why code failed or was refused, each time.
         gave_up: The tries are used up, or the work went in circles.
         looped: The same code has failed in the same way twice.
+        unworded: What comes of it are bare results, so that somebody must word them for the user.
     """
 
     thought: str = ""
@@ -42,6 +43,7 @@ class Work:
     wrong: list[str] = field(default_factory=list)
     gave_up: bool = False
     looped: bool = False
+    unworded: bool = False
     _last: tuple[str, str] = ("", "")
 
     def circles(self, why: str) -> bool:
@@ -71,7 +73,8 @@ class Work:
         if receiver == "User" and self.execution.ok:
             output = report.output_text(self.execution, self.artifacts, limit_chars)
             return "\n\n".join(part for part in (self.thought, output) if part)
-        return f"{note}{report.execution_report(self.execution, self.artifacts, limit_chars)}"
+        called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
+        return f"{note}{called}{report.execution_report(self.execution, self.artifacts, limit_chars)}"
 
     def attachments(self, limit_chars: int) -> list[Attachment]:
         """Give thought, code, verification, status, result and files, in TaskWeaver's types."""
@@ -89,8 +92,9 @@ class Work:
         if self.findings or self.execution is None:
             return [*said, Attachment(kind.execution_status, "NONE", {"went_wrong": self.wrong})]
         status = "SUCCESS" if self.execution.ok else "FAILURE"
-        extra: dict[str, Any] = {"warnings": report.warnings_of(self.execution)}
-        extra |= {"failed": self.failed, "refused": self.refused, "went_wrong": self.wrong}
+        warnings = [*report.warnings_of(self.execution), *(["bare results, in no words"] if self.unworded else [])]
+        extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
+        extra |= {"refused": self.refused, "went_wrong": self.wrong}
         said.append(Attachment(kind.execution_status, status, extra))
         output = report.output_text(self.execution, self.artifacts, limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))

@@ -6,17 +6,15 @@ import os
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from tw_autogen.approval import Approve, Proposal, decide
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.settings import KernelSettings
-
-Approve = Callable[[Sequence[str]], bool]
-"""Asked whether packages, such as `["humanize>=4"]`, may be installed for one session."""
 
 _SECONDS = 600.0
 _MOST = 20
@@ -72,7 +70,7 @@ class Installer:
         if self._settings.install == "ask":
             if self._approve is None:
                 return {"ok": False, "text": "kernel.install is 'ask', and nobody is here to be asked"}
-            if not self._approve(names):
+            if not decide(self._approve, Proposal("packages", "\n".join(names))).approved:
                 return {"ok": False, "text": f"the User does not allow installing {', '.join(names)}"}
         return self._run(names)
 

@@ -7,9 +7,10 @@ import weakref
 from dataclasses import replace
 from pathlib import Path
 
+from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, SandboxError
 from tw_autogen.kernel.inside.packages import INSTALL
-from tw_autogen.kernel.installing import Approve, Installer
+from tw_autogen.kernel.installing import Installer
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.launcher.wall import OFF

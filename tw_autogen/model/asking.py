@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tw_autogen.errors import ModelUnreadable
@@ -21,6 +21,8 @@ def ask(
     *,
     tries: int = 3,
     schema: Mapping[str, Any] | None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    as_text: Callable[[Completion], str] | None = None,
     on_text: Callable[[str], None] | None = None,
     on_call: Callable[[Completion, float], None] | None = None,
     before_call: Callable[[], None] | None = None,
@@ -38,6 +40,9 @@ def ask(
         read: Gives what the reply means, or raises `Unreadable`.
         tries: How often it is asked again at most; each call of `ask` counts afresh.
         schema: What the answer is wished to look like.
+        tools: What the model may call, in OpenAI's form.
+        as_text: Gives a reply as the text that is kept and read, its tool calls too; or raises `Unreadable`. None: its
+            words alone.
         on_text: Called with new text as it arrives, of every reply in turn.
         on_call: Called with each whole reply and how many seconds it took, before it is read; also the moment to
             start a new `FieldStream`.
@@ -60,15 +65,19 @@ def ask(
         try:
             if before_call:
                 before_call()
-            reply = model.complete(messages, schema=schema, on_text=on_text, seconds=left, cancelled=cancelled)
+            reply = model.complete(
+                messages, schema=schema, tools=tools, on_text=on_text, seconds=left, cancelled=cancelled
+            )
         except BaseException:
             del messages[before:]
             raise
         if on_call:
             on_call(reply, time.monotonic() - started)
-        messages.append({"role": "assistant", "content": reply.text})
+        messages.append({"role": "assistant", "content": reply.text or ("(tool calls)" if reply.tool_calls else "")})
         try:
-            return read(reply.text), reply
+            text = as_text(reply) if as_text else reply.text
+            messages[-1]["content"] = text
+            return read(text), reply
         except Unreadable as unreadable:
             problems.append(_problem(unreadable, reply))
         if len(problems) > tries:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LADDER = ("json_schema", "json_object", "text")
 _ABOUT_FORMAT = re.compile(r"response.?format|json|schema|structured|guided|grammar", re.I)
 _ABOUT_STREAM_OPTIONS = re.compile(r"stream.?options|include.?usage", re.I)
+_ABOUT_TOOLS = re.compile(r"tool|function.?call", re.I)
 _CONNECT_SECONDS = 10.0
 _PROBE_SECONDS = 5.0
 
@@ -34,7 +35,7 @@ class OpenAIModel:
     """A model behind an OpenAI-compatible server.
 
     What a server refuses is asked for in a simpler way and remembered for as long as this object lives: a JSON schema
-    (then a JSON object, then text) and usage numbers while streaming.
+    (then a JSON object, then text), usage numbers while streaming, and tools, without which it answers in words.
 
     Args:
         settings: Which model, and how. Without a `name`, OpenAI's own server is asked for a small one.
@@ -76,6 +77,7 @@ class OpenAIModel:
         weakref.finalize(self, self._client.close)
         self._format: str = "json_schema" if settings.response_format == "auto" else settings.response_format
         self._asks_usage = True
+        self._offers_tools = True
         self._broken = _broken_errors()
 
     def complete(
@@ -175,6 +177,8 @@ class OpenAIModel:
         while True:
             rung = self._format
             request = {**body, **_format_wish(rung, schema)}
+            if not self._offers_tools:
+                request.pop("tools", None)
             if tell and self._asks_usage:
                 request["stream_options"] = {"include_usage": True}
             try:
@@ -230,6 +234,9 @@ class OpenAIModel:
         words = server_words(refused, self._key)
         if "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(words):
             self._asks_usage = False
+            return True
+        if "tools" in request and _ABOUT_TOOLS.search(f"{words} {refused.param or ''}"):
+            self._offers_tools = False
             return True
         if "response_format" in request and _ABOUT_FORMAT.search(f"{words} {refused.param or ''}"):
             if self._format == rung:  # a call at its side may have stepped down already

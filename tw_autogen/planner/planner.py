@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, Literal
 
+from tw_autogen.approval import Approve
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
+from tw_autogen.errors import ApprovalNeeded
 from tw_autogen.model import ChatModel, FieldStream, ask
+from tw_autogen.planner.approving import decide_plan
 from tw_autogen.planner.contract import AnswerContract
 from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, reply_schema
 from tw_autogen.planner.plan import Plan
@@ -19,6 +22,14 @@ from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Offering, Role, Turn, Worker
 
 NAME = "Planner"
+_CHANGED = (
+    "(Nothing of that was sent. The User has changed the plan, which is now:\n{plan}\n"
+    "Go on from there: reply again with the next step of this plan, and leave init_plan and plan null.)"
+)
+_REJECTED = (
+    "(Nothing of that was sent. The User does not agree with the plan: {reason}. Reply again with a plan that does "
+    "what they want, or tell the User why it can't be done.)"
+)
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 
 
@@ -31,8 +42,10 @@ class PlannerSettings:
         instructions: House rules for every request, such as `Answer in German`; they end the prompt's static part.
         tries: How often an unreadable reply is asked for again, counted afresh for each reply.
         model_seconds: How long one call of the model may take.
+        approval: Whether a person is asked about each plan, new or changed, before its next step: `always` or `never`.
     """
 
+    approval: Literal["always", "never"] = "never"
     model: str = ""
     instructions: str = ""
     tries: int = 3
@@ -48,6 +61,7 @@ class _Talking:
     plan: Plan | None = None
     mended: bool = False
     date: str = ""
+    approved: str = ""
 
 
 class Planner(Role):
@@ -59,6 +73,7 @@ class Planner(Role):
         settings: See `PlannerSettings`.
         recall: What it is reminded of; None: of nothing but its own talk.
         name: Its name in the talk.
+        approve: Asked about plans, as the setting `approval` says; None: nobody is there.
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
     steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, and an
@@ -76,8 +91,10 @@ class Planner(Role):
         settings: PlannerSettings | None = None,
         recall: Recall | None = None,
         name: str = NAME,
+        approve: Approve | None = None,
     ) -> None:
         self.name = name
+        self._approve = approve
         self._model = model
         self._workers = tuple(workers)
         self._settings = settings or PlannerSettings()
@@ -123,7 +140,7 @@ class Planner(Role):
             mine.talk.begin_round()
             mine.round_id = here.id
         if mine.round_id != here.id:
-            mine.round_id, mine.plan, mine.mended = here.id, None, False
+            mine.round_id, mine.plan, mine.mended, mine.approved = here.id, None, False, ""
             mine.talk.begin_round()
         forwarded = _forward(here, self.name)
         misfits = _misfits(here, turn, forwarded.message) if forwarded else []
@@ -137,6 +154,8 @@ class Planner(Role):
             mine.mended = True
             mine.talk.tell(_ill_fitting(misfits))
             reply = self._ask(mine, turn)
+        if self._settings.approval == "always":
+            reply = self._agreed(mine, reply, turn)
         post = self._post(mine, reply)
         mine.talk.saw(post)
         turn.round.write_board(self.name, _bulletin(here, mine))
@@ -196,6 +215,34 @@ class Planner(Role):
             cancelled=turn.cancelled,
         )
         mine.talk.measured(completion.usage.prompt_tokens)
+        return reply
+
+    def _agreed(self, mine: _Talking, reply: PlannerReply, turn: Turn) -> PlannerReply:
+        """Hold a new plan until a person agrees with it; give the reply that goes on from there.
+
+        Raises:
+            ApprovalNeeded: nobody is there.
+        """
+        reasons: list[str] = []
+        while reply.plan is not None and reply.send_to != USER and str(reply.plan) != mine.approved:
+            if self._approve is None:
+                raise ApprovalNeeded(
+                    f"{turn.round.id}: the plan waits for a person's approval (`planner.approval`), and nobody can be "
+                    f"asked. The plan:\n{reply.plan}",
+                    round=turn.round,
+                )
+            decision, changed = decide_plan(self._approve, reply.plan, turn)
+            if decision.approved:
+                mine.plan, mine.approved = changed, str(changed)
+                if not decision.text:
+                    return reply
+                mine.talk.tell(_CHANGED.format(plan=changed))
+            else:
+                reasons.append(decision.reason or "no reason was given")
+                if len(reasons) > self._settings.tries:
+                    return PlannerReply(USER, f"The plan was not approved: {reasons[-1]}", Stop.TaskFailure)
+                mine.talk.tell(_REJECTED.format(reason=reasons[-1]))
+            reply = self._ask(mine, turn)
         return reply
 
     def _post(self, mine: _Talking, reply: PlannerReply) -> Post:

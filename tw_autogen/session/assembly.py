@@ -11,10 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy
+from tw_autogen.approval import Approve, Decision, Proposal, decide
+from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Handler
-from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
+from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, Ranker, resolve_model, resolve_ranker
 from tw_autogen.planner import Planner, PlannerSettings
@@ -43,7 +44,12 @@ ROOMS: Mapping[str, type] = {
 """Every room that has settings."""
 
 _log = logging.getLogger(__name__)
-_ALIASES = {"planner": Planner.name, "code_interpreter": CodeInterpreter.name}
+_PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for a role of its own
+_ALIASES = {
+    "planner": Planner.name,
+    "code_interpreter": CodeInterpreter.name,
+    _PLUGIN_ONLY: CodeInterpreter.name,
+}
 
 RoleWanted = str | Path | Callable[[], Role]
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
@@ -88,7 +94,7 @@ class Seat:
         plugins: For a CodeInterpreter: what its code may call.
         kernel: For a CodeInterpreter: where its code runs; None: the one `LocalKernel` that the session's interpreters
             share.
-        policy: For a CodeInterpreter: what its code may do.
+        policy: For a CodeInterpreter: what its code may do; None: as the setting `code_interpreter.policy` says.
     """
 
     role: RoleWanted
@@ -118,17 +124,19 @@ def open_session(
     Args:
         model: What the roles ask: one for all, or by role name (`Planner`, `CodeInterpreter`, and a key `""` for the
             rest); None: the one that the settings name.
-        roles: Names of shipped roles, folders of one's own, or functions that make one. `planner` and
-            `code_interpreter` are always known. None: the setting `session.roles`, which names these two.
+        roles: Names of shipped roles, folders of one's own, or functions that make one. `planner`, `code_interpreter`
+            and `code_interpreter_plugin_only`, which may call plugins and do nothing else, are always known. None: the
+            setting `session.roles`, which names the first two.
         plugins: Names of shipped or installed plugins; paths of YAML files, of Python files with `@plugin` functions,
             or of folders of these; specs; functions, which run in this process.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
             `LocalKernel`.
-        policy: What code may do.
+        policy: What code may do; None: as the setting `code_interpreter.policy` says.
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
-        approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`; None: nobody is there.
+        approve: Asked for packages, cells and plans, where the settings `kernel.install`, `code_interpreter.approval`
+            and `planner.approval` say so; blocks until a person has decided. None: nobody is there.
         project: A folder with settings and plugins, such as TaskWeaver's: its plugins come before those of `plugins`,
             which may also name them; what can't be used of it is named in the log. None: the current folder's settings,
             and no plugins.
@@ -186,17 +194,28 @@ def open_team(
     for seat in seats:
         if _known(seat.role):
             models.pick(seat)  # a missing model is told before any folder or process is made
+            policy_of(seat, read)
     options = read.read("session", SessionSettings)
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
-        kernels = _Kernels(root / "files", read, options.user_folder, approve, undo)
+        opened: list[Session] = []
+        kernels = _Kernels(root / "files", read, options.user_folder, _told(approve, opened), undo)
         servers = _mcp_servers(mcp_servers, seats, read, root / "mcp", undo)
         seats = [_with_tools(seat, servers, seats) for seat in seats]
-        workers = [_worker(seat, models, kernels, read, undo) for seat in seats if _known(seat.role) != "planner"]
+        workers = [
+            _worker(seat, models, kernels, read, undo, approve) for seat in seats if _known(seat.role) != "planner"
+        ]
         own, recall = read.read("planner", PlannerSettings), models.recall("planner")
         planners: list[Role] = [
-            Planner(models.pick(seat), workers, settings=own, recall=recall, name=seat.name or Planner.name)
+            Planner(
+                models.pick(seat),
+                workers,
+                settings=own,
+                recall=recall,
+                name=seat.name or Planner.name,
+                approve=approve,
+            )
             for seat in seats
             if _known(seat.role) == "planner"
         ]
@@ -210,6 +229,7 @@ def open_team(
             entry=planners[0].name if planners else None,
             learner=models.learner(seats),
         )
+        opened.append(session)
         undo.pop_all()
         return session
 
@@ -225,6 +245,31 @@ def check_plugins(plugins: Sequence[PluginWanted], *, own: Path | None = None) -
         ConfigError: one is unknown or wrong; names the file.
     """
     return find_plugins(plugins, shipped=shipped_folder("plugins"), own=own)
+
+
+def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
+    """Give what asks for packages, and tells the session of it."""
+    if approve is None:
+        return None
+
+    def ask(proposal: Proposal) -> Decision:
+        return decide(approve, proposal, opened[0].emit if opened else None)
+
+    return ask
+
+
+def policy_of(seat: Seat, read: Settings) -> Policy:
+    """Give what a seat's code may do: what was given, else what the role's name or the settings say.
+
+    Raises:
+        ConfigError: the setting `code_interpreter.policy` names none, or its YAML is wrong.
+    """
+    own = read.read("code_interpreter", CodeInterpreterSettings)
+    origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
+    set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
+    policy = seat.policy or set_one
+    only = own.plugin_only or _known(seat.role) == _PLUGIN_ONLY
+    return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
 
 
 class _Models:
@@ -264,9 +309,9 @@ class _Models:
         if seat.model is not None:
             return seat.model
         own = {
-            "planner": self._read.read("planner", PlannerSettings).model,
-            "code_interpreter": self._read.read("code_interpreter", CodeInterpreterSettings).model,
-        }.get(_known(seat.role), "")
+            Planner.name: self._read.read("planner", PlannerSettings).model,
+            CodeInterpreter.name: self._read.read("code_interpreter", CodeInterpreterSettings).model,
+        }.get(_ALIASES.get(_known(seat.role), ""), "")
         if own not in self._made:
             options = self._read.read("model", ModelSettings)
             self._made[own] = resolve_model(replace(options, name=own) if own else options)
@@ -345,13 +390,15 @@ def _role_name(wanted: RoleWanted) -> str:
     return find_role(wanted, shipped=shipped_folder("roles")).alias if isinstance(wanted, str | Path) else ""
 
 
-def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo: ExitStack) -> Role:
+def _worker(
+    seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo: ExitStack, approve: Approve | None
+) -> Role:
     role: Role
     if _known(seat.role):
         own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
-        name, policy = seat.name or CodeInterpreter.name, seat.policy
+        name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read)
         if kernel is kernels.shared:
-            policy = replace(policy or Policy(), install=read.read("kernel", KernelSettings).install)
+            policy = replace(policy, install=read.read("kernel", KernelSettings).install)
         role = CodeInterpreter(
             models.pick(seat),
             kernel,
@@ -361,6 +408,7 @@ def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo
             ranker=models.ranker,
             recall=models.recall("code_interpreter"),
             name=name,
+            approve=approve,
         )
     elif isinstance(seat.role, str | Path):
         role = find_role(seat.role, shipped=shipped_folder("roles")).make(lambda: models.pick(seat))

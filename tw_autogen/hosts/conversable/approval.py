@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from tw_autogen.kernel import Approve
+from tw_autogen.approval import Approve, Decision, Proposal, read_decision
 
 
 def approval_by(agents: Iterable[Any]) -> Approve | None:
-    """Give a function that asks whether packages may be installed; None if no agent takes human input.
+    """Give a function that asks a person; None if no agent takes human input.
 
     Args:
         agents: ConversableAgents, or weak proxies of them; the first that takes human input is asked. They are not kept
@@ -21,8 +21,13 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
         return None
     asked = one if isinstance(one, weakref.ProxyType) else weakref.proxy(one)
 
-    def approve(names: Sequence[str]) -> bool:
-        said = asked.get_human_input(f"{asked.name}: code wants to install {', '.join(names)}. Allow it? (y/N) ")
-        return str(said).strip().lower() in ("y", "yes")
+    def approve(proposal: Proposal) -> Decision:
+        if proposal.kind == "packages":
+            words = f"{proposal.question[0].lower()}{proposal.question[1:]} (y/N) "
+        else:
+            findings = "".join(f"! {one}\n" for one in proposal.findings)
+            hint = "y, n, the changed one between ``` lines, or why not"
+            words = f"\n```\n{proposal.text}\n```\n{findings}{proposal.question} ({hint}) "
+        return read_decision(str(asked.get_human_input(f"{asked.name}: {words}")), proposal)
 
     return approve

@@ -11,13 +11,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import Cells, CodeInterpreterSettings, Policy, verify
 from tw_autogen.code_interpreter.report import cut, findings_report
 from tw_autogen.conversation import Round
 from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.kernel import Approve, Artifact, Execution, Kernel, KernelSettings, LocalKernel
+from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import ChatModel, Completion, Message
 from tw_autogen.plugin import PluginWanted
 from tw_autogen.role import Turn

@@ -1,0 +1,72 @@
+"""How many honest cells a policy refuses: the examples in the docstrings of installed packages, a docstring a cell.
+
+    python tests/code_interpreter/false_alarms.py pandas numpy sklearn scipy
+    python tests/code_interpreter/false_alarms.py --policy strict --show 20 pandas
+
+Nothing is imported or run; the packages must be installed beside this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import doctest
+import importlib.util
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tw_autogen.code_interpreter import find_policy, verify
+
+
+def cells_of(package: str) -> Iterator[tuple[str, str]]:
+    """Give file and cell of each docstring with examples."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit(f"{package}: not installed, or no package")
+    root = Path(spec.submodule_search_locations[0])
+    parser = doctest.DocTestParser()
+    for path in sorted(root.rglob("*.py")):
+        if "tests" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and ">>> " in node.value:
+                try:
+                    examples = parser.get_examples(node.value)
+                except ValueError:  # no doctest: a prompt inside of other text
+                    continue
+                cell = "".join(one.source for one in examples)
+                if cell.strip():
+                    yield f"{path.relative_to(root.parent)}:{node.lineno}", cell
+
+
+def main() -> None:
+    """Print the rate of each package, and the reasons."""
+    parser = argparse.ArgumentParser(description="How many honest cells does a policy refuse?")
+    parser.add_argument("packages", nargs="+")
+    parser.add_argument("--policy", default="default")
+    parser.add_argument("--show", type=int, default=0, metavar="N", help="print N refused cells of each package")
+    given = parser.parse_args()
+    policy = find_policy(given.policy)
+    for package in given.packages:
+        total, refused, slowest = 0, 0, 0.0
+        reasons: Counter[str] = Counter()
+        for where, cell in cells_of(package):
+            started = time.perf_counter()
+            found = verify(cell, policy)
+            slowest = max(slowest, time.perf_counter() - started)
+            if [one.kind for one in found] == ["syntax"]:  # no Python, so no honest cell
+                continue
+            total += 1
+            refused += bool(found)
+            reasons.update({one.message for one in found})
+            if found and refused <= given.show:
+                print(f"  {where}: {found[0]}\n    {cell.splitlines()[found[0].line - 1]}")
+        print(f"{package}: {refused} of {total} cells refused ({refused / total:.2%}); slowest {slowest * 1000:.1f} ms")
+        for message, times in reasons.most_common(15):
+            print(f"  {times:4} {message[:110]}")
+
+
+if __name__ == "__main__":
+    main()

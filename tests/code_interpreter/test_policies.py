@@ -1,0 +1,100 @@
+"""Policies by name, and policies of one's own from YAML."""
+
+import pytest
+
+from tw_autogen.code_interpreter import POLICIES, Policy, find_policy, read_policy, verify
+from tw_autogen.errors import ConfigError, PolicyError
+
+
+def kinds(code, name, plugins=()):
+    return [one.kind for one in verify(code, POLICIES[name], plugins=plugins)]
+
+
+def test_the_names_are_these_and_the_default_is_the_default():
+    assert list(POLICIES) == ["default", "strict", "plugins-only", "no-shell"]
+    assert find_policy("default") == Policy()
+    assert find_policy("plugins_only") == POLICIES["plugins-only"]
+
+
+@pytest.mark.parametrize(
+    ("code", "default", "strict", "no_shell"),
+    [
+        ("open('a.csv')", [], ["function"], []),
+        ("from pathlib import Path", [], ["module"], []),
+        ("import socket", ["module"], ["module"], []),
+        ("eval('1')", ["function"], ["function"], []),
+        ("!ls", ["shell"], ["shell"], ["shell"]),
+        ("import os as o\no.system('ls')", ["module"], ["module"], ["function"]),
+        ("import subprocess", ["module"], ["module"], ["module"]),
+        ("getattr(df, name)()", [], ["function"], []),
+        ("df.mean()", [], [], []),
+        ("df.to_csv('a.csv')", [], ["function"], []),
+        ("print(df.to_csv(), df.to_string(index=False), df.to_json(orient='records'))", [], [], []),
+        ("df.to_json('a.json')", [], ["function"], []),
+        ("df.to_string(buf='a.txt')", [], ["function"], []),
+        ("df.to_string(**more)", [], ["function"], []),
+        ("write = df.to_csv", [], ["function"], []),
+        ("type(x).__name__", [], [], []),
+        ("x.__class__", [], ["attribute"], []),
+    ],
+)
+def test_what_the_named_policies_allow(code, default, strict, no_shell):
+    assert (kinds(code, "default"), kinds(code, "strict"), kinds(code, "no-shell")) == (default, strict, no_shell)
+
+
+def test_a_policy_of_ones_own_changes_a_named_one(tmp_path):
+    path = tmp_path / "ours.yaml"
+    path.write_text(
+        "base: strict\nmodules: {add: [polars, csv], remove: [json]}\nblocked_functions: {remove: [open]}\n"
+        "magics: [time]\nshell: false\n",
+        encoding="utf-8",
+    )
+
+    policy = read_policy(path)
+
+    assert policy == find_policy("ours.yaml", folder=tmp_path)
+    assert verify("import polars\n%time open('a')", policy) == []
+    assert [one.kind for one in verify("import json", policy)] == ["module"]
+
+
+def test_all_lifts_a_limit(tmp_path):
+    path = tmp_path / "ours.yml"
+    path.write_text("base: strict\nmodules: all\n", encoding="utf-8")
+
+    assert verify("import polars", read_policy(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("blocked_module: [a]\n", r"unknown key 'blocked_module'; did you mean 'blocked_modules'\?"),
+        ("install: allow\n", "unknown key 'install'"),
+        ("base: stric\n", r"base: no policy is called 'stric'; did you mean 'strict'\?"),
+        ("base: [a]\n", "base: no policy is called"),
+        ("modules: pandas\n", "modules: expected a list of names, found 'pandas'"),
+        ("modules: {add: [a]}\n", "modules: the base has no list that could be changed"),
+        ("magics: {ad: [a]}\n", r"magics: unknown key 'ad'; did you mean 'add'\?"),
+        ("magics: {remove: [nothing]}\n", "magics.remove: 'nothing' is not in the base's list"),
+        ("shell: maybe\n", "shell: expected true or false, found 'maybe'"),
+        ("- a\n", "expected keys and values, found list"),
+        ("a: [\n", "not YAML"),
+    ],
+)
+def test_a_wrong_file_is_an_error_with_its_path_and_the_key(tmp_path, text, problem):
+    path = tmp_path / "ours.yaml"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(PolicyError, match=rf"ours\.yaml.*{problem}"):
+        read_policy(path)
+
+
+def test_a_missing_file_and_an_unknown_name_are_errors(tmp_path):
+    with pytest.raises(PolicyError, match="there is no such file"):
+        read_policy(tmp_path / "none.yaml")
+    with pytest.raises(ConfigError, match=r"no policy is called 'strickt'; did you mean 'strict'\?"):
+        find_policy("strickt")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_summary_says_it_in_a_few_lines(name):
+    assert len(POLICIES[name].summary()) < 1800

@@ -1,0 +1,106 @@
+"""Whether a person lets something happen: packages, a cell, a plan; one way of asking for all of them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tw_autogen.events import ApprovalAsked, ApprovalGiven, Event
+
+When = Literal["always", "never", "findings"]
+"""When a cell waits for a person: each one, none, or those that break the policy."""
+
+_YES = ("y", "yes")
+_NO = ("", "n", "no")
+_BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(?P<text>.*?)\n?```", re.DOTALL)
+_STEP = re.compile(r"\s*\d+\s*[.):]\s+\S")
+_QUESTIONS = {
+    "packages": "Code wants to install {} for this session. Allow it?",
+    "cell": "Let this code run?",
+    "plan": "Go on with this plan?",
+}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a person is asked to approve.
+
+    Args:
+        kind: `packages` (with versions), `cell` (Python) or `plan` (its steps, a line each).
+        text: The thing itself; packages stand on a line each.
+        findings: How a cell breaks the policy, a line each; empty if it doesn't.
+    """
+
+    kind: Literal["packages", "cell", "plan"]
+    text: str
+    findings: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> str:
+        """Give the question in one line."""
+        return _QUESTIONS[self.kind].format(", ".join(self.text.split("\n")))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the person decided.
+
+    Args:
+        approved: It may happen.
+        text: What is to happen instead, where it was changed; empty: what was proposed.
+        reason: Why not; the model reads it.
+    """
+
+    approved: bool
+    text: str = ""
+    reason: str = ""
+
+
+Approve = Callable[[Proposal], "Decision | bool"]
+"""Asked by whoever is about to do something; blocks until somebody has decided."""
+
+
+def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] | None = None) -> Decision:
+    """Ask, and make the question and its answer events.
+
+    Example:
+        >>> decide(lambda proposal: proposal.kind == "plan", Proposal("cell", "1 + 1"))
+        Decision(approved=False, text='', reason='')
+    """
+    started = time.monotonic()
+    if emit:
+        emit(ApprovalAsked(proposal.kind, proposal.text, list(proposal.findings)))
+    said = approve(proposal)
+    decision = said if isinstance(said, Decision) else Decision(bool(said))
+    if decision.text.strip() == proposal.text.strip():
+        decision = Decision(decision.approved, reason=decision.reason)
+    if emit:
+        seconds = time.monotonic() - started
+        emit(ApprovalGiven(proposal.kind, decision.approved, decision.text, decision.reason, seconds))
+    return decision
+
+
+def read_decision(said: str, proposal: Proposal) -> Decision:
+    r"""Read what a person typed: `y`, `n`, the changed thing itself, or in other words why not.
+
+    A changed cell stands between ``` lines; a changed plan does too, or begins with the number of a step.
+
+    Example:
+        >>> read_decision("use the median instead", Proposal("cell", "df.mean()"))
+        Decision(approved=False, text='', reason='use the median instead')
+        >>> read_decision("1. load\n2. report", Proposal("plan", "1. load")).text
+        '1. load\n2. report'
+    """
+    words = said.strip()
+    if words.lower() in _YES:
+        return Decision(True)
+    if words.lower() in _NO or proposal.kind == "packages":
+        return Decision(False)
+    if block := _BLOCK.search(words):
+        return Decision(True, block["text"])
+    if proposal.kind == "plan" and _STEP.match(words):
+        return Decision(True, words)
+    return Decision(False, reason=words)
