@@ -11,13 +11,14 @@ from typing import Any
 
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy
 from tw_autogen.conversation.post import new_id
+from tw_autogen.errors import SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, find_plugins
-from tw_autogen.role import Role, find_role
+from tw_autogen.role import Role, RoleSpec, find_role
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
@@ -34,7 +35,8 @@ ROOMS: Mapping[str, type] = {
 
 _ALIASES = {"planner": Planner.name, "code_interpreter": CodeInterpreter.name}
 
-RoleWanted = str | Path | Callable[[], Role]
+RoleWanted = str | Path | type | Role | Callable[[], Role]
+"""A name, the path of a folder, a class, a role that is there already, or a function that makes one."""
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
 ModelWanted = ChatModel | Mapping[str, ChatModel] | None
 
@@ -71,7 +73,8 @@ class Seat:
     """One role of a session, and what it is made of.
 
     Args:
-        role: The name of a shipped role, the folder of one's own, or a function that makes one.
+        role: The name of a shipped role or of an installed package's, the folder or class of one's own, a role, or a
+            function that makes one.
         name: Its name in the talk; empty: the role's own.
         model: What it asks; None: the one that the settings name.
         plugins: For a CodeInterpreter: what its code may call.
@@ -105,8 +108,8 @@ def open_session(
     Args:
         model: What the roles ask: one for all, or by role name (`Planner`, `CodeInterpreter`, and a key `""` for the
             rest); None: the one that the settings name.
-        roles: Names of shipped roles, folders of one's own, or functions that make one. `planner` and
-            `code_interpreter` are always known.
+        roles: Names of shipped roles or of installed packages', folders or classes of one's own, roles (closed with
+            the session), or functions that make one. `planner` and `code_interpreter` are always known.
         plugins: Names of shipped plugins, paths of YAML files or of folders of them, or specs.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
             `LocalKernel`.
@@ -169,6 +172,7 @@ def open_team(
             for seat in seats
             if _known(seat.role) == "planner"
         ]
+        _refuse_roleless(read, seats)
         session = Session(
             [*planners, *workers],
             folder=root,
@@ -198,8 +202,12 @@ class _Models:
         self._read = read
         self._made: dict[str, ChatModel] = {}
 
-    def pick(self, seat: Seat) -> ChatModel:
+    def pick(self, seat: Seat, name: str = "") -> ChatModel:
         """Give a seat's model.
+
+        Args:
+            seat: Whose.
+            name: Name of the model on the server, if the role's settings say one.
 
         Raises:
             NoModelError: none was given, and the settings name none.
@@ -209,7 +217,7 @@ class _Models:
         own = {
             "planner": self._read.read("planner", PlannerSettings).model,
             "code_interpreter": self._read.read("code_interpreter", CodeInterpreterSettings).model,
-        }.get(_known(seat.role), "")
+        }.get(_known(seat.role), name)
         if own not in self._made:
             options = self._read.read("model", ModelSettings)
             self._made[own] = resolve_model(replace(options, name=own) if own else options)
@@ -261,7 +269,27 @@ def _role_name(wanted: RoleWanted) -> str:
     """Give the name under which a role's model is looked up; empty for one that a function makes."""
     if _known(wanted):
         return _ALIASES[_known(wanted)]
-    return find_role(wanted, shipped=shipped_folder("roles")).alias if isinstance(wanted, str | Path) else ""
+    return _find(wanted).alias if isinstance(wanted, str | Path | type) else ""
+
+
+def _find(wanted: str | Path | type) -> RoleSpec:
+    return find_role(wanted, shipped=shipped_folder("roles"))
+
+
+def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:
+    """Refuse settings for a role that is neither here nor known from elsewhere: its name is misspelt."""
+    here = [
+        _find(seat.role).name for seat in seats if isinstance(seat.role, str | Path | type) and not _known(seat.role)
+    ]
+    shipped = [one.name for one in shipped_folder("roles").iterdir()]
+    for name in read.roles:
+        if name not in (*here, *shipped):
+            key, (_, setting) = f"role.{name}", next(iter(read.of_role(name, ()).items()))
+            raise SettingsError(
+                f"{setting.origin}: no role here is called {name!r}{nearest(name, [*here, *shipped])}",
+                key=key,
+                origin=setting.origin,
+            )
 
 
 def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo: ExitStack) -> Role:
@@ -272,8 +300,16 @@ def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo
         if kernel is kernels.shared:
             policy = replace(policy or Policy(), install=read.read("kernel", KernelSettings).install)
         role = CodeInterpreter(models.pick(seat), kernel, plugins=seat.plugins, policy=policy, settings=own, name=name)
-    elif isinstance(seat.role, str | Path):
-        role = find_role(seat.role, shipped=shipped_folder("roles")).make(lambda: models.pick(seat))
+    elif isinstance(seat.role, str | Path | type):
+        spec = _find(seat.role)
+        named = read.of_role(spec.name, ["model"]).get("model")
+        role = spec.make(
+            lambda: models.pick(seat, str(named.value) if named else str(spec.settings.get("model") or "")),
+            given=lambda known: read.of_role(spec.name, known),
+            more={"kernel": lambda: kernels.pick(seat)},
+        )
+    elif isinstance(seat.role, Role):
+        role = seat.role
     else:
         role = seat.role()
     if seat.name:
