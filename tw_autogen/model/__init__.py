@@ -2,24 +2,36 @@
 
 from tw_autogen.model.asking import ask
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
+from tw_autogen.model.embed import Embedder, EmbeddingRanker
+from tw_autogen.model.embedders import EmbeddingSettings, FolderEmbedder, OpenAIEmbedder, resolve_ranker
 from tw_autogen.model.fields import CodeReply, Unreadable, read_code, read_object
 from tw_autogen.model.openai import OpenAIModel, is_loopback
+from tw_autogen.model.rank import LexicalRanker, Ranked, Ranker
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
 from tw_autogen.model.replay import ReplayModel
 from tw_autogen.model.resolve import resolve_model
 from tw_autogen.model.running import run_abandonable
 from tw_autogen.model.settings import ModelSettings
 from tw_autogen.model.streams import CodeStream, FieldStream
+from tw_autogen.model.vectors import VectorCache, cache_folder
 
 __all__ = [
     "ChatModel",
     "CodeReply",
     "CodeStream",
     "Completion",
+    "Embedder",
+    "EmbeddingRanker",
+    "EmbeddingSettings",
     "FieldStream",
+    "FolderEmbedder",
+    "LexicalRanker",
     "Message",
     "ModelSettings",
+    "OpenAIEmbedder",
     "OpenAIModel",
+    "Ranked",
+    "Ranker",
     "RecordedReply",
     "Recording",
     "RecordingModel",
@@ -27,10 +39,13 @@ __all__ = [
     "ToolCall",
     "Unreadable",
     "Usage",
+    "VectorCache",
     "ask",
+    "cache_folder",
     "is_loopback",
     "read_code",
     "read_object",
     "resolve_model",
+    "resolve_ranker",
     "run_abandonable",
 ]

@@ -42,7 +42,14 @@ def server_words(error: Any, key: str) -> str:
 
 
 def describe_failure(
-    error: Exception, *, url: str, name: str, key: str, models: Callable[[], tuple[str, ...]], max_tries: int
+    error: Exception,
+    *,
+    url: str,
+    name: str,
+    key: str,
+    models: Callable[[], tuple[str, ...]],
+    max_tries: int,
+    room: str = "model",
 ) -> ModelError:
     """Say what the SDK's exception means for whoever configured the model.
 
@@ -53,6 +60,7 @@ def describe_failure(
         key: Taken out of every word that the server said; empty if there is none.
         models: Asks the server for the names that it has; may itself raise `ModelError`.
         max_tries: How often the call would have been sent at most.
+        room: Where its settings stand, as `model` in `model.name`.
 
     Returns:
         An error without the original as its cause, since that one holds the request's headers.
@@ -62,19 +70,19 @@ def describe_failure(
     words = server_words(error, key)
     code = str(getattr(error, "code", None) or "")
     if status is None:
-        said = _no_answer(error, words, tries)
+        said = _no_answer(error, words, tries, room)
     elif code == "context_length_exceeded" or _TOO_LONG.search(words):
         said = f"the prompt is too long for {name!r} ({status}): {words}. Ask for less at once, or choose a model with "
-        said += "a longer context (`model.name`)"
+        said += f"a longer context (`{room}.name`)"
     elif status in (401, 403):
-        said = f"the key was refused ({status}): {words}. Check `model.api_key` (OPENAI_API_KEY)"
+        said = f"the key was refused ({status}): {words}. Check `{room}.api_key` (OPENAI_API_KEY)"
         if not key:
-            said = f"a key is wanted there ({status}): {words}. Set `model.api_key` (OPENAI_API_KEY)"
+            said = f"a key is wanted there ({status}): {words}. Set `{room}.api_key` (OPENAI_API_KEY)"
     elif status == 404 or (status in (400, 422) and (code == "model_not_found" or _NO_MODEL.search(words))):
-        said = _not_found(status, words, name, models)
+        said = _not_found(status, words, name, models, room)
     elif status == 429:
         said = (
-            f"still too busy, or out of quota (429), after {_times(tries)}: {words}. Wait, or raise `model.max_tries`"
+            f"still too busy, or out of quota (429), after {_times(tries)}: {words}. Wait, or raise `{room}.max_tries`"
         )
     elif status >= 500:
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
@@ -83,7 +91,7 @@ def describe_failure(
     return ModelError(f"{url}: {said}", tries=tries)
 
 
-def _no_answer(error: Exception, words: str, tries: int) -> str:
+def _no_answer(error: Exception, words: str, tries: int, room: str) -> str:
     """Tell a connection that never came about from an error that arrived in the middle of an answer."""
     import openai  # the SDK's own error: it is loaded already, and costs too much to be loaded for this module's sake
 
@@ -91,21 +99,21 @@ def _no_answer(error: Exception, words: str, tries: int) -> str:
         return f"the answer broke off: {words}"
     why = " ".join(str(error.__cause__ or error).split())
     return (
-        f"no connection, or a broken one, {_times(tries)}: {why}. Is the server running, and is `model.base_url` "
+        f"no connection, or a broken one, {_times(tries)}: {why}. Is the server running, and is `{room}.base_url` "
         "(OPENAI_BASE_URL) right?"
     )
 
 
-def _not_found(status: int, words: str, name: str, models: Callable[[], tuple[str, ...]]) -> str:
+def _not_found(status: int, words: str, name: str, models: Callable[[], tuple[str, ...]], room: str) -> str:
     try:
         names = models()
     except ModelError:
-        return f"not found ({status}): {words}. A `model.base_url` usually ends in /v1"
+        return f"not found ({status}): {words}. A `{room}.base_url` usually ends in /v1"
     if name in names:
         return f"not found ({status}): {words}"
     listed = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
     hint = nearest(name, names)
-    return f"no model {name!r} there{hint if 'mean' in hint else ''}; it has: {listed or 'none'}. Set `model.name`"
+    return f"no model {name!r} there{hint if 'mean' in hint else ''}; it has: {listed or 'none'}. Set `{room}.name`"
 
 
 def _tries(error: Any) -> int:

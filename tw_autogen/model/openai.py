@@ -37,6 +37,7 @@ class OpenAIModel:
 
     Args:
         settings: Which model, and how. Without a `name`, OpenAI's own server is asked for a small one.
+        room: Where these settings stand, for messages: `model` in `model.name`.
 
     Raises:
         ConfigError: the address is none.
@@ -48,16 +49,17 @@ class OpenAIModel:
         ('qwen3', 'http://localhost:11434/v1')
     """
 
-    def __init__(self, settings: ModelSettings) -> None:
+    def __init__(self, settings: ModelSettings, *, room: str = "model") -> None:
         import openai  # costs some 0.7 s: whoever has a model of their own, or a recording, never pays it
 
         self.settings = settings
+        self._room = room
         self._key = (settings.api_key or "").strip()  # the line break of a file is no part of it, and would be an error
         self.name = settings.name or OPENAI_NAME
         self._url = settings.base_url or OPENAI_URL
         self.base_url = shown_url(self._url)
         if urlsplit(self._url).scheme not in ("http", "https"):
-            raise ConfigError(f"model.base_url: {self.base_url!r} has no http:// or https:// in front")
+            raise ConfigError(f"{room}.base_url: {self.base_url!r} has no http:// or https:// in front")
         self._sdk = openai
         self._here = threading.local()  # `abandoned`: the event of the call that this thread makes
         # Explicit key and address, so that the SDK reads no environment; a proxy never knows the way to loopback.
@@ -129,8 +131,36 @@ class OpenAIModel:
         except expected as error:
             raise ModelError(
                 f"{self.base_url}/models: no list of models: {server_words(error, self._key)}. Is the server running, "
-                "and is `model.base_url` (OPENAI_BASE_URL) right?"
+                f"and is `{self._room}.base_url` (OPENAI_BASE_URL) right?"
             ) from None
+
+    def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """Ask for the embedding of each text (`/embeddings`), in one request.
+
+        Raises:
+            ModelError: naming the server, what was wrong, and what to do.
+        """
+        try:
+            answer = self._client.embeddings.create(
+                model=self.name,
+                input=list(texts),
+                encoding_format="float",  # what the SDK would ask for, base64, many servers don't have
+                timeout=self._sdk.Timeout(self.settings.seconds, connect=_CONNECT_SECONDS),
+                extra_body=dict(self.settings.extra),
+            )
+            found = {one.index: one.embedding for one in answer.data}
+        except self._sdk.APIError as failed:
+            raise self._failure(failed) from None
+        except self._broken as failed:
+            raise self._failure(failed) from None
+        except (AttributeError, TypeError):  # no list of embeddings: an HTML page, or another object
+            found = {}
+        if sorted(found) != list(range(len(texts))):
+            raise ModelError(
+                f"{self.base_url}: what came back are not {len(texts)} embeddings. A `{self._room}.base_url` usually "
+                "ends in /v1"
+            )
+        return [found[at] for at in range(len(texts))]
 
     def _ask(
         self,
@@ -209,6 +239,7 @@ class OpenAIModel:
             key=self._key,
             models=self.models,
             max_tries=self.settings.max_tries,
+            room=self._room,
         )
 
 
