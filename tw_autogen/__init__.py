@@ -23,9 +23,10 @@ if TYPE_CHECKING:
         route_by_post,
     )
     from tw_autogen.kernel import Execution, Kernel, LocalKernel
-    from tw_autogen.model import ChatModel, OpenAIModel
+    from tw_autogen.model import ChatModel, OpenAIModel, Ranker
     from tw_autogen.planner import Planner
     from tw_autogen.plugin import Plugin, PluginContext, PluginSpec, callable_plugin, register_plugin, test_plugin
+    from tw_autogen.recall import DocumentIndex, Passage
     from tw_autogen.role import Role, Turn
     from tw_autogen.session import Answer, Session, open_session
 
@@ -45,9 +46,10 @@ _ROOMS = {
         "route_by_post",
     ),
     "kernel": ("Execution", "Kernel", "LocalKernel"),
-    "model": ("ChatModel", "OpenAIModel"),
+    "model": ("ChatModel", "OpenAIModel", "Ranker"),
     "planner": ("Planner",),
     "plugin": ("Plugin", "PluginContext", "PluginSpec", "callable_plugin", "register_plugin", "test_plugin"),
+    "recall": ("DocumentIndex", "Passage"),
     "role": ("Role", "Turn"),
     "session": ("Answer", "Session", "open_session"),
 }
@@ -60,12 +62,14 @@ __all__ = [
     "ChatModel",
     "CodeInterpreter",
     "CodeInterpreterAgent",
+    "DocumentIndex",
     "Execution",
     "Kernel",
     "KernelCodeExecutor",
     "LocalKernel",
     "Memory",
     "OpenAIModel",
+    "Passage",
     "Planner",
     "PlannerAgent",
     "Plugin",
@@ -73,6 +77,7 @@ __all__ = [
     "PluginSpec",
     "Policy",
     "Post",
+    "Ranker",
     "Role",
     "RoleAgent",
     "Round",

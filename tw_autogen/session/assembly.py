@@ -15,7 +15,7 @@ from tw_autogen.errors import SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Approve, Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
-from tw_autogen.model import ChatModel, ModelSettings, resolve_model
+from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, resolve_model, resolve_ranker
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, find_plugins
 from tw_autogen.role import Role, RoleSpec, find_role
@@ -26,6 +26,7 @@ from tw_autogen.shipped import shipped_folder
 
 ROOMS: Mapping[str, type] = {
     "model": ModelSettings,
+    "embedding": EmbeddingSettings,
     "planner": PlannerSettings,
     "code_interpreter": CodeInterpreterSettings,
     "kernel": KernelSettings,
@@ -306,7 +307,12 @@ def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo
         role = spec.make(
             lambda: models.pick(seat, str(named.value) if named else str(spec.settings.get("model") or "")),
             given=lambda known: read.of_role(spec.name, known),
-            more={"kernel": lambda: kernels.pick(seat)},
+            more={
+                "kernel": lambda: kernels.pick(seat),
+                "ranker": lambda: resolve_ranker(
+                    read.read("embedding", EmbeddingSettings), read.read("model", ModelSettings)
+                ),
+            },
         )
     elif isinstance(seat.role, Role):
         role = seat.role
