@@ -18,7 +18,9 @@ _LOOK_SECONDS = 0.2
 
 
 class Asker:
-    """Asks whether packages may be installed; without a terminal, or when the round is stopped, the answer is no.
+    """Asks whether packages may be installed, or a command run.
+
+    Without a terminal, or when the round is stopped, the answer is no.
 
     Args:
         console: Where the question goes.
@@ -47,7 +49,13 @@ class Asker:
         """Ask for one line: y or yes allows it."""
         stopped = self._stopped
         self._show.stop()
-        question = f"Code wants to install {clean(', '.join(names))} for this session. Allow it? [y/N] "
+        wanted = clean(", ".join(names))
+        wants = (
+            f"A role wants to run: {wanted[2:]}\n"
+            if wanted.startswith("$ ")
+            else f"Code wants to install {wanted} for this session. "
+        )
+        question = f"{wants}Allow it? [y/N] "
         self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
         return self._line(stopped).strip().lower() in ("y", "yes")
 

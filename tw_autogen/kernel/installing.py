@@ -16,7 +16,8 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.settings import KernelSettings
 
 Approve = Callable[[Sequence[str]], bool]
-"""Asked whether packages, such as `["humanize>=4"]`, may be installed for one session."""
+"""Asked whether packages, such as `["humanize>=4"]`, may be installed for one session; or whether a role may run a
+shell command there, as `["$ ls -l"]`: one text that begins with `$ `, as no package does."""
 
 _SECONDS = 600.0
 _MOST = 20

@@ -118,7 +118,8 @@ def open_session(
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
-        approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`; None: nobody is there.
+        approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`, and for the commands
+            of the role `command_line`; None: nobody is there.
 
     Returns:
         A session that owns and closes what was made here.
@@ -234,7 +235,7 @@ class _Kernels:
         self._folder = folder
         self._read = read
         self._user_folder = user_folder
-        self._approve = approve
+        self.approve = approve
         self._undo = undo
         self.shared: Kernel | None = None
         self.made: list[Kernel] = []
@@ -249,7 +250,7 @@ class _Kernels:
             if self._user_folder:
                 options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
-            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self._approve))
+            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self.approve))
         return self.shared
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
@@ -308,6 +309,7 @@ def _worker(seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo
             lambda: models.pick(seat, str(named.value) if named else str(spec.settings.get("model") or "")),
             given=lambda known: read.of_role(spec.name, known),
             more={
+                "approve": lambda: kernels.approve,
                 "kernel": lambda: kernels.pick(seat),
                 "ranker": lambda: resolve_ranker(
                     read.read("embedding", EmbeddingSettings), read.read("model", ModelSettings)

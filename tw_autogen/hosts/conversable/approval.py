@@ -10,7 +10,9 @@ from tw_autogen.kernel import Approve
 
 
 def approval_by(agents: Iterable[Any]) -> Approve | None:
-    """Give a function that asks whether packages may be installed; None if no agent takes human input.
+    """Give a function that asks whether packages may be installed, or a command run.
+
+    None if no agent takes human input.
 
     Args:
         agents: ConversableAgents, or weak proxies of them; the first that takes human input is asked. They are not kept
@@ -22,7 +24,9 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
     asked = one if isinstance(one, weakref.ProxyType) else weakref.proxy(one)
 
     def approve(names: Sequence[str]) -> bool:
-        said = asked.get_human_input(f"{asked.name}: code wants to install {', '.join(names)}. Allow it? (y/N) ")
+        wanted = ", ".join(names)
+        wants = f"a role wants to run {wanted[2:]}" if wanted.startswith("$ ") else f"code wants to install {wanted}"
+        said = asked.get_human_input(f"{asked.name}: {wants}. Allow it? (y/N) ")
         return str(said).strip().lower() in ("y", "yes")
 
     return approve
