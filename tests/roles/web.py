@@ -20,12 +20,12 @@ class Page:
 class Site(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, pages: dict[str, Page | Callable[[str], Page]]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, pages: dict[str, Page | Callable[[str], Page]], host: str) -> None:
+        super().__init__((host, 0), _Handler)
         self.pages = pages
         self.asked: list[str] = []
         self.headers: list[dict[str, str]] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.url = f"http://{host}:{self.server_address[1]}"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -58,8 +58,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def site(pages: dict[str, Page | Callable[[str], Page]]) -> Iterator[Site]:
-    server = Site(pages)
+def site(pages: dict[str, Page | Callable[[str], Page]], host: str = "127.0.0.1") -> Iterator[Site]:
+    server = Site(pages, host)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

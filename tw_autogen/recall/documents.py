@@ -235,7 +235,7 @@ def _plain(one: Passage) -> dict[str, Any]:
 
 
 def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
-    """Gather paragraphs into passages; a heading begins a new one."""
+    """Gather paragraphs into passages; a heading begins a new one, unless nothing but headings stands before it."""
     heading, gathered = "", list[tuple[int, str]]()
 
     def done() -> Iterator[Passage]:
@@ -249,7 +249,8 @@ def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
     for paragraph in _paragraphs(text.splitlines(), passage_chars):
         found = _HEADING.match(paragraph[0][1])
         chars = sum(len(line) + 1 for _, line in (*gathered, *paragraph))
-        if gathered and (found or chars > passage_chars):
+        bare = all(_HEADING.match(line) or not line.strip() for _, line in gathered)
+        if gathered and (chars > passage_chars or (found and not bare)):
             yield from done()
         heading = found[1] if found else heading
         gathered += paragraph

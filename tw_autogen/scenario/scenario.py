@@ -46,7 +46,7 @@ class Scenario:
         roles: Who takes part: names of shipped ones, or paths from the folder.
         plugins: Which functions code may call: names of shipped ones, or paths from the folder.
         variables: What the first round brings beside words and files.
-        settings: Dotted keys, such as `session.profile_chars`.
+        settings: Dotted keys, such as `session.profile_chars`; a path that begins with `./` is from the folder.
         limits: What one round may take.
         judge: What a judge would be asked about a live run; no check depends on it.
     """
@@ -114,6 +114,7 @@ def read_scenario(path: Path | str) -> Scenario:
     except ValueError as error:
         raise ScenarioError(str(error), path=path) from error
     folder = path.resolve().parent
+    values["settings"] = {key: _placed(value, folder) for key, value in values.get("settings", {}).items()}
     values["files"] = tuple(_files(values.get("files", ()), folder, path))
     for key in ("roles", "plugins"):
         if key in values:
@@ -181,6 +182,11 @@ def _files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:
         if name not in here:
             raise ScenarioError(f"files: no file {name!r} beside it{nearest(name, here)}", path=path)
     return list(names)
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    """Give a setting's value; a path that begins with `./` is one from the scenario's folder."""
+    return str(folder / value) if isinstance(value, str) and value.startswith("./") else value
 
 
 def _piece(key: str, name: str, folder: Path, path: Path) -> str:
