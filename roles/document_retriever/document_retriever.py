@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tw_autogen import Attachment, AttachmentType, DocumentIndex, Memory, Post, Ranker, Role
+from tw_autogen import Attachment, AttachmentType, DocumentIndex, Memory, Passage, Post, Ranker, Role
 
 _SHOWN = 30
 
@@ -60,7 +60,7 @@ class DocumentRetriever(Role):
         for number, one in enumerate(found, 1):
             under = f' (under "{one.heading}")' if one.heading else ""
             old = "; changed since it was indexed" if one.file in changed else ""
-            lines.append(f"[{number}] {one.where}{under}{old}\n{one.text}")
+            lines.append(f"[{number}] {one.where}{under}{old}\n{_numbered(one)}")
         sources = [{"number": at, "file": one.file, "lines": [one.first, one.last]} for at, one in enumerate(found, 1)]
         return Post(
             self.name,
@@ -68,3 +68,11 @@ class DocumentRetriever(Role):
             "\n\n".join(lines),
             (Attachment(AttachmentType.text, "sources", extra=sources),),
         )
+
+
+def _numbered(passage: Passage) -> str:
+    """Give a passage with the number of each line, so that single lines can be cited."""
+    lines = passage.text.split("\n")
+    if len(lines) != passage.last - passage.first + 1:  # a line that was too long was parted
+        return passage.text
+    return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, passage.first))

@@ -31,7 +31,7 @@ def test_passages_come_with_file_lines_and_heading(stage, index):
 
     assert post.message == (
         "1 of 3 passages from 2 documents, best first:\n\n"
-        '[1] shop/refunds.md, lines 1-3 (under "Refunds")\n# Refunds\n\nA refund is paid within 14 days.'
+        '[1] shop/refunds.md, lines 1-3 (under "Refunds")\n1: # Refunds\n2: \n3: A refund is paid within 14 days.'
     )
     assert post.attachments[0].extra == [{"number": 1, "file": "shop/refunds.md", "lines": [1, 3]}]
 
