@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tw_autogen import Attachment, AttachmentType, Post, Role, open_session
-from tw_autogen.errors import RoleSpecError, SettingsError
+from tw_autogen.errors import RoleSpecError, RoundError, SettingsError
 from tw_autogen.role import find_role, read_role
 from tw_autogen.shipped import shipped_folder
 from tw_autogen.testing import ROLE_CHECKS, FakeKernel, ScriptedModel, check_role, plans
@@ -291,6 +291,29 @@ def test_a_broken_entry_point_is_named(tmp_path, monkeypatch, value, problem):
 
 
 # --- what every role must do ---
+
+
+class Asker(Counter):
+    def __init__(self, model):
+        self.model = model
+
+    def reply(self, memory, **kwargs):
+        asked = memory.last_post
+        words = kwargs["turn"].ask(self.model, [{"role": "user", "content": asked.message}], caller=self.name)
+        return Post(self.name, asked.send_from, words)
+
+
+def test_a_role_that_asks_a_model_is_counted_and_held_to_the_rounds_limits(tmp_path):
+    script = [plans("a", to="Counter"), "one", plans("b", to="Counter")]
+    with (
+        ScriptedModel(script) as model,
+        open_session(model, roles=["planner", Asker], folder=tmp_path, settings={"session.max_calls": 3}) as session,
+        pytest.raises(RoundError, match=r"session\.max_calls"),
+    ):
+        session.ask("go")
+
+    assert session.rounds[-1].posts[2].message == "one"
+    assert session.usage.calls == 3
 
 
 def test_the_suite_passes_a_good_role():

@@ -11,7 +11,7 @@ from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
 from tw_autogen.model.replay import ReplayModel
 from tw_autogen.model.resolve import resolve_model
 from tw_autogen.model.running import run_abandonable
-from tw_autogen.model.settings import ModelSettings
+from tw_autogen.model.settings import ModelSettings, Price
 from tw_autogen.model.streams import CodeStream, FieldStream
 from tw_autogen.model.vectors import VectorCache, cache_folder
 
@@ -30,6 +30,7 @@ __all__ = [
     "ModelSettings",
     "OpenAIEmbedder",
     "OpenAIModel",
+    "Price",
     "Ranked",
     "Ranker",
     "RecordedReply",
