@@ -6,6 +6,7 @@ from tw_autogen.testing import codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+approval_by = pytest.importorskip("tw_autogen.hosts.conversable.approval").approval_by
 KernelCodeExecutor, TaskWeaverAgent = conversable.KernelCodeExecutor, conversable.TaskWeaverAgent
 
 REPLIES = (plans("install"), codes("%pip install tw-nothing"), codes("1"), plans("tried.", to="User"))
@@ -41,6 +42,21 @@ def test_an_agent_without_a_person_installs_nothing(served, agent, tmp_path):
         agent().initiate_chat(tw, message="install it", max_turns=1, silent=True)
 
     assert "nobody is here to be asked" in served.requests[2]["messages"][-1]["content"]
+
+
+def test_a_command_of_a_role_is_asked_for_in_words_of_its_own():
+    class Person:
+        name, human_input_mode = "tw", "TERMINATE"
+        asked: list[str] = []
+
+        def get_human_input(self, prompt):
+            self.asked.append(prompt)
+            return "yes"
+
+    person = Person()
+
+    assert approval_by([person])(["$ ls -l"]) is True
+    assert person.asked == ["tw: a role wants to run ls -l. Allow it? (y/N) "]
 
 
 def test_an_executor_asks_whom_it_was_given(tmp_path):

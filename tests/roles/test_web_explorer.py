@@ -88,6 +88,7 @@ def test_a_question_is_answered_from_pages_and_names_them(explore):
     assert site.headers[0]["dnt"] == "1"
 
 
+@pytest.mark.slow
 def test_fields_are_filled_options_chosen_and_a_new_window_opens_in_the_same_page(explore):
     pages = {"/": web.Page(SHOP), "/find": web.Page("found"), "/green": web.Page("<title>Green</title>70 degrees")}
     with web.site(pages) as site:
@@ -108,6 +109,7 @@ def test_fields_are_filled_options_chosen_and_a_new_window_opens_in_the_same_pag
     assert "70 degrees" in shown[5]
 
 
+@pytest.mark.slow
 def test_a_long_page_is_read_on(explore):
     with web.site({"/": web.Page("<p>" + "a " * 60 + "</p><p>the end</p>")}) as site:
         _, shown = explore("?", step("open", url=site.url), step("more"), step("answer", text="x"), page_chars=100)
@@ -117,6 +119,7 @@ def test_a_long_page_is_read_on(explore):
     assert "the end" in shown[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "url", ["file:///etc/hostname", "javascript:alert(1)", "data:text/html,x", "chrome://version", ""]
 )
@@ -127,6 +130,7 @@ def test_only_web_addresses_are_opened(explore, url):
     assert "Pages seen, in 1 steps:\nnone" in post.message
 
 
+@pytest.mark.slow
 def test_addresses_of_this_machine_are_refused_unless_they_are_allowed(explore):
     with web.site({"/": web.Page("inner")}) as site:
         post, shown = explore("?", step("open", url=site.url), step("answer", text="no"), private=False)
@@ -137,6 +141,7 @@ def test_addresses_of_this_machine_are_refused_unless_they_are_allowed(explore):
     assert "inner" not in shown[1]
 
 
+@pytest.mark.slow
 def test_neither_redirects_nor_parts_of_a_page_lead_to_an_address_that_is_refused():
     spec = find_role("web_explorer", shipped=shipped_folder("roles"))
     package = type(
@@ -196,6 +201,7 @@ def test_which_addresses_are_public(address, public):
     assert importlib.import_module(f"{package}.gate").is_public(ipaddress.ip_address(address)) is public
 
 
+@pytest.mark.slow
 def test_a_page_that_is_too_large_is_cut_off_and_that_is_said(explore):
     with web.site({"/": web.Page("x" * 3_000_000)}) as site:
         _, shown = explore("?", step("open", url=site.url), step("answer", text="no"), max_mb=0.5)
@@ -203,6 +209,7 @@ def test_a_page_that_is_too_large_is_cut_off_and_that_is_said(explore):
     assert "(not let through: more than 0.5 MB came for one page; the rest was cut off)" in shown[1]
 
 
+@pytest.mark.slow
 def test_a_page_that_never_comes_is_given_up(explore):
     with web.site({"/": web.Page("late", hold=threading.Event())}) as site:
         _, shown = explore("?", step("open", url=site.url), step("answer", text="no"), step_seconds=1.5)
@@ -211,6 +218,7 @@ def test_a_page_that_never_comes_is_given_up(explore):
     assert "Timeout 1500ms exceeded" in shown[1] or "ERR_" in shown[1]
 
 
+@pytest.mark.slow
 def test_what_is_no_step_is_told_and_the_number_of_steps_holds(explore):
     post, shown = explore("?", "I think so", step("dance"), steps=2)
 
@@ -218,6 +226,7 @@ def test_what_is_no_step_is_told_and_the_number_of_steps_holds(explore):
     assert post.message.startswith("No answer was found: 2 steps were taken (role.web_explorer.steps).")
 
 
+@pytest.mark.slow
 def test_all_processes_end_with_the_role_and_a_second_closing_does_nothing(stage):
     before = descendants(os.getpid())
     with (
@@ -255,6 +264,7 @@ def test_without_the_extra_the_command_that_installs_it_is_named(stage, monkeypa
         stage.make("web_explorer", ScriptedModel([]), no_sandbox=True)
 
 
+@pytest.mark.slow
 def test_it_does_what_every_role_must(stage):
     class Steering:
         def complete(self, messages, **how):
