@@ -8,7 +8,7 @@ BENCH_BIN := .venv-bench
 BENCH_peers := ".[bench]"
 BENCH_arrow := "." psutil pyarrow
 
-.PHONY: help demo test test-hosts bench check lint wheel clean
+.PHONY: help demo test test-hosts test-web bench check lint wheel clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -17,6 +17,13 @@ help:  ## say what can be made
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev,mcp,ml,science]"
 	@touch .venv/ready
+
+.venv/web: .venv/ready  # a browser's driver of some 140 MB, so not with the rest
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[web]"
+	@touch .venv/web
+
+test-web: .venv/web  ## the tests that need the extra `web`, in the Chromium of the system
+	$(BIN)/python -m pytest -q -n auto tests/roles/test_web_explorer.py
 
 demo: .venv/ready  ## the whole way, from recorded model replies; leaves chart, table and notebook in ./tw-demo
 	$(BIN)/tw-autogen demo

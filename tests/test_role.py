@@ -1,14 +1,15 @@
 """Roles of one's own: found by name and by path, and what a broken one says."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tw_autogen import open_session
-from tw_autogen.errors import RoleSpecError
+from tw_autogen import Attachment, AttachmentType, Post, Role, open_session
+from tw_autogen.errors import RoleSpecError, RoundError, SettingsError
 from tw_autogen.role import find_role, read_role
 from tw_autogen.shipped import shipped_folder
-from tw_autogen.testing import FakeKernel, ScriptedModel, plans
+from tw_autogen.testing import ROLE_CHECKS, FakeKernel, ScriptedModel, check_role, plans
 
 YAML = "alias: Reader\nintro: Reads manuals.\n"
 PYTHON = """\
@@ -88,6 +89,300 @@ def test_a_broken_role_is_an_error_with_the_path(folder, yaml, python, problem):
 def test_an_unknown_role_names_its_neighbour():
     with pytest.raises(RoleSpecError, match=r"ecko: no shipped role and no folder; did you mean 'echo'\?"):
         find_role("ecko", shipped=shipped_folder("roles"))
+
+
+def test_a_broken_constructor_is_an_error_with_the_path_and_the_line(folder):
+    for error, problem in (("OSError", r"reader\.py:6: OSError: no page"), ("ValueError", r"role\.yaml: no page")):
+        (folder / "reader.py").write_text(PYTHON.replace("self.model = model", f"raise {error}('no page')"))
+        with pytest.raises(RoleSpecError, match=problem):
+            read_role(folder).make(FakeKernel)
+
+
+def test_a_constructor_that_wants_what_nobody_has_is_told_what_there_is(folder):
+    (folder / "reader.py").write_text(PYTHON.replace("model, settings", "settings, database"), encoding="utf-8")
+
+    with pytest.raises(RoleSpecError, match=r"reader\.py: its constructor needs 'database', and only these .* model"):
+        read_role(folder).make(FakeKernel)
+
+
+def test_a_role_that_forgot_its_reply_is_an_error(folder):
+    (folder / "reader.py").write_text(
+        "from tw_autogen import Role\n\nclass Reader(Role):\n    pass\n", encoding="utf-8"
+    )
+
+    with pytest.raises(RoleSpecError, match=r"reader\.py: expected one class with `reply\(.*found none"):
+        read_role(folder).make(FakeKernel)
+
+
+def test_a_roles_python_may_be_several_files_and_is_read_anew_each_time(folder):
+    (folder / "pages.py").write_text("PAGE = 3\n", encoding="utf-8")
+    (folder / "reader.py").write_text("from .pages import PAGE\n" + PYTHON.replace('"page", 1', '"", PAGE'))
+    assert read_role(folder).make(FakeKernel).page == 3
+
+    (folder / "pages.py").write_text("PAGE = 44\n", encoding="utf-8")
+    assert read_role(folder).make(FakeKernel).page == 44
+
+
+# --- settings of a role ---
+
+TYPED = """\
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tw_autogen import Memory, Post, Role
+
+
+@dataclass(frozen=True)
+class ReaderSettings:
+    shelf: str
+    page: int = 1
+    colours: tuple[str, ...] = ()
+
+
+class Reader(Role):
+    def __init__(self, settings: ReaderSettings):
+        self.settings = settings
+
+    def reply(self, memory: Memory, **kwargs) -> Post:
+        s = self.settings
+        return Post(self.name, memory.last_post.send_from, f"{s.shelf} {s.page + 1} {'/'.join(s.colours)}")
+"""
+
+
+def said_by(folder, tmp_path, settings):
+    with open_session(ScriptedModel([]), roles=[folder], folder=tmp_path / "sessions", settings=settings) as session:
+        session.open_round("read")
+        return session.step(session.next_role()).message
+
+
+def test_settings_come_from_the_yaml_the_project_the_environment_and_keywords_in_this_order(
+    folder, tmp_path, monkeypatch
+):
+    (folder / "role.yaml").write_text(YAML + "settings: {shelf: A, page: 1, colours: [red]}\n", encoding="utf-8")
+    (folder / "reader.py").write_text(TYPED, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert said_by(folder, tmp_path, {}) == "A 2 red"
+
+    (tmp_path / "tw_autogen.yaml").write_text("role:\n  reader: {page: 4, colours: [blue]}\n", encoding="utf-8")
+    assert said_by(folder, tmp_path, {}) == "A 5 blue"
+
+    monkeypatch.setenv("TW_AUTOGEN_ROLE_READER_COLOURS", "green, grey")
+    assert said_by(folder, tmp_path, {}) == "A 5 green/grey"
+
+    given = {"role.reader.colours": ["white"], "role.reader.page": "8"}
+    assert said_by(folder, tmp_path, given) == "A 9 white"
+
+
+@pytest.mark.parametrize(
+    ("yaml", "given", "error", "problem"),
+    [
+        ("{shelf: A, pag: 1}", {}, RoleSpecError, r"role\.yaml: unknown setting 'pag'; did you mean 'page'\?"),
+        ("{shelf: A, page: x}", {}, RoleSpecError, r"role\.yaml: role\.reader\.page: .* valid integer.*, got 'x'"),
+        ("{}", {}, RoleSpecError, r"role\.yaml: the setting 'role\.reader\.shelf' is missing"),
+        ("{shelf: A}", {"role.reader.pge": 2}, SettingsError, r"'role\.reader\.pge': unknown .*mean 'page'\?"),
+        ("{shelf: A}", {"role.reader.page": "x"}, SettingsError, r"the keyword .*valid integer"),
+        (
+            "{shelf: A}",
+            {"role.redaer.page": 2},
+            SettingsError,
+            r"no role .* 'redaer'; did you mean 'reader'",
+        ),
+        ("{shelf: A}", {"role.reader": 2}, SettingsError, r"'role\.reader' needs a key behind it"),
+    ],
+)
+def test_a_wrong_setting_of_a_role_says_where_it_stands(folder, tmp_path, yaml, given, error, problem):
+    (folder / "role.yaml").write_text(f"{YAML}settings: {yaml}\n", encoding="utf-8")
+    (folder / "reader.py").write_text(TYPED, encoding="utf-8")
+
+    with pytest.raises(error, match=problem):
+        said_by(folder, tmp_path, given)
+
+
+def test_untyped_settings_are_those_of_the_yaml_and_have_their_types(folder, tmp_path):
+    assert said_by(folder, tmp_path, {"role.reader.page": "12"}) == "read page 12"
+    with pytest.raises(SettingsError, match=r"unknown setting 'role\.reader\.pages'; did you mean 'page'\?"):
+        said_by(folder, tmp_path, {"role.reader.pages": 1})
+
+
+# --- classes, objects, entry points ---
+
+
+class Counter(Role):
+    name = "Counter"
+    intro = "Counts the words it is told."
+
+    def reply(self, memory, **kwargs):
+        asked = memory.last_post
+        return Post(self.name, asked.send_from, str(len(asked.message.split())))
+
+
+@pytest.mark.parametrize("wanted", [Counter, Counter(), lambda: Counter()], ids=["class", "object", "function"])
+def test_a_role_may_be_a_class_an_object_or_a_function(wanted, tmp_path):
+    with (
+        ScriptedModel([plans("one two three", to="Counter"), plans("Three.", to="User")]) as model,
+        open_session(model, roles=["planner", wanted], folder=tmp_path) as session,
+    ):
+        assert session.ask("count").round.posts[2].message == "3"
+
+
+def test_a_class_without_a_name_is_told_what_it_lacks():
+    class Nameless:
+        def reply(self, memory, **kwargs):
+            raise NotImplementedError
+
+    with pytest.raises(RoleSpecError, match=r"test_role\.py: class Nameless needs `name`, a text, beside `reply`"):
+        find_role(Nameless, shipped=shipped_folder("roles"))
+
+
+def installed(site, value):
+    """Lay a package with an entry point on the path, as pip would."""
+    info = site / "counting-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: counting\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[tw_autogen.roles]\ncounter = {value}\n")
+
+
+def test_an_installed_package_brings_a_role_by_its_class(tmp_path, monkeypatch):
+    installed(tmp_path / "site", "counting_role:Tally")
+    (tmp_path / "site" / "counting_role.py").write_text(
+        PYTHON.replace("class Reader(Role):", "class Tally(Role):\n    name, intro = 'Tally', 'Tallies.'")
+        .replace("model, settings", "model")
+        .replace('settings.get("page", 1)', "5")
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+    with ScriptedModel([]) as model, open_session(model, roles=["counter"], folder=tmp_path / "s") as session:
+        session.open_round("go")
+        assert session.step(session.next_role()).message == "read page 5"
+        assert session.roles[0].name == "Tally"
+
+
+def test_an_installed_package_brings_a_role_by_its_folder(folder, tmp_path, monkeypatch):
+    installed(tmp_path / "site", "counting_folder")
+    package = tmp_path / "site" / "counting_folder"
+    folder.rename(package)
+    (package / "__init__.py").write_text("")
+    (package / "role.yaml").write_text(YAML + "module: reader\nsettings: {page: 9}\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+    settings = {"role.counter.page": 11}
+    with (
+        ScriptedModel([]) as model,
+        open_session(model, roles=["counter"], folder=tmp_path / "s", settings=settings) as session,
+    ):
+        session.open_round("go")
+        assert session.step(session.next_role()).message == "read page 11"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("no_such_module_here", r"entry point counter = no_such_module_here: ModuleNotFoundError"),
+        ("json:dumps", r"entry point counter = json:dumps: names neither a class nor a package"),
+    ],
+)
+def test_a_broken_entry_point_is_named(tmp_path, monkeypatch, value, problem):
+    installed(tmp_path / "site", value)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+    with pytest.raises(RoleSpecError, match=problem):
+        find_role("counter", shipped=shipped_folder("roles"))
+
+
+# --- what every role must do ---
+
+
+class Asker(Counter):
+    def __init__(self, model):
+        self.model = model
+
+    def reply(self, memory, **kwargs):
+        asked = memory.last_post
+        words = kwargs["turn"].ask(self.model, [{"role": "user", "content": asked.message}], caller=self.name)
+        return Post(self.name, asked.send_from, words)
+
+
+def test_a_role_that_asks_a_model_is_counted_and_held_to_the_rounds_limits(tmp_path):
+    script = [plans("a", to="Counter"), "one", plans("b", to="Counter")]
+    with (
+        ScriptedModel(script) as model,
+        open_session(model, roles=["planner", Asker], folder=tmp_path, settings={"session.max_calls": 3}) as session,
+        pytest.raises(RoundError, match=r"session\.max_calls"),
+    ):
+        session.ask("go")
+
+    assert session.rounds[-1].posts[2].message == "one"
+    assert session.usage.calls == 3
+
+
+def test_the_suite_passes_a_good_role():
+    assert check_role(Counter) == list(ROLE_CHECKS)
+
+
+class Leaving(Counter):
+    def reply(self, memory, **kwargs):
+        kwargs["turn"].round.posts.pop()
+        return super().reply(memory)
+
+
+BROKEN = {
+    "it_has_a_name_and_an_intro": type("A", (Counter,), {"name": "two words"}),
+    "it_answers_with_a_post_from_itself": type("B", (Counter,), {"reply": lambda self, memory, **kwargs: "three"}),
+    "it_answers_whoever_wrote": type(
+        "C", (Counter,), {"reply": lambda self, memory, **kwargs: Post(self.name, "Planner", "3")}
+    ),
+    "it_answers_under_another_name": type(
+        "D", (Counter,), {"reply": lambda self, memory, **kwargs: Post("Counter", memory.last_post.send_from, "3")}
+    ),
+    "it_answers_words_that_say_nothing": type(
+        "E",
+        (Counter,),
+        {
+            "reply": lambda self, memory, **kwargs: Post(
+                self.name, memory.last_post.send_from, memory.last_post.message.split()[0]
+            )
+        },
+    ),
+    "it_changes_nothing_that_was_said": Leaving,
+    "what_it_says_can_be_stored": type(
+        "F",
+        (Counter,),
+        {
+            "reply": lambda self, memory, **kwargs: Post(
+                self.name, memory.last_post.send_from, "3", (Attachment(AttachmentType.text, "", {1, 2}),)
+            )
+        },
+    ),
+    "it_takes_pictures_and_keywords_that_it_doesnt_know": type(
+        "G",
+        (Counter,),
+        {"reply": lambda self, memory, *, turn: Post(self.name, memory.last_post.send_from, "3")},
+    ),
+}
+
+
+@pytest.mark.parametrize("check", BROKEN)
+def test_the_suite_finds_what_is_broken(check):
+    with pytest.raises(AssertionError, match=f"^{check}: "):
+        check_role(BROKEN[check])
+
+
+def test_the_role_that_the_readme_shows_works_as_it_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "(Role)" in block]
+    assert len(blocks) == 1
+    with ScriptedModel([plans("say hello", to="Crier"), plans("It said HELLO.", to="User")]) as model:
+        space = {"__name__": "crier"}
+        exec(compile(blocks[0], "README.md", "exec"), space)
+        with open_session(model, roles=["planner", space["Crier"]], folder=tmp_path) as session:
+            answer = session.ask("say hello loudly")
+
+    assert answer.round.posts[2].message == "SAY HELLO"
+    assert check_role(space["Crier"]) == list(ROLE_CHECKS)
+    lines = [line for line in blocks[0].splitlines() if line.strip()]
+    assert len(lines) <= 10
 
 
 def test_shipped_roles_and_plugins_import_only_what_their_authors_may():

@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tw_autogen.approval import Approve, Decision, Proposal, decide
     from tw_autogen.code_interpreter import CodeInterpreter, Policy
     from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
     from tw_autogen.hosts.conversable import (
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
         route_by_post,
     )
     from tw_autogen.kernel import Execution, Kernel, LocalKernel
-    from tw_autogen.model import ChatModel, OpenAIModel
+    from tw_autogen.model import ChatModel, OpenAIModel, Ranker
     from tw_autogen.planner import Planner
     from tw_autogen.plugin import Plugin, PluginContext, PluginSpec, callable_plugin, register_plugin, test_plugin
+    from tw_autogen.recall import DocumentIndex, Passage
     from tw_autogen.role import Role, Turn
     from tw_autogen.session import Answer, Session, open_session
 
 _ROOMS = {
+    "approval": ("Approve", "Decision", "Proposal", "decide"),
     "code_interpreter": ("CodeInterpreter", "Policy"),
     "conversation": ("Attachment", "AttachmentType", "Memory", "Post", "Round"),
     "hosts.conversable": (
@@ -45,9 +48,10 @@ _ROOMS = {
         "route_by_post",
     ),
     "kernel": ("Execution", "Kernel", "LocalKernel"),
-    "model": ("ChatModel", "OpenAIModel"),
+    "model": ("ChatModel", "OpenAIModel", "Ranker"),
     "planner": ("Planner",),
     "plugin": ("Plugin", "PluginContext", "PluginSpec", "callable_plugin", "register_plugin", "test_plugin"),
+    "recall": ("DocumentIndex", "Passage"),
     "role": ("Role", "Turn"),
     "session": ("Answer", "Session", "open_session"),
 }
@@ -55,17 +59,21 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Answer",
+    "Approve",
     "Attachment",
     "AttachmentType",
     "ChatModel",
     "CodeInterpreter",
     "CodeInterpreterAgent",
+    "Decision",
+    "DocumentIndex",
     "Execution",
     "Kernel",
     "KernelCodeExecutor",
     "LocalKernel",
     "Memory",
     "OpenAIModel",
+    "Passage",
     "Planner",
     "PlannerAgent",
     "Plugin",
@@ -73,6 +81,8 @@ __all__ = [
     "PluginSpec",
     "Policy",
     "Post",
+    "Proposal",
+    "Ranker",
     "Role",
     "RoleAgent",
     "Round",
@@ -83,6 +93,7 @@ __all__ = [
     "agent_plugin",
     "agent_role",
     "callable_plugin",
+    "decide",
     "open_session",
     "register_plugin",
     "register_plugins",

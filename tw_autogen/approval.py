@@ -1,4 +1,4 @@
-"""Whether a person lets something happen: packages, a cell, a plan; one way of asking for all of them."""
+"""Whether a person lets something happen: packages, a cell, a plan, a command; one way of asking for all of them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _QUESTIONS = {
     "packages": "Code wants to install {} for this session. Allow it?",
     "cell": "Let this code run?",
     "plan": "Go on with this plan?",
+    "command": "A role wants to run this command. Allow it?",
 }
 
 
@@ -29,12 +30,12 @@ class Proposal:
     """What a person is asked to approve.
 
     Args:
-        kind: `packages` (with versions), `cell` (Python) or `plan` (its steps, a line each).
+        kind: `packages` (with versions), `cell` (Python), `plan` (its steps, a line each) or `command` (for a shell).
         text: The thing itself; packages stand on a line each.
         findings: How a cell breaks the policy, a line each; empty if it doesn't.
     """
 
-    kind: Literal["packages", "cell", "plan"]
+    kind: Literal["packages", "cell", "plan", "command"]
     text: str
     findings: tuple[str, ...] = ()
 

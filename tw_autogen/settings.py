@@ -8,6 +8,9 @@ Each room declares one frozen dataclass `…Settings`; a key is `room.field`, su
 3. the project's file: `tw_autogen.yaml`, else TaskWeaver's `taskweaver_config.json`,
 4. the user's file: `~/.config/tw-autogen/config.yaml`,
 5. the default in the dataclass.
+
+A role's settings, `role.<role>.<key>`, come from the same places; they are declared by the role, and checked when it is
+loaded.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -30,6 +33,9 @@ PROJECT_FILE = "tw_autogen.yaml"
 TASKWEAVER_FILE = "taskweaver_config.json"
 _PREFIX = "TW_AUTOGEN_"
 _PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for the interpreter that only calls plugins
+_KEYWORD = "the keyword"
+ROLE_ROOM = "role"
+"""The room whose keys are declared by roles: `role.echo.decorator`."""
 
 TASKWEAVER_KEYS: Mapping[str, str] = {
     "llm.api_key": "model.api_key",
@@ -92,13 +98,18 @@ class Settings:
         self._known = [f"{room}.{one.name}" for room, cls in rooms.items() for one in dataclasses.fields(cls)]
         self.ignored: tuple[str, ...] = ()
         self._found: dict[str, Setting] = {}
+        self._roles: dict[str, dict[str, Setting]] = {}
+        self._environ = environ or {}
         sources = [
             *(self._file(user_file) if user_file else ()),
             *(self._project(project) if project else ()),
             *self._environment(environ or {}),
-            *((key, Setting(value, f"the keyword {key!r}")) for key, value in (keywords or {}).items()),
+            *((key, Setting(value, f"{_KEYWORD} {key!r}")) for key, value in (keywords or {}).items()),
         ]
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
+            if key.startswith(f"{ROLE_ROOM}."):
+                self._take_role(key, setting)
+                continue
             if key not in self._known:
                 raise SettingsError(
                     f"{setting.origin}: unknown setting {key!r}{nearest(key, self._known)}",
@@ -120,8 +131,39 @@ class Settings:
         for one in dataclasses.fields(kind):  # type: ignore[arg-type]  # `rooms` holds dataclasses only
             setting = self._found.get(f"{room}.{one.name}")
             if setting is not None:
-                values[one.name] = _fit(f"{room}.{one.name}", setting, hints[one.name])
+                values[one.name] = fit_setting(f"{room}.{one.name}", setting, hints[one.name])
         return kind(**values)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The names of the roles for which something is set."""
+        return tuple(self._roles)
+
+    def of_role(self, name: str, known: Iterable[str]) -> Mapping[str, Setting]:
+        """Give what is set for one role, unchecked.
+
+        Args:
+            name: The role's, as in `role.<name>.<key>`.
+            known: The keys that the role declares; looked for in the environment too
+                (`TW_AUTOGEN_ROLE_ECHO_DECORATOR`), between the files and the keywords.
+        """
+        found = dict(self._roles.get(name, {}))
+        for key in known:
+            variable = f"{_PREFIX}{ROLE_ROOM}_{name}_{key}".upper()
+            if self._environ.get(variable) and not found.get(key, Setting(None, "")).origin.startswith(_KEYWORD):
+                found[key] = Setting(self._environ[variable], variable)
+        return found
+
+    def _take_role(self, key: str, setting: Setting) -> None:
+        """Take `role.echo.decorator`, or `role.echo` with all its keys."""
+        _, name, *rest = key.split(".", 2)
+        if rest:
+            self._roles.setdefault(name, {})[rest[0]] = setting
+        elif isinstance(setting.value, Mapping):
+            for inner, value in setting.value.items():
+                self._roles.setdefault(name, {})[str(inner)] = Setting(value, setting.origin)
+        else:
+            raise SettingsError(f"{setting.origin}: {key!r} needs a key behind it", key=key, origin=setting.origin)
 
     def origin(self, key: str) -> str:
         """Say where a value comes from; `the default` if nobody set it."""
@@ -212,8 +254,12 @@ def _config_list(text: str, known: list[str]) -> Iterator[tuple[str, Setting]]:
             yield ours, Setting(first[theirs], origin)
 
 
-def _fit(key: str, setting: Setting, hint: Any) -> Any:
-    """Bring a value to the field's type, as text from the environment must be."""
+def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
+    """Bring a value to the field's type, as text from the environment must be.
+
+    Raises:
+        SettingsError: it can't be; says where it stands.
+    """
     value = setting.value
     if isinstance(value, str) and str(hint).startswith("tuple"):
         value = [part.strip() for part in value.split(",") if part.strip()]

@@ -2,10 +2,12 @@
 
 import pytest
 
+from tw_autogen.approval import Decision, Proposal
 from tw_autogen.testing import codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+approval_by = pytest.importorskip("tw_autogen.hosts.conversable.approval").approval_by
 KernelCodeExecutor, TaskWeaverAgent = conversable.KernelCodeExecutor, conversable.TaskWeaverAgent
 
 REPLIES = (plans("install"), codes("%pip install tw-nothing"), codes("1"), plans("tried.", to="User"))
@@ -75,6 +77,21 @@ def test_without_a_person_an_agent_says_that_one_is_needed(served, agent, tmp_pa
         result = agent().initiate_chat(tw, message="install it", max_turns=1, silent=True)
 
     assert "the plan waits for a person's approval" in result.chat_history[-1]["content"]
+
+
+def test_a_command_of_a_role_is_asked_for_in_words_of_its_own():
+    class Person:
+        name, human_input_mode = "tw", "TERMINATE"
+        asked: list[str] = []
+
+        def get_human_input(self, prompt):
+            self.asked.append(prompt)
+            return "yes"
+
+    person = Person()
+
+    assert approval_by([person])(Proposal("command", "ls -l")) == Decision(True)
+    assert "```\nls -l\n```\nA role wants to run this command. Allow it?" in person.asked[0]
 
 
 def test_an_executor_asks_whom_it_was_given(tmp_path):

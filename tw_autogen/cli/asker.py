@@ -17,7 +17,7 @@ from tw_autogen.cli.show import Show
 from tw_autogen.cli.terminal import clean
 
 _LOOK_SECONDS = 0.2
-_SUFFIXES = {"cell": ".py", "plan": ".txt"}
+_SUFFIXES = {"cell": ".py", "plan": ".txt", "command": ".sh"}
 
 
 class Asker:
@@ -87,4 +87,4 @@ def _shown(proposal: Proposal) -> Syntax | Text:
     text = "\n".join(map(clean, proposal.text.splitlines()))
     if proposal.kind == "plan":
         return Text(text)
-    return Syntax(text, "python", background_color="default", word_wrap=True)
+    return Syntax(text, "bash" if proposal.kind == "command" else "python", background_color="default", word_wrap=True)

@@ -15,6 +15,7 @@ from tw_autogen.errors import TwAutogenError
 _CHAT = "chat"
 _COMMANDS = {
     _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),
+    "index": ("tw_autogen.cli.index", "Make an index of a folder of texts, for the role document_retriever."),
     "demo": ("tw_autogen.cli.demo", "Watch one whole task: no key, no network, real code."),
     "example": ("tw_autogen.cli.example", "Make an example for later prompts out of a session."),
     "plugins": ("tw_autogen.cli.plugins", "List plugins, check them, write one from a function."),

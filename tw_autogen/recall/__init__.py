@@ -2,6 +2,7 @@
 
 from tw_autogen.recall.compress import compress
 from tw_autogen.recall.distill import distill
+from tw_autogen.recall.documents import DocumentIndex, Passage
 from tw_autogen.recall.examples import Example, cleaned_example, fitting_examples, read_examples, write_example
 from tw_autogen.recall.experience import (
     Experience,
@@ -15,8 +16,10 @@ from tw_autogen.recall.settings import RecallSettings
 from tw_autogen.recall.talk import Talk
 
 __all__ = [
+    "DocumentIndex",
     "Example",
     "Experience",
+    "Passage",
     "Recall",
     "RecallSettings",
     "Talk",

@@ -51,7 +51,7 @@ class Scenario:
         plugins: Which functions code may call: names of shipped ones, or paths from the folder.
         variables: What the first round brings beside words and files.
         environment: Environment variables of the host while it runs: the secrets that code must not come by.
-        settings: Dotted keys, such as `session.profile_chars`.
+        settings: Dotted keys, such as `session.profile_chars`; a path that begins with `./` is from the folder.
         limits: What one round may take.
         needs: Modules that code will import; it can't run where one isn't installed.
         lacks: Modules that must not be there, because the task is about what happens then.
@@ -141,6 +141,7 @@ def read_scenario(path: Path | str) -> Scenario:
     except ValueError as error:
         raise ScenarioError(str(error), path=path) from error
     folder = path.resolve().parent
+    values["settings"] = {key: _placed(value, folder) for key, value in values.get("settings", {}).items()}
     values["files"] = tuple(_files(values.get("files", ()), folder, path))
     for key in ("roles", "plugins"):
         if key in values:
@@ -208,6 +209,11 @@ def _files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:
         if name not in here:
             raise ScenarioError(f"files: no file {name!r} beside it{nearest(name, here)}", path=path)
     return list(names)
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    """Give a setting's value; a path that begins with `./` is one from the scenario's folder."""
+    return str(folder / value) if isinstance(value, str) and value.startswith("./") else value
 
 
 def _piece(key: str, name: str, folder: Path, path: Path) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from tw_autogen.approval import Approve, Decision, Proposal, decide
 from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
 from tw_autogen.conversation.post import new_id
+from tw_autogen.errors import SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_trial import standing
@@ -23,7 +24,7 @@ from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.recall import Recall, RecallSettings, read_examples
-from tw_autogen.role import Role, find_role
+from tw_autogen.role import Role, RoleSpec, find_role
 from tw_autogen.session.learning import Learner
 from tw_autogen.session.project import Project, read_project
 from tw_autogen.session.session import Session
@@ -51,7 +52,8 @@ _ALIASES = {
     _PLUGIN_ONLY: CodeInterpreter.name,
 }
 
-RoleWanted = str | Path | Callable[[], Role]
+RoleWanted = str | Path | type | Role | Callable[[], Role]
+"""A name, the path of a folder, a class, a role that is there already, or a function that makes one."""
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
 ModelWanted = ChatModel | Mapping[str, ChatModel] | None
 
@@ -88,7 +90,8 @@ class Seat:
     """One role of a session, and what it is made of.
 
     Args:
-        role: The name of a shipped role, the folder of one's own, or a function that makes one.
+        role: The name of a shipped role or of an installed package's, the folder or class of one's own, a role, or a
+            function that makes one.
         name: Its name in the talk; empty: the role's own.
         model: What it asks; None: the one that the settings name.
         plugins: For a CodeInterpreter: what its code may call.
@@ -124,9 +127,10 @@ def open_session(
     Args:
         model: What the roles ask: one for all, or by role name (`Planner`, `CodeInterpreter`, and a key `""` for the
             rest); None: the one that the settings name.
-        roles: Names of shipped roles, folders of one's own, or functions that make one. `planner`, `code_interpreter`
-            and `code_interpreter_plugin_only`, which may call plugins and do nothing else, are always known. None: the
-            setting `session.roles`, which names the first two.
+        roles: Names of shipped roles or of installed packages', folders or classes of one's own, roles (closed with
+            the session), or functions that make one. `planner`, `code_interpreter` and `code_interpreter_plugin_only`,
+            which may call plugins and do nothing else, are always known. None: the setting `session.roles`, which names
+            the first two.
         plugins: Names of shipped or installed plugins; paths of YAML files, of Python files with `@plugin` functions,
             or of folders of these; specs; functions, which run in this process.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
@@ -136,7 +140,8 @@ def open_session(
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
         approve: Asked for packages, cells and plans, where the settings `kernel.install`, `code_interpreter.approval`
-            and `planner.approval` say so; blocks until a person has decided. None: nobody is there.
+            and `planner.approval` say so, and for the commands of the role `command_line`; blocks until a person has
+            decided. None: nobody is there.
         project: A folder with settings and plugins, such as TaskWeaver's: its plugins come before those of `plugins`,
             which may also name them; what can't be used of it is named in the log. None: the current folder's settings,
             and no plugins.
@@ -219,6 +224,7 @@ def open_team(
             for seat in seats
             if _known(seat.role) == "planner"
         ]
+        _refuse_roleless(read, seats)
         session = Session(
             [*planners, *workers],
             folder=root,
@@ -300,8 +306,12 @@ class _Models:
         folder = self._read.read("recall", RecallSettings).experience
         return Learner((lambda: self.pick(known)) if known else None, Path(folder) if folder else None)
 
-    def pick(self, seat: Seat) -> ChatModel:
+    def pick(self, seat: Seat, name: str = "") -> ChatModel:
         """Give a seat's model.
+
+        Args:
+            seat: Whose.
+            name: Name of the model on the server, if the role's settings say one.
 
         Raises:
             NoModelError: none was given, and the settings name none.
@@ -311,7 +321,7 @@ class _Models:
         own = {
             Planner.name: self._read.read("planner", PlannerSettings).model,
             CodeInterpreter.name: self._read.read("code_interpreter", CodeInterpreterSettings).model,
-        }.get(_ALIASES.get(_known(seat.role), ""), "")
+        }.get(_ALIASES.get(_known(seat.role), ""), name)
         if own not in self._made:
             options = self._read.read("model", ModelSettings)
             self._made[own] = resolve_model(replace(options, name=own) if own else options)
@@ -327,7 +337,7 @@ class _Kernels:
         self._folder = folder
         self._read = read
         self._user_folder = user_folder
-        self._approve = approve
+        self.approve = approve
         self._undo = undo
         self.shared: Kernel | None = None
         self.made: list[Kernel] = []
@@ -342,7 +352,7 @@ class _Kernels:
             if self._user_folder:
                 options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
-            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self._approve))
+            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self.approve))
         return self.shared
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
@@ -387,7 +397,27 @@ def _role_name(wanted: RoleWanted) -> str:
     """Give the name under which a role's model is looked up; empty for one that a function makes."""
     if _known(wanted):
         return _ALIASES[_known(wanted)]
-    return find_role(wanted, shipped=shipped_folder("roles")).alias if isinstance(wanted, str | Path) else ""
+    return _find(wanted).alias if isinstance(wanted, str | Path | type) else ""
+
+
+def _find(wanted: str | Path | type) -> RoleSpec:
+    return find_role(wanted, shipped=shipped_folder("roles"))
+
+
+def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:
+    """Refuse settings for a role that is neither here nor known from elsewhere: its name is misspelt."""
+    here = [
+        _find(seat.role).name for seat in seats if isinstance(seat.role, str | Path | type) and not _known(seat.role)
+    ]
+    shipped = [one.name for one in shipped_folder("roles").iterdir()]
+    for name in read.roles:
+        if name not in (*here, *shipped):
+            key, (_, setting) = f"role.{name}", next(iter(read.of_role(name, ()).items()))
+            raise SettingsError(
+                f"{setting.origin}: no role here is called {name!r}{nearest(name, [*here, *shipped])}",
+                key=key,
+                origin=setting.origin,
+            )
 
 
 def _worker(
@@ -410,8 +440,20 @@ def _worker(
             name=name,
             approve=approve,
         )
-    elif isinstance(seat.role, str | Path):
-        role = find_role(seat.role, shipped=shipped_folder("roles")).make(lambda: models.pick(seat))
+    elif isinstance(seat.role, str | Path | type):
+        spec = _find(seat.role)
+        named = read.of_role(spec.name, ["model"]).get("model")
+        role = spec.make(
+            lambda: models.pick(seat, str(named.value) if named else str(spec.settings.get("model") or "")),
+            given=lambda known: read.of_role(spec.name, known),
+            more={
+                "approve": lambda: approve,
+                "kernel": lambda: kernels.pick(seat),
+                "ranker": lambda: models.ranker,
+            },
+        )
+    elif isinstance(seat.role, Role):
+        role = seat.role
     else:
         role = seat.role()
     if seat.name:

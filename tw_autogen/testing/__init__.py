@@ -1,4 +1,4 @@
-"""Doubles for tests (model, kernel, server of recorded replies, plugin context); suites for adapters and kernels."""
+"""Doubles for tests (model, kernel, server of recorded replies, plugin context); suites for hosts, kernels, roles."""
 
 from tw_autogen.testing.host_checks import HOST_CHECKS, HostDriver, check_host
 from tw_autogen.testing.kernel import FakeKernel
@@ -11,12 +11,14 @@ from tw_autogen.testing.kernel_checks import (
 )
 from tw_autogen.testing.plugins import load_plugin, plugin_context
 from tw_autogen.testing.replay_server import ReplayServer, replay_server
+from tw_autogen.testing.role_checks import ROLE_CHECKS, check_role
 from tw_autogen.testing.scripted import ScriptedModel, codes, plans
 
 __all__ = [
     "HOST_CHECKS",
     "KERNEL_CHECKS",
     "KERNEL_CLAIMS",
+    "ROLE_CHECKS",
     "FakeKernel",
     "HostDriver",
     "KernelCheck",
@@ -25,6 +27,7 @@ __all__ = [
     "ScriptedModel",
     "check_host",
     "check_kernel",
+    "check_role",
     "codes",
     "load_plugin",
     "plans",

@@ -193,7 +193,7 @@ class RoleAgent(Member):
         **host: Any,
     ) -> None:
         does = ""
-        if isinstance(role, str | Path):
+        if isinstance(role, str | Path | type):
             spec = find_role(role, shipped=shipped_folder("roles"))
             name = name or spec.alias
             does = spec.intro

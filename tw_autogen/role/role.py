@@ -1,24 +1,18 @@
-"""`Role`: who answers posts; its contract, what it is handed for one answer, and how one is loaded by path."""
+"""`Role`: who answers posts; its contract, and what it is handed for one answer."""
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
-import yaml
-
 from tw_autogen.conversation import Memory, Post, Round
-from tw_autogen.errors import RoleSpecError, nearest
 from tw_autogen.events import Event, ModelCalled, PostGrew
 from tw_autogen.kernel import Variable
-from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream
+from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream, Message
 
 
 def _ignore(event: Event) -> None:
@@ -57,6 +51,28 @@ class Turn:
     def seconds_left(self, at_most: float) -> float:
         """Give how long one wait may last, in seconds: never longer than the round, never less than 0."""
         return max(0.0, min(at_most, self.deadline - time.monotonic()))
+
+    def ask(self, model: ChatModel, messages: Sequence[Message], *, caller: str, seconds: float = 300.0) -> str:
+        """Ask a model within this round's limits, and count what it cost; for roles that ask one.
+
+        Args:
+            model: Whom to ask.
+            messages: Oldest first; see `ChatModel.complete`.
+            caller: The name of the role that asks.
+            seconds: How long the call may take; never longer than the round.
+
+        Returns:
+            The model's words.
+
+        Raises:
+            ModelError: no answer came.
+            RoundTooCostly: the round has reached a limit.
+        """
+        self.before_call()
+        began = time.monotonic()
+        completion = model.complete(messages, seconds=self.seconds_left(seconds), cancelled=self.cancelled)
+        report_call(self, caller, completion, time.monotonic() - began)
+        return completion.text
 
 
 class Worker(Protocol):
@@ -212,118 +228,3 @@ class Growing:
             self.take(completion.text)
         self._stream = None
         report_call(self._turn, self._caller, completion, seconds)
-
-
-ROLE_FILE = "role.yaml"
-_KEYS = ("alias", "intro", "module", "settings")
-
-
-@dataclass(frozen=True)
-class RoleSpec:
-    """A role's YAML, checked.
-
-    Args:
-        alias: Its name in the talk.
-        intro: What it can do; for the Planner.
-        path: The YAML file.
-        module: Stem of the Python file beside it that holds the class; the folder's name if the YAML doesn't say.
-        settings: Handed to the class, if its constructor takes `settings`.
-    """
-
-    alias: str
-    intro: str
-    path: Path
-    module: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def make(self, model: Callable[[], ChatModel]) -> Role:
-        """Load the class and make one role.
-
-        Args:
-            model: Gives the role's model; called only if the constructor takes `model`.
-
-        Raises:
-            RoleSpecError: the Python doesn't load, or holds no class, or more than one, that has `reply`.
-        """
-        source = self.path.with_name(f"{self.module}.py")
-        module = _load(source)
-        found: list[Callable[..., Any]] = [
-            kind
-            for kind in vars(module).values()
-            if inspect.isclass(kind) and kind.__module__ == module.__name__ and callable(getattr(kind, "reply", None))
-        ]
-        if len(found) != 1:
-            named = ", ".join(sorted(kind.__name__ for kind in found)) or "none"
-            raise RoleSpecError(f"expected one class with `reply(self, memory, **kwargs)`, found {named}", path=source)
-        offered: dict[str, Callable[[], Any]] = {"model": model, "settings": lambda: dict(self.settings)}
-        takes = inspect.signature(found[0]).parameters
-        role: Role = found[0](**{name: give() for name, give in offered.items() if name in takes})
-        role.name, role.intro = self.alias, self.intro
-        return role
-
-
-def read_role(folder: Path) -> RoleSpec:
-    """Read a role's folder.
-
-    Raises:
-        RoleSpecError: names the file and what is wrong in it.
-    """
-    path = folder / ROLE_FILE
-    try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RoleSpecError("there is no such file; a role's folder holds one", path=path) from None
-    except yaml.YAMLError as error:
-        raise RoleSpecError(f"not YAML: {error}", path=path) from error
-    if not isinstance(plain, Mapping):
-        raise RoleSpecError("expected keys and values", path=path)
-    for key in plain:
-        if key not in _KEYS:
-            raise RoleSpecError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
-    for key in ("alias", "intro"):
-        if not isinstance(plain.get(key), str) or not plain[key].strip():
-            raise RoleSpecError(f"`{key}` is missing or no text", path=path)
-    if not plain["alias"].isidentifier():
-        raise RoleSpecError(f"`alias` must be a plain name without spaces, not {plain['alias']!r}", path=path)
-    module, settings = plain.get("module", folder.resolve().name), plain.get("settings") or {}
-    if not isinstance(settings, Mapping):
-        raise RoleSpecError("`settings` must be keys and values", path=path)
-    return RoleSpec(plain["alias"], plain["intro"].strip(), path, str(module), settings)
-
-
-def find_role(wanted: str | Path, *, shipped: Path) -> RoleSpec:
-    """Find a role by the name of a shipped one, or by the path of a folder.
-
-    Raises:
-        RoleSpecError: there is none of that name, or its YAML is wrong.
-    """
-    folder = Path(wanted)
-    if isinstance(wanted, str) and not folder.is_dir():
-        names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
-        if wanted not in names:
-            raise RoleSpecError(f"no shipped role and no folder{nearest(wanted, names)}", path=wanted)
-        folder = shipped / wanted
-    return read_role(folder)
-
-
-def _load(source: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"tw_autogen_role_{source.stem}", source)
-    if spec is None or spec.loader is None or not source.exists():
-        raise RoleSpecError("there is no such file", path=source)
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # somebody's own code: whatever it raises is told with the file
-        line = getattr(error, "lineno", None) or _line_in(error, source)
-        raise RoleSpecError(f"{type(error).__name__}: {error}", path=source, line=line) from error
-    return module
-
-
-def _line_in(error: BaseException, source: Path) -> int | None:
-    """Give the last line of this file that the error passed through."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == source:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line

@@ -1,0 +1,78 @@
+"""DocumentRetriever: finds passages of indexed documents, with their sources."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tw_autogen import Attachment, AttachmentType, DocumentIndex, Memory, Passage, Post, Ranker, Role
+
+_SHOWN = 30
+
+
+@dataclass(frozen=True)
+class DocumentRetrieverSettings:
+    """What is searched, and how much is shown.
+
+    Args:
+        index: The file that `tw-autogen index DIR` has made, or the folder in which it lies.
+        size: How many passages are found at most.
+        target_chars: Each is grown by its neighbours up to so many characters.
+    """
+
+    index: str
+    size: int = 5
+    target_chars: int = 1500
+
+
+class DocumentRetriever(Role):
+    """Finds passages that fit a question, by words, or by embeddings where the settings `embedding.…` name them.
+
+    Args:
+        settings: See `DocumentRetrieverSettings`.
+        ranker: What finds them.
+
+    Raises:
+        ConfigError: there is no such index.
+
+    Source: TaskWeaver's document_retriever. Differs: files and lines with each passage, an index of readable JSON, no
+    embedding model needed.
+    """
+
+    def __init__(self, settings: DocumentRetrieverSettings, ranker: Ranker) -> None:
+        self._settings = settings
+        self._ranker = ranker
+        self._index = DocumentIndex.read(settings.index)
+
+    def reply(self, memory: Memory, **kwargs: Any) -> Post:
+        """Search for what the newest post asks."""
+        asked, index = memory.last_post, self._index
+        found = index.search(
+            asked.message, self._ranker, top_k=self._settings.size, around_chars=self._settings.target_chars
+        )
+        if not found:
+            names = ", ".join(list(index.files)[:_SHOWN])
+            more = f" and {len(index.files) - _SHOWN} more" if len(index.files) > _SHOWN else ""
+            message = (
+                f"Nothing fits in the {len(index.files)} documents. Say it in other words. They are: {names}{more}"
+            )
+            return Post(self.name, asked.send_from, message)
+        changed = {*index.changed()}
+        lines = [f"{len(found)} of {len(index.passages)} passages from {len(index.files)} documents, best first:"]
+        for number, one in enumerate(found, 1):
+            under = f' (under "{one.heading}")' if one.heading else ""
+            old = "; changed since it was indexed" if one.file in changed else ""
+            lines.append(f"[{number}] {one.where}{under}{old}\n{_numbered(one)}")
+        sources = [{"number": at, "file": one.file, "lines": [one.first, one.last]} for at, one in enumerate(found, 1)]
+        return Post(
+            self.name,
+            asked.send_from,
+            "\n\n".join(lines),
+            (Attachment(AttachmentType.text, "sources", extra=sources),),
+        )
+
+
+def _numbered(passage: Passage) -> str:
+    """Give a passage with the number of each line, so that single lines can be cited."""
+    lines = passage.text.split("\n")
+    if len(lines) != passage.last - passage.first + 1:  # a line that was too long was parted
+        return passage.text
+    return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, passage.first))

@@ -1,0 +1,180 @@
+"""ManualReader: reads instructions from files and pins them on the board."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen import Memory, Post, Role, Turn
+
+_LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
+_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*$")
+_RULE = re.compile(r"([=\-~^*+#\"'`.:])\1{2,}\s*$")
+_MOST_FILES = 500
+_SHOWN = 40
+_PINNED_TIMES = 3
+
+
+@dataclass(frozen=True)
+class ManualReaderSettings:
+    """What may be read.
+
+    Args:
+        folder: Where the manuals lie, with the folders in it; relative to where the program runs. Empty: the files of
+            the session, which came with the user's requests or were made by code.
+        suffixes: Which files count as manuals.
+        limit_chars: How much is read at once; of a longer file the headings are shown, and a part can be asked for.
+    """
+
+    folder: str = ""
+    suffixes: tuple[str, ...] = (".md", ".txt", ".rst")
+    limit_chars: int = 12_000
+
+
+@dataclass(frozen=True)
+class _Heading:
+    """A heading: its line, counted from 1, its level (1 is the highest), and its words."""
+
+    line: int
+    level: int
+    words: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some lines of a manual; counted from 1, the last one included."""
+
+    first: int
+    last: int
+
+
+class ManualReader(Role):
+    """Reads instructions from files, and pins them on the board, so that no worker depends on a retelling.
+
+    Args:
+        settings: See `ManualReaderSettings`.
+
+    Raises:
+        ValueError: there is no such folder.
+
+    Source: TaskWeaver's article on roles, whose example it is.
+    """
+
+    def __init__(self, settings: ManualReaderSettings) -> None:
+        self._settings = settings
+        self._folder = Path(settings.folder).expanduser().resolve() if settings.folder else None
+        if self._folder is not None and not self._folder.is_dir():
+            raise ValueError(f"folder: {self._folder} is no folder")
+
+    def offer(self, request: str) -> str:
+        """Name the manuals; those of the session are described to the Planner anyway."""
+        names = [name for name, _ in self._manuals(self._folder)] if self._folder else []
+        return f"{self.name} can read: {_listed(names)}" if names else ""
+
+    def reply(self, memory: Memory, **kwargs: Any) -> Post:
+        """Read what the newest post names."""
+        asked, turn = memory.last_post, kwargs.get("turn")
+        folder = self._folder or (turn.folder.resolve() if turn is not None else None)
+        manuals = dict(self._manuals(folder)) if folder else {}
+        wanted = _named(asked.message, list(manuals))
+        if not wanted:
+            there = f"There are: {_listed(list(manuals))}" if manuals else "There is none here."
+            message = f"Nothing was read: name the file. {there}"
+        else:
+            message = "\n\n".join(self._read(name, manuals[name], asked.message, turn) for name in wanted)
+        return Post(self.name, asked.send_from, message)
+
+    def _manuals(self, folder: Path) -> Iterator[tuple[str, Path]]:
+        """Give the manuals by name; nothing hidden, and nothing outside the folder that a link leads to."""
+        found = 0
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder)
+            if path.suffix.lower() not in self._settings.suffixes or any(part.startswith(".") for part in name.parts):
+                continue
+            if path.is_file() and path.resolve().is_relative_to(folder):
+                found += 1
+                if found > _MOST_FILES:
+                    return
+                yield name.as_posix(), path
+
+    def _read(self, name: str, path: Path, request: str, turn: Turn | None) -> str:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            return f"{name} can't be read: {error}"
+        lines = text.splitlines()
+        headings = list(_headings(lines))
+        part = _wanted_part(request.replace(name, ""), headings, len(lines))
+        if part is None:
+            return f"{name} has {len(lines)} lines; there are no such lines in it."
+        shown = "\n".join(lines[part.first - 1 : part.last]).strip("\n")
+        whole = " (all of it)" if (part.first, part.last) == (1, len(lines)) else f" of {len(lines)}"
+        if len(shown) > self._settings.limit_chars:
+            return _contents(name, headings, len(lines), len(shown), self._settings.limit_chars)
+        where = f"{name}, lines {part.first}-{part.last}{whole}"
+        pinned = self._pin(where, shown, turn)
+        return f"Read {where}{pinned}. It says:\n\n{shown}"
+
+    def _pin(self, where: str, text: str, turn: Turn | None) -> str:
+        """Pin a text up beside what was read before in this round."""
+        if turn is None:
+            return ""
+        bulletin = f"From {where}, word for word:\n{text}"
+        before = turn.round.read_board(self.name) or ""
+        if bulletin in before:
+            return ", which is pinned on the board already"
+        both = f"{before}\n\n{bulletin}" if before else bulletin
+        room = _PINNED_TIMES * self._settings.limit_chars
+        turn.round.write_board(self.name, both if len(both) <= room else bulletin)
+        instead = "" if len(both) <= room else " in place of what was pinned before"
+        return f", and pinned it on the board{instead}, where all workers read it"
+
+
+def _named(request: str, names: list[str]) -> list[str]:
+    """Give the files that a request names: by path, file name or name without suffix; else the only one there is."""
+    for part in (lambda one: one, lambda one: Path(one).name, lambda one: Path(one).stem):
+        found = [name for name in names if re.search(rf"(?<![\w./-]){re.escape(part(name))}(?![\w-])", request, re.I)]
+        if found:
+            return found
+    return names if len(names) == 1 else []
+
+
+def _headings(lines: list[str]) -> Iterator[_Heading]:
+    """Give the headings, in Markdown's or reStructuredText's way."""
+    rules: list[str] = []
+    for at, line in enumerate(lines):
+        if found := _HEADING.match(line):
+            yield _Heading(at + 1, len(found[1]), found[2])
+        elif line.strip() and not _RULE.match(line) and at + 1 < len(lines):
+            below = lines[at + 1].rstrip()
+            if _RULE.match(below) and len(below) >= len(line.strip()):
+                rules += [below[0]] if below[0] not in rules else []
+                yield _Heading(at + 1, rules.index(below[0]) + 1, line.strip())
+
+
+def _wanted_part(request: str, headings: list[_Heading], count: int) -> _Part | None:
+    """Give the lines that a request asks for, by number or by heading; all if it names none; None if there are none."""
+    if found := _LINES.search(request):
+        first, last = int(found[1]), int(found[2] or found[1])
+        return _Part(max(1, first), min(last, count)) if 0 < first <= min(last, count) else None
+    words = request.casefold()
+    fits = [one for one in headings if len(one.words) > 2 and one.words.casefold() in words]
+    if not fits:
+        return _Part(1, count)
+    best = max(fits, key=lambda one: (one.level, len(one.words)))
+    behind = (one.line - 1 for one in headings if one.line > best.line and one.level <= best.level)
+    return _Part(best.line, next(behind, count))
+
+
+def _contents(name: str, headings: list[_Heading], lines: int, chars: int, limit: int) -> str:
+    said = f"{name} is too long to be read at once ({lines} lines, {chars} characters wanted, at most {limit})."
+    if not headings:
+        return f"{said} Ask for some of its lines: '{name}, lines 1-{max(1, lines * limit // (chars + 1))}'."
+    listed = "\n".join(f"line {one.line}: {one.words}" for one in headings)
+    return f"{said} Ask for a part by its heading, or by lines:\n{listed[: 2 * limit]}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

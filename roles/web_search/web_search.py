@@ -1,0 +1,146 @@
+"""WebSearch: asks a search engine's JSON endpoint, and gives titles, addresses and excerpts."""
+
+import html
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import httpx
+
+from tw_autogen import Attachment, AttachmentType, Memory, Post, Role
+
+_TAG = re.compile(r"<[^>]*>")
+_MOST_QUERIES = 4
+_EXCERPT_CHARS = 400
+_QUERY_CHARS = 400
+
+
+@dataclass(frozen=True)
+class WebSearchSettings:
+    """Which engine is asked.
+
+    Args:
+        url: The endpoint: `http://localhost:8888/search` of a SearXNG whose `search.formats` has `json`, or
+            `https://api.search.brave.com/res/v1/web/search`, or one that speaks like either.
+        kind: How it is spoken to.
+        key_env: Name of the environment variable that holds the key; sent to this endpoint alone, shown nowhere.
+        results: How many are shown of each search.
+        seconds: How long one search may take.
+        max_mb: How large an answer may be, in megabytes.
+    """
+
+    url: str
+    kind: Literal["searxng", "brave"] = "searxng"
+    key_env: str = ""
+    results: int = 5
+    seconds: float = 15.0
+    max_mb: float = 4.0
+
+
+@dataclass(frozen=True)
+class _Found:
+    title: str
+    url: str
+    excerpt: str
+
+
+class WebSearch(Role):
+    """Asks a search engine, without cookies and without following redirects.
+
+    Args:
+        settings: See `WebSearchSettings`.
+
+    Raises:
+        ValueError: the address is none, or the key is not in the environment.
+
+    Source: TaskWeaver's web_search. Differs: an endpoint of the user's own; pages are not downloaded here.
+    """
+
+    def __init__(self, settings: WebSearchSettings) -> None:
+        self._settings = settings
+        address = urlsplit(settings.url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ValueError(f"url: {settings.url!r} is no http:// or https:// address")
+        self._host = address.hostname
+        key = os.environ.get(settings.key_env, "") if settings.key_env else ""
+        if settings.key_env and not key:
+            raise ValueError(f"key_env: there is no {settings.key_env} in the environment")
+        headers = {"Accept": "application/json", "User-Agent": "tw-autogen", "DNT": "1"}
+        if key and settings.kind == "brave":
+            headers["X-Subscription-Token"] = key
+        elif key:
+            headers["Authorization"] = f"Bearer {key}"
+        self._headers = headers
+
+    def reply(self, memory: Memory, **kwargs: Any) -> Post:
+        """Search for each line of the newest post."""
+        asked, turn = memory.last_post, kwargs.get("turn")
+        lines = [" ".join(line.split()) for line in re.split(r"[\n|]", asked.message)]
+        queries = [line[:_QUERY_CHARS] for line in lines if re.search(r"\w", line)][:_MOST_QUERIES]
+        if not queries:
+            return Post(self.name, asked.send_from, "Nothing was searched for: send search terms.")
+        parts, sources = [], []
+        for query in queries:
+            seconds = self._settings.seconds if turn is None else turn.seconds_left(self._settings.seconds)
+            if seconds <= 0 or (turn is not None and turn.cancelled.is_set()):
+                parts.append(f"{query}: not searched for; the round is over.")
+                continue
+            found, problem = self._search(query, seconds)
+            if problem:
+                parts.append(f"{query}: {problem}")
+                continue
+            head = f"{query}: {len(found)} results from {self._host}" if found else f"{query}: nothing found"
+            shown = [head]
+            for one in found:
+                sources.append({"number": len(sources) + 1, "title": one.title, "url": one.url})
+                shown.append(f"[{len(sources)}] {one.title}\n{one.url}\n{one.excerpt}".rstrip())
+            parts.append("\n\n".join(shown))
+        attached = (Attachment(AttachmentType.text, "sources", extra=sources),) if sources else ()
+        return Post(self.name, asked.send_from, "\n\n".join(parts), attached)
+
+    def _search(self, query: str, seconds: float) -> tuple[list[_Found], str]:
+        """Give what was found, or what went wrong in words without address or key."""
+        brave = self._settings.kind == "brave"
+        said = {"q": query, "count": str(self._settings.results)} if brave else {"q": query, "format": "json"}
+        most = int(self._settings.max_mb * 1e6)
+        content = b""
+        try:
+            with (
+                httpx.Client(headers=self._headers, timeout=seconds, follow_redirects=False) as client,
+                client.stream("GET", self._settings.url, params=said) as answer,
+            ):
+                if answer.status_code != httpx.codes.OK:
+                    return [], f"{self._host} answered {answer.status_code} {answer.reason_phrase}{self._hint(answer)}"
+                for piece in answer.iter_bytes():
+                    content += piece
+                    if len(content) > most:
+                        return [], f"{self._host} answered with more than {self._settings.max_mb:g} MB"
+            plain = httpx.Response(200, content=content).json()
+            return list(self._read(plain))[: self._settings.results], ""
+        except httpx.TimeoutException:
+            return [], f"{self._host} did not answer within {seconds:.3g} s"
+        except httpx.HTTPError as error:
+            return [], f"{self._host} can't be reached ({type(error).__name__})"
+        except (ValueError, TypeError, AttributeError, KeyError):
+            return [], f"{self._host} answered with something else than {self._settings.kind}'s JSON"
+
+    def _hint(self, answer: httpx.Response) -> str:
+        if self._settings.kind == "searxng" and answer.status_code == httpx.codes.FORBIDDEN:
+            return " (does its search.formats have json?)"
+        return ""
+
+    def _read(self, plain: Any) -> Iterator[_Found]:
+        listed = plain["web"]["results"] if self._settings.kind == "brave" else plain["results"]
+        for one in listed:
+            url = str(one.get("url") or "")
+            if urlsplit(url).scheme in ("http", "https"):
+                words = one.get("description" if self._settings.kind == "brave" else "content") or ""
+                yield _Found(_plain(one.get("title") or url), url, _plain(words)[:_EXCERPT_CHARS])
+
+
+def _plain(text: Any) -> str:
+    """Give the words of a text with tags, in one line."""
+    return " ".join(html.unescape(_TAG.sub("", str(text))).split())

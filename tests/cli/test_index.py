@@ -1,0 +1,42 @@
+import subprocess
+
+from tw_autogen import DocumentIndex
+
+
+def run(command, environ, folder, *args):
+    return subprocess.run(
+        [*command, "index", *args], capture_output=True, text=True, timeout=60, env=environ, cwd=folder
+    )
+
+
+def test_an_index_is_made_and_the_way_to_use_it_is_said(command, environ, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tea.md").write_text("# Green tea\n\nSteep it at 70 degrees.\n")
+    (tmp_path / "docs" / "tea.py").write_text("tea = 1\n")
+
+    ran = run(command, environ, tmp_path, "docs")
+
+    file = tmp_path / "docs" / "tw-index.json"
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [
+        f"1 passages of 1 files are in {file}",
+        f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={file}",
+    ]
+    assert list(DocumentIndex.read(file).files) == ["tea.md"]
+
+
+def test_other_files_another_place_and_what_is_left_out(command, environ, tmp_path):
+    (tmp_path / "tea.py").write_text("tea = 1\n")
+    (tmp_path / "odd.py").write_bytes(b"\xff")
+
+    ran = run(command, environ, tmp_path, ".", "--glob", "*.py", "--out", "made/i.json")
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.startswith("left out: odd.py: ")
+    assert list(DocumentIndex.read(tmp_path / "made" / "i.json").files) == ["tea.py"]
+
+
+def test_a_folder_that_isnt_there_is_a_wrong_setting(command, environ, tmp_path):
+    ran = run(command, environ, tmp_path, "nowhere")
+
+    assert (ran.returncode, ran.stderr) == (2, "tw-autogen: nowhere: there is no such folder\n")

@@ -1,0 +1,80 @@
+import pytest
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.model import LexicalRanker
+from tw_autogen.recall import DocumentIndex, Passage
+
+LONG = "\n".join(
+    f"# Part {part}\n\n" + "\n\n".join(f"Paragraph {part}.{at} of the text." for at in range(9)) for part in range(5)
+)
+
+
+def lines_of(folder, one):
+    return "\n".join((folder / one.file).read_text(encoding="utf-8").splitlines()[one.first - 1 : one.last])
+
+
+@pytest.mark.parametrize("chars", [30, 80, 200, 10_000])
+def test_passages_are_the_lines_that_they_say_and_leave_nothing_out(tmp_path, chars):
+    (tmp_path / "long.md").write_text(LONG)
+
+    index = DocumentIndex.build(tmp_path, passage_chars=chars)
+
+    assert [one.text for one in index.passages] == [lines_of(tmp_path, one) for one in index.passages]
+    assert "".join("".join(one.text.split()) for one in index.passages) == "".join(LONG.split())
+    assert all(len(one.text) <= chars for one in index.passages)
+    assert {one.heading for one in index.passages} == {f"Part {part}" for part in range(5)}
+
+
+def test_a_line_that_is_too_long_is_parted_and_keeps_its_number(tmp_path):
+    (tmp_path / "one.txt").write_text("short\n\n" + "word " * 100)
+
+    index = DocumentIndex.build(tmp_path, passage_chars=120)
+
+    assert {(one.first, one.last) for one in index.passages} == {(1, 1), (3, 3)}
+    assert all(len(one.text) <= 120 for one in index.passages)
+
+
+def test_passages_that_grow_together_are_given_once(tmp_path):
+    (tmp_path / "long.md").write_text(LONG)
+    index = DocumentIndex.build(tmp_path, passage_chars=60)
+
+    found = index.search("Paragraph 2.1 2.2 2.3", LexicalRanker(), top_k=8, around_chars=300)
+
+    covered = [line for one in found for line in range(one.first, one.last + 1)]
+    assert len(covered) == len(set(covered))
+    assert [one.text for one in found] == [lines_of(tmp_path, one).strip("\n") for one in found]
+
+
+def test_hidden_files_links_out_and_what_is_no_text_are_left_out(tmp_path):
+    docs = tmp_path / "docs"
+    (docs / ".git").mkdir(parents=True)
+    (docs / ".git" / "notes.md").write_text("hidden")
+    (tmp_path / "secret.md").write_text("secret")
+    (docs / "link.md").symlink_to(tmp_path / "secret.md")
+    (docs / "odd.txt").write_bytes(b"\xff\xfe")
+    (docs / "good.md").write_text("good")
+
+    index = DocumentIndex.build(docs)
+
+    assert index.passages == (Passage("good.md", 1, 1, "good"),)
+    assert [one.partition(":")[0] for one in index.skipped] == ["link.md", "odd.txt"]
+
+
+def test_what_cannot_be_indexed_is_said(tmp_path):
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        DocumentIndex.build(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match=r"no text in files named \*\.md, \*\.txt, \*\.rst"):
+        DocumentIndex.build(tmp_path)
+
+
+def test_an_index_that_lies_elsewhere_knows_its_folder(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tea.md").write_text("Steep it.")
+    file = DocumentIndex.build(tmp_path / "docs").write(tmp_path / "out" / "tea.json")
+
+    index = DocumentIndex.read(file)
+
+    assert index.folder == (tmp_path / "docs").resolve()
+    assert index.changed() == []
+    (tmp_path / "docs" / "tea.md").unlink()
+    assert index.changed() == ["tea.md"]

@@ -1,0 +1,152 @@
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.errors import RoleSpecError
+from tw_autogen.testing import FakeKernel, ScriptedModel, check_role, codes, plans
+
+MANUAL = "# Cleaning\n\nDrop rows without a day.\n\n## Units\n\nMultiply by 1000.\n\n## Names\n\nUpper case.\n"
+
+
+@pytest.fixture
+def manual(stage):
+    (stage.folder / "cleaning.md").write_text(MANUAL, encoding="utf-8")
+    return stage
+
+
+def test_a_manual_is_read_word_for_word_and_pinned(manual):
+    role = manual.make("manual_reader")
+    (manual.folder / "other.md").write_text("Something else.")
+
+    said = manual.ask(role, "Read cleaning.md, please").message
+
+    assert said.startswith("Read cleaning.md, lines 1-11 (all of it), and pinned it on the board, where all workers")
+    assert said.endswith(MANUAL.strip())
+    assert manual.board(role) == f"From cleaning.md, lines 1-11 (all of it), word for word:\n{MANUAL.strip()}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "read", "text"),
+    [
+        ("cleaning.md, lines 3-5", "lines 3-5 of 11", "Drop rows without a day.\n\n## Units"),
+        ("line 7 of cleaning.md", "lines 7-7 of 11", "Multiply by 1000."),
+        ("what does it say under 'units'?", "lines 5-8 of 11", "## Units\n\nMultiply by 1000."),
+        ("What does the manual Cleaning tell?", "lines 1-11 (all of it)", MANUAL.strip()),
+        ("Read the part Names of the manual cleaning", "lines 9-11 of 11", "## Names\n\nUpper case."),
+    ],
+)
+def test_a_part_is_read_by_lines_or_heading(manual, asked, read, text):
+    role = manual.make("manual_reader")
+
+    said = manual.ask(role, asked).message
+
+    assert f"cleaning.md, {read}, and pinned" in said
+    assert said.endswith(f"It says:\n\n{text}")
+
+
+def test_what_is_read_later_is_pinned_below_and_nothing_twice(manual):
+    role = manual.make("manual_reader")
+    (manual.folder / "safety.txt").write_text("Keep a copy.")
+
+    for name in ("cleaning.md", "safety.txt"):
+        manual.ask(role, name)
+    again = manual.ask(role, "safety.txt once more").message
+
+    assert "which is pinned on the board already" in again
+    assert manual.board(role).count("word for word:") == 2
+    assert manual.board(role).endswith("From safety.txt, lines 1-1 (all of it), word for word:\nKeep a copy.")
+
+
+def test_of_a_long_one_it_shows_the_headings_and_pins_nothing(manual):
+    role = manual.make("manual_reader", limit_chars=40)
+
+    said = manual.ask(role, "cleaning.md").message
+
+    assert said.startswith("cleaning.md is too long to be read at once (11 lines, ")
+    assert said.endswith("Ask for a part by its heading, or by lines:\nline 1: Cleaning\nline 5: Units\nline 9: Names")
+    assert manual.board(role) == ""
+    assert "Multiply by 1000." in manual.ask(role, "Units").message
+
+
+def test_a_long_one_without_headings_is_asked_for_by_lines(stage):
+    (stage.folder / "log.txt").write_text("a line\n" * 100)
+    role = stage.make("manual_reader", limit_chars=70)
+
+    assert "Ask for some of its lines: 'log.txt, lines 1-10'" in stage.ask(role, "log.txt").message
+
+
+def test_headings_of_restructured_text_are_seen(stage):
+    (stage.folder / "guide.rst").write_text("Title\n=====\n\nWords.\n\nSteps\n-----\n\nGo.\n")
+
+    assert stage.ask(stage.make("manual_reader"), "Steps in guide.rst").message.endswith("Steps\n-----\n\nGo.")
+
+
+def test_without_a_name_it_says_which_there_are(manual):
+    role = manual.make("manual_reader")
+    (manual.folder / "safety.txt").write_text("Keep a copy.")
+    (manual.folder / "table.csv").write_text("a,b")
+
+    said = manual.ask(role, "Read it").message
+
+    assert said == "Nothing was read: name the file. There are: cleaning.md, safety.txt"
+    assert manual.ask(role, "cleaning.md, lines 90-99").message == (
+        "cleaning.md has 11 lines; there are no such lines in it."
+    )
+
+
+def test_nothing_outside_the_folder_is_read(manual, tmp_path):
+    (tmp_path / "secret.md").write_text("the key is AB12")
+    (manual.folder / "link.md").symlink_to(tmp_path / "secret.md")
+    (manual.folder / ".hidden.md").write_text("hidden")
+    role = manual.make("manual_reader")
+
+    for wanted in ("link.md", "../secret.md", str(tmp_path / "secret.md"), ".hidden.md"):
+        said = manual.ask(role, f"Read {wanted}").message
+        assert "AB12" not in said
+        assert "hidden\n" not in said
+
+
+def test_bytes_that_are_no_text_are_said_to_be(stage):
+    (stage.folder / "odd.txt").write_bytes(b"\xff\xfe\x00")
+
+    assert "odd.txt can't be read: 'utf-8'" in stage.ask(stage.make("manual_reader"), "odd.txt").message
+
+
+def test_manuals_of_a_folder_are_offered_with_each_request_and_a_wrong_folder_is_an_error(stage, tmp_path):
+    books = tmp_path / "books"
+    (books / "more").mkdir(parents=True)
+    (books / "more" / "setup.md").write_text("Turn it on.")
+    role = stage.make("manual_reader", folder=str(books))
+
+    assert role.offer("anything") == "ManualReader can read: more/setup.md"
+    assert "Turn it on." in stage.ask(role, "setup.md").message
+    with pytest.raises(RoleSpecError, match=r"manual_reader/role\.yaml: folder: .*nowhere is no folder"):
+        stage.make("manual_reader", folder=str(tmp_path / "nowhere"))
+
+
+def test_the_code_interpreter_reads_what_is_pinned(tmp_path):
+    (tmp_path / "cleaning.md").write_text(MANUAL)
+    script = [
+        plans("Read cleaning.md", to="ManualReader"),
+        plans("Do as the manual says", to="CodeInterpreter"),
+        codes("1"),
+        plans("Done.", to="User"),
+    ]
+    with (
+        ScriptedModel(script) as model,
+        open_session(
+            model,
+            roles=["planner", "code_interpreter", "manual_reader"],
+            kernel=lambda folder: FakeKernel(["1"], folder=folder),
+            folder=tmp_path / "sessions",
+        ) as session,
+    ):
+        session.ask("Follow cleaning.md", files=[tmp_path / "cleaning.md"])
+
+    task = model.calls[2][-1]["content"]
+    assert "From cleaning.md, lines 1-11 (all of it), word for word:\n# Cleaning" in task
+    assert "Multiply by 1000." in task
+
+
+def test_it_does_what_every_role_must(stage):
+    files = {"cleaning.md": MANUAL.encode()}
+    assert check_role(lambda: stage.make("manual_reader"), ask="Read cleaning.md", files=files)

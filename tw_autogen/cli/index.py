@@ -1,0 +1,38 @@
+"""`tw-autogen index`: make an index of a folder of texts, for the role `document_retriever`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
+from tw_autogen.recall import DocumentIndex
+from tw_autogen.recall.documents import GLOBS
+from tw_autogen.session import read_settings
+
+
+@with_options(MODEL_OPTIONS)
+@click.command("index")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file; default: FOLDER/tw-index.json.")
+@click.option("--glob", "globs", multiple=True, metavar="GLOB", help=f"Which files; default: {' '.join(GLOBS)}.")
+@click.option("--chars", default=1000, show_default=True, type=click.IntRange(100), help="How long a passage may be.")
+def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, **shared: Any) -> None:
+    """Make an index of the texts in FOLDER, for the role document_retriever.
+
+    Without settings `embedding.…` passages are found by their words, and nothing is asked; with them, embeddings are
+    made now and kept in the cache.
+    """
+    options = Options(**shared)
+    settings = read_settings(options.keywords, project=options.project)
+    ranker = resolve_ranker(settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings))
+    index = DocumentIndex.build(folder, globs=globs or GLOBS, passage_chars=chars)
+    index.prepare(ranker)
+    file = index.write(out)
+    for line in index.skipped:
+        click.echo(f"left out: {line}", err=True)
+    click.echo(f"{len(index.passages)} passages of {len(index.files)} files are in {file}")
+    click.echo(f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={file}")

@@ -1,0 +1,274 @@
+"""`DocumentIndex`: a folder of texts, cut into passages that know where they stand, and found by a question."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.model import Ranker
+
+INDEX_FILE = "tw-index.json"
+GLOBS = ("*.md", "*.txt", "*.rst")
+_FORMAT = 1
+_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$")
+_MOST_BYTES = 20_000_000
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Some lines of a document.
+
+    Args:
+        file: The document's path from the indexed folder, with `/`.
+        first: Its first line, counted from 1.
+        last: Its last line.
+        text: The lines, as they stand there.
+        heading: The heading that they stand under; empty if there is none.
+    """
+
+    file: str
+    first: int
+    last: int
+    text: str
+    heading: str = ""
+
+    @property
+    def where(self) -> str:
+        """Say where it stands: `guide.md, lines 3-9`."""
+        return f"{self.file}, lines {self.first}-{self.last}"
+
+
+@dataclass(frozen=True)
+class DocumentIndex:
+    r"""A folder of texts, cut into passages.
+
+    Args:
+        folder: The folder that was indexed; absolute.
+        files: A hash of each document, by its path from the folder.
+        passages: In the order of files and lines.
+        skipped: Documents that were left out, and why.
+
+    Example:
+        >>> import tempfile
+        >>> from tw_autogen.model import LexicalRanker
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = Path(folder, "tea.md").write_text("# Green tea\nSteep it at 70 degrees.\n")
+        ...     index = DocumentIndex.build(folder)
+        >>> [one.where for one in index.search("How hot for green tea?", LexicalRanker())]
+        ['tea.md, lines 1-2']
+    """
+
+    folder: Path
+    files: Mapping[str, str]
+    passages: tuple[Passage, ...]
+    skipped: tuple[str, ...] = ()
+
+    @classmethod
+    def build(
+        cls, folder: Path | str, *, globs: Sequence[str] = GLOBS, passage_chars: int = 1000, hidden: bool = False
+    ) -> DocumentIndex:
+        """Read a folder of texts, with the folders in it.
+
+        Args:
+            folder: Where they lie.
+            globs: Which files count, by name.
+            passage_chars: How long a passage may be; a paragraph is parted only if it is longer by itself.
+            hidden: Files and folders whose names begin with a dot count too.
+
+        Raises:
+            ConfigError: there is no such folder, or no such file in it.
+        """
+        root = Path(folder).expanduser().resolve()
+        if not root.is_dir():
+            raise ConfigError(f"{folder}: there is no such folder")
+        files: dict[str, str] = {}
+        passages: list[Passage] = []
+        skipped: list[str] = []
+        for path in sorted(root.rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if not hidden and any(part.startswith(".") for part in path.relative_to(root).parts):
+                continue
+            if path.is_dir() or path.name == INDEX_FILE or not any(fnmatch(path.name, glob) for glob in globs):
+                continue
+            text = _text(path, root)
+            if isinstance(text, Exception):
+                skipped.append(f"{name}: {text}")
+                continue
+            files[name] = _hash(text)
+            passages += _cut(name, text, passage_chars)
+        if not passages:
+            because = f" ({'; '.join(skipped)})" if skipped else ""
+            raise ConfigError(f"{folder}: no text in files named {', '.join(globs)}{because}")
+        return cls(root, files, tuple(passages), tuple(skipped))
+
+    @classmethod
+    def read(cls, path: Path | str) -> DocumentIndex:
+        """Read an index file, or the one in a folder.
+
+        Raises:
+            ConfigError: there is none, or it is none; says how one is made.
+        """
+        path = Path(path).expanduser()
+        file = path / INDEX_FILE if path.is_dir() else path
+        try:
+            plain = json.loads(file.read_text(encoding="utf-8"))
+            if plain["format"] != _FORMAT:
+                raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
+            found = tuple(
+                Passage(one["file"], one["lines"][0], one["lines"][1], one["text"], one.get("heading", ""))
+                for one in plain["passages"]
+            )
+            return cls((file.parent / plain["folder"]).resolve(), dict(plain["files"]), found)
+        except FileNotFoundError:
+            at = path if path.is_dir() else path.parent
+            raise ConfigError(f"{file}: there is no index; make one with: tw-autogen index {at}") from None
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            raise ConfigError(
+                f"{file}: no index of documents ({type(error).__name__}: {error}); make it anew"
+            ) from error
+
+    def write(self, path: Path | str | None = None) -> Path:
+        """Write the index as JSON, a passage a line.
+
+        Args:
+            path: The file; None: `tw-index.json` in the indexed folder.
+
+        Returns:
+            The file.
+        """
+        file = Path(path).expanduser() if path else self.folder / INDEX_FILE
+        file.parent.mkdir(parents=True, exist_ok=True)
+        at = "." if file.parent.resolve() == self.folder else str(self.folder)
+        head = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
+        lines = ",\n".join(json.dumps(_plain(one), ensure_ascii=False) for one in self.passages)
+        start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
+        file.write_text(f'{start},\n "passages": [\n{lines}\n]}}\n', encoding="utf-8")
+        return file
+
+    def prepare(self, ranker: Ranker) -> None:
+        """Have the ranker do beforehand what it can; embeddings are made and kept.
+
+        Raises:
+            ModelError: a server could not be asked.
+        """
+        ranker.prepare(self._texts())
+
+    def search(self, question: str, ranker: Ranker, *, top_k: int = 5, around_chars: int = 0) -> list[Passage]:
+        """Find the passages that fit a question.
+
+        Args:
+            question: In words.
+            ranker: What finds them.
+            top_k: At most so many.
+            around_chars: Each is grown by its neighbours up to so many characters; those that meet become one.
+
+        Returns:
+            Best first; empty if nothing fits.
+
+        Raises:
+            ModelError: a server could not be asked.
+        """
+        ranked = [at for at, _ in ranker.rank(question, self._texts())[:top_k]]
+        spans: list[tuple[int, int]] = []
+        for at in ranked:
+            if not any(first <= at <= last for first, last in spans):
+                spans.append(self._grown(at, around_chars, spans))
+        return [self._joined(first, last) for first, last in spans]
+
+    def changed(self) -> list[str]:
+        """Name the documents that have changed or gone since the index was made."""
+        texts = ((name, _text(self.folder / name, self.folder)) for name in self.files)
+        return [name for name, text in texts if isinstance(text, Exception) or _hash(text) != self.files[name]]
+
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(f"{Path(one.file).stem} {one.heading}\n{one.text}" for one in self.passages)
+
+    def _grown(self, at: int, around_chars: int, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """Give a passage with its neighbours of the same document: the one behind first, then the one before."""
+        first = last = at
+        chars = len(self.passages[at].text)
+        free = [not any(a <= one <= b for a, b in taken) for one in range(len(self.passages))]
+        grew = True
+        while grew:
+            grew = False
+            for one in (last + 1, first - 1):
+                if not (0 <= one < len(self.passages) and free[one]):
+                    continue
+                more = self.passages[one]
+                if more.file == self.passages[at].file and chars + len(more.text) <= around_chars:
+                    first, last, chars, grew = min(first, one), max(last, one), chars + len(more.text), True
+        return first, last
+
+    def _joined(self, first: int, last: int) -> Passage:
+        parts = self.passages[first : last + 1]
+        text = parts[0].text
+        for before, after in zip(parts, parts[1:], strict=False):
+            text += "\n" * max(1, after.first - before.last) + after.text
+        return Passage(parts[0].file, parts[0].first, parts[-1].last, text, parts[0].heading)
+
+
+def _text(path: Path, root: Path) -> str | Exception:
+    try:
+        if not path.resolve().is_relative_to(root):
+            return ValueError("a link out of the folder")
+        if path.stat().st_size > _MOST_BYTES:
+            return ValueError(f"larger than {_MOST_BYTES} bytes")
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        return error
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plain(one: Passage) -> dict[str, Any]:
+    said: dict[str, Any] = {"file": one.file, "lines": [one.first, one.last], "text": one.text}
+    return {**said, "heading": one.heading} if one.heading else said
+
+
+def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
+    """Gather paragraphs into passages; a heading begins a new one, unless nothing but headings stands before it."""
+    heading, gathered = "", list[tuple[int, str]]()
+
+    def done() -> Iterator[Passage]:
+        kept = [(at, line) for at, line in gathered]
+        while kept and not kept[-1][1].strip():
+            kept.pop()
+        if kept:
+            yield Passage(file, kept[0][0], kept[-1][0], "\n".join(line for _, line in kept), heading)
+        gathered.clear()
+
+    for paragraph in _paragraphs(text.splitlines(), passage_chars):
+        found = _HEADING.match(paragraph[0][1])
+        chars = sum(len(line) + 1 for _, line in (*gathered, *paragraph))
+        bare = all(_HEADING.match(line) or not line.strip() for _, line in gathered)
+        if gathered and (chars > passage_chars or (found and not bare)):
+            yield from done()
+        heading = found[1] if found else heading
+        gathered += paragraph
+    yield from done()
+
+
+def _paragraphs(lines: Sequence[str], most_chars: int) -> Iterator[list[tuple[int, str]]]:
+    """Give paragraphs as numbered lines, with the blank ones behind them; a heading begins one, a long one is cut."""
+    block: list[tuple[int, str]] = []
+    chars = 0
+    for number, whole in enumerate(lines, 1):
+        for line in (whole[at : at + most_chars] for at in range(0, max(1, len(whole)), most_chars)):
+            begins = bool(line.strip()) and bool(block) and not block[-1][1].strip()
+            if block and (begins or _HEADING.match(line) or chars + len(line) > most_chars):
+                yield block
+                block, chars = [], 0
+            if line.strip() or block:
+                block.append((number, line))
+                chars += len(line) + 1
+    if block:
+        yield block
