@@ -16,7 +16,7 @@ from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, Pl
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.failure import COMES_BACK, LOST, ROLLBACK, error_text, not_undone, rows, went_well
 from tw_autogen.kernel.folder import plain_file
-from tw_autogen.kernel.inside.output import clip
+from tw_autogen.kernel.inside.output import MARK_CHARS, clip
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.live import Live
@@ -434,7 +434,7 @@ class LiveKernel:
         result = report.get("result")
         return Execution(
             ok=ok,
-            result=None if result is None else clip(str(result), self._settings.result_chars + 60),
+            result=None if result is None else clip(str(result), self._settings.result_chars + MARK_CHARS),
             stdout=outcome.stdout.text(),
             stderr=outcome.stderr.text(),
             logs=(*(Log(*map(str, one)) for one in rows(report, "logs", 3)), *said, *not_undone(report)),

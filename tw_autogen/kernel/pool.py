@@ -14,16 +14,15 @@ from pathlib import Path
 from types import TracebackType
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.bundle import call_expression
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment, matcher
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
+from tw_autogen.kernel.rehearsal import rehearse
 from tw_autogen.kernel.sandbox import TENANTS, failed, levels
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, Place, StartedKernel, start_cold, start_forked
 from tw_autogen.kernel.stewarded_process import WallDown
-from tw_autogen.kernel.wire import await_life
 
 _FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 _MOST_SERVERS = 4
@@ -31,8 +30,8 @@ _MOST_READY = 4
 _HELLO_SECONDS = 120.0
 _PAUSE_SECONDS = 60.0
 """How long no server is tried again where one has failed."""
-_HASTE_SECONDS = 0.05
-"""How long a session has the processors for itself before the next kernel is made."""
+_HASTE_SECONDS = 0.25
+"""How long a session has the processors for itself, for its start and its first cell, before more kernels are made."""
 
 
 @dataclass
@@ -236,10 +235,11 @@ class KernelPool:
 
     def _fill(self, nest: _Nest, settings: KernelSettings) -> None:
         started = start_forked(nest.server, settings, None)
-        started.connection.request("None", expressions={"a": call_expression("rehearse", "None")}, silent=True)
-        if not await_life(started.connection, started.process.alive, settings.start_seconds):
+        try:
+            rehearse(started, settings.start_seconds)
+        except BaseException:
             started.discard()
-            raise KernelError("a forked kernel did not start")
+            raise
         with self._change:
             nest.ready.append((_kernel_key(settings), started))
             many = nest.ready[: max(0, len(nest.ready) - max(_MOST_READY, settings.warm))]
