@@ -19,6 +19,7 @@ from typing import Any
 from .calls import take_input
 from .descriptors import Descriptors
 from .display import AfterImport, Display, tune_pandas
+from .exits import speak_before_exit
 from .guard import Guard, always_reply, hush_busy, pack_anything, say_less
 from .hints import Hints
 from .output import LimitedStream
@@ -173,6 +174,13 @@ class Bridge:
         )
         self._display.result = None
 
+    def _say_rest(self) -> None:
+        """Hand all that was written to what sends it."""
+        self._descriptors.drain()
+        for stream in self._streams:
+            stream.end()
+            stream.flush()
+
     def _relative(self, path: Path) -> str:
         return os.path.relpath(path, self.session.folder)
 
@@ -209,6 +217,7 @@ class Bridge:
         always_reply(shell.kernel)
         pack_anything(shell.kernel.session)
         say_less(shell.kernel)
+        speak_before_exit(shell.kernel.iopub_thread, self._say_rest)
         warnings.formatwarning = short_warning
         AfterImport("pandas", tune_pandas).install()
         install_names()
