@@ -17,7 +17,7 @@ from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import LocalProcess, StartProcess
-from tw_autogen.kernel.sandbox import levels, words
+from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, levels, words
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, Place, start_plain
@@ -103,7 +103,7 @@ class LocalKernel(LiveKernel):
     def _walls(self) -> str:
         """Say in one line what will stand around the process."""
         if self._start is not None:
-            return words(OFF, self._settings)
+            return STARTED_OTHERWISE
         try:
             return words(standing(self._settings), self._settings)
         except SandboxError as error:
@@ -116,7 +116,7 @@ class LocalKernel(LiveKernel):
 
     def _begin(self, place: Place) -> Peer:
         if self._start is not None:
-            return start_plain(place, self._settings, self._start)
+            return start_plain(place, self._settings, self._start, STARTED_OTHERWISE)
         if not STEWARDED:
             next(levels(self._settings))  # says that no sandbox stands here, unless none is wanted
             return start_plain(place, self._settings, LocalProcess)

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import zmq
-
 _SECONDS = 1.0
 """How long an end may take for that."""
 
@@ -43,6 +41,8 @@ def speak_before_exit(publisher: Any, last_words: Callable[[], object]) -> None:
 
 def _send_all(publisher: Any) -> None:
     """Close the socket of the thread that publishes, and wait until zmq has written what is still under way."""
+    import zmq  # deferred: the host imports this package too, and its tests hold that it needs nothing for that
+
     socket = publisher.socket
     gone = socket.get_monitor_socket(zmq.EVENT_MONITOR_STOPPED)
     closed = threading.Event()
