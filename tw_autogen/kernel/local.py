@@ -10,13 +10,13 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError, SandboxError
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Approve, Installer
-from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import LocalProcess, StartProcess
+from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, levels, words
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
@@ -85,10 +85,8 @@ class LocalKernel(LiveKernel):
                 "be run now; leave kernel.sandbox at 'auto', or begin afresh without `resume`"
             )
         if resume or self._settings.checkpoint_seconds:
-            self._journal = CellJournal(self.folder)
-            self._resumes = resume
-            if not resume:
-                self._journal.clear()
+            checkpoints = self._settings.checkpoint_seconds > 0
+            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints)
         self._start = start
         self._pool = pool or default_pool()
         self._read: tuple[str, ...] = ()
