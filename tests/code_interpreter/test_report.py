@@ -36,7 +36,7 @@ def test_a_cell_that_shows_nothing_says_so():
 def test_a_lost_kernel_is_told():
     told = execution_report(Execution(False, error="Killed.", state_lost=True), [], 1000)
 
-    assert "all variables are gone" in told
+    assert "the next cell starts a fresh one, without the variables, unless the error says that they come back" in told
     assert "Error:\nKilled." in told
 
 

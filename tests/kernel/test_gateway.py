@@ -20,7 +20,7 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
 from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
-from tw_autogen.kernel.file_desk import FileDesk
+from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.inside.remote import settle_down
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
@@ -333,21 +333,21 @@ def test_a_file_of_several_pieces_arrives_whole(kernel):
 
 @pytest.mark.parametrize("name", ["../out.txt", "/etc/passwd", ".ssh/key", "a/../../b", "", "a/.git/config"])
 def test_a_kernel_reaches_no_other_files_of_the_host(tmp_path, name):
-    desk = FileDesk(tmp_path, 1000)
+    transfer = FileTransfer(tmp_path, 1000)
 
     with pytest.raises(PermissionError, match="not a file that travels"):
-        desk.answer({"what": "read", "file": name, "place": 0, "size": 10})
+        transfer.answer({"what": "read", "file": name, "place": 0, "size": 10})
     with pytest.raises(PermissionError, match="not a file that travels"):
-        desk.answer({"what": "write", "file": name, "place": 0, "data": "", "last": True})
+        transfer.answer({"what": "write", "file": name, "place": 0, "data": "", "last": True})
 
 
 def test_a_kernel_fills_no_more_of_the_hosts_disk_than_it_may(tmp_path):
-    desk = FileDesk(tmp_path, 3)
+    transfer = FileTransfer(tmp_path, 3)
     asked = {"what": "write", "file": "a.txt", "data": "YWI=", "last": False}
-    desk.answer({**asked, "place": 0})
+    transfer.answer({**asked, "place": 0})
 
     with pytest.raises(PermissionError, match="more than 3 bytes: 'a.txt'"):
-        desk.answer({**asked, "place": 2})
+        transfer.answer({**asked, "place": 2})
 
 
 @pytest.mark.parametrize("name", ["..", "/", "/etc", "tw-kernel-", "tw-kernel-" + "0" * 32 + "/.."])
@@ -362,12 +362,12 @@ def test_a_link_in_the_hosts_folder_leads_a_kernel_nowhere(tmp_path):
     outside.mkdir()
     (outside / "secret").write_text("s")
     (inside / "link").symlink_to(outside)
-    desk = FileDesk(inside, 1000)
+    transfer = FileTransfer(inside, 1000)
 
     with pytest.raises(OSError, match="link"):
-        desk.answer({"what": "read", "file": "link/secret", "place": 0, "size": 10})
+        transfer.answer({"what": "read", "file": "link/secret", "place": 0, "size": 10})
     with pytest.raises(PermissionError, match="a link is in the way"):
-        desk.answer({"what": "write", "file": "link/secret", "place": 0, "data": "", "last": True})
+        transfer.answer({"what": "write", "file": "link/secret", "place": 0, "data": "", "last": True})
     assert (outside / "secret").read_text() == "s"
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,37 @@ def test_a_kernel_that_was_kept_ready_is_taken_first_then_one_is_forked(pool, tm
     started.discard()
     assert ways <= {"warm", "forked"}
     assert started.way == "warm"
+
+
+def test_a_kernel_kept_ready_is_at_rest_with_its_bridge_made(pool, tmp_path):
+    assert pool.wait(LIGHT)
+    started = pool.take(LIGHT, Place(tmp_path))
+    try:
+        assert started.way == "warm"
+        made = "hasattr(__import__('sys').modules['tw_inside'], 'bridge_of_this_kernel')"
+        request = started.connection.request("", expressions={"a": made}, silent=True)
+        assert started.connection.shell.poll(10_000)
+        first = started.connection.receive("shell")
+    finally:
+        started.discard()
+
+    assert first["parent_header"]["msg_id"] == request
+    assert first["content"]["user_expressions"]["a"]["data"]["text/plain"] == "True"
+
+
+def test_a_kernel_kept_ready_has_the_limits_of_its_session_and_nothing_of_its_rehearsal(pool, tmp_path):
+    assert pool.wait(LIGHT)
+    with LocalKernel(tmp_path, settings=replace(LIGHT, output_chars=3000, result_chars=50), pool=pool) as kernel:
+        first = kernel.execute("import os\nprint('x' * 4000)\nos.path.realpath('.')", seconds=30)
+        assert kernel._live._peer.listens
+
+        assert first.stdout.startswith("x" * 2000)
+        assert first.stdout.count("\n[... 1001 characters left out ...]\n") == 1
+        assert first.variables == ()
+        assert "cell 2, line 1" in kernel.execute("1 / 0", seconds=30).error
+        assert len(kernel.execute("'y' * 500", seconds=30).result) < 120
+        artifact = kernel.execute("from IPython.display import HTML, display\ndisplay(HTML('<b>b</b>'))", seconds=30)
+        assert [one.path.parent for one in artifact.artifacts] == [tmp_path.resolve()]
 
 
 def test_what_it_imports_is_there_and_what_is_not_installed_is_left_out(tmp_path):

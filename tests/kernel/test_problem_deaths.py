@@ -33,6 +33,28 @@ def kernel():
         yield kernel
 
 
+LAST_WORDS = {
+    "flushed": "print('last words', flush=True)\nos._exit(3)",
+    "not flushed": "print('last words')\nos._exit(3)",
+    "by a descriptor": "os.write(1, b'last words')\nos._exit(3)",
+    "much, the end of it": "print('x' * 10**6, 'last words')\nos._exit(3)",
+    "before an abort": "print('last words', flush=True)\nos.abort()",
+    "from a thread": (
+        "import threading\ndef end():\n    print('last words')\n    os._exit(3)\n"
+        "thread = threading.Thread(target=end)\nthread.start()\nthread.join()"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", LAST_WORDS.values(), ids=LAST_WORDS)
+def test_what_a_process_has_printed_before_it_ends_itself_is_shown(kernel, code):
+    execution = run(kernel, f"import os\n{code}", seconds=30, within=2)
+
+    assert "last words" in execution.stdout
+    assert execution.state_lost
+    works(kernel, kept=False)
+
+
 def below(pid):
     """Give a process's children, their children, and so on, with their command lines."""
     found = {}

@@ -56,6 +56,22 @@ def test_after_this_the_next_cell_has_all_that_was_promised(code):
         works(kernel)
 
 
+@pytest.mark.parametrize("rollback", [False, True])
+@pytest.mark.parametrize("error", ["RuntimeError", "SystemExit", "KeyboardInterrupt"])
+def test_a_variable_that_may_not_be_looked_at_is_told_by_its_type(error, rollback):
+    code = (
+        f"class Shy:\n    def __getattribute__(self, name):\n        raise {error}(name)\n\nshy = Shy()\nof_it = [shy]"
+    )
+    with filled(rollback_on_error=rollback) as kernel:
+        execution = run(kernel, code, seconds=30)
+
+        assert execution.ok, execution.error
+        assert ("shy", "Shy") in [(one.name, one.type) for one in execution.variables]
+        works(kernel)
+        assert "ZeroDivisionError" in run(kernel, "again = [shy, of_it]\n1 / 0", seconds=30).error
+        works(kernel)
+
+
 FAILING = {
     "a syntax error": ("total = (1,", "SyntaxError"),
     "an indentation error": ("  x = 1\n y = 2", "IndentationError"),

@@ -32,10 +32,11 @@ def spec(monkeypatch, tmp_path):
     place = tmp_path / "JUPYTER_PATH" / "kernels" / "walled"
     place.mkdir(parents=True)
 
-    def write(**settings):
+    def write(*, env=None, **settings):
         (text,) = re.findall(r"```json\n(\{\n.*?\n\})\n```", (ROOT / "README.md").read_text(), re.DOTALL)
         found = json.loads(text)
         found["metadata"]["kernel_provisioner"]["config"] = {"settings": settings}
+        found["env"] = env or {}
         (place / "kernel.json").write_text(json.dumps(found))
 
     write()
@@ -129,6 +130,25 @@ def test_several_run_beside_each_other_and_are_killed(spec, tmp_path):
     assert results == ["1", "2", "3"]
     assert len(set(pids)) == 3
     assert all(gone(pid) for pid in pids)
+
+
+def test_the_kernelspecs_own_environment_is_there_and_the_hosts_is_not(spec, folder, monkeypatch):
+    monkeypatch.setenv("TW_SECRET", "of the host")
+    monkeypatch.setenv("TW_PART", "part")
+    spec(env={"OMP_NUM_THREADS": "1", "TW_WHOLE": "${TW_PART} of it"})
+    manager = KernelManager(kernel_name="walled")
+    manager.start_kernel(cwd=str(folder))
+    client = manager.client()
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=SECONDS)
+        names = ("OMP_NUM_THREADS", "TW_WHOLE", "TW_PART", "TW_SECRET")
+        assert Asked(client, f"import os\n[os.environ.get(name) for name in {names}]").said == (
+            "['1', 'part of it', None, None]"
+        )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 def test_a_kernel_that_dies_is_seen_with_its_exit_code(spec, folder):

@@ -9,6 +9,7 @@ import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.process import LocalProcess
 from tw_autogen.kernel.sandbox import words
 from tw_autogen.kernel.sandbox_trial import standing
 
@@ -34,6 +35,16 @@ def test_what_is_said_before_the_start_is_what_stands_then(sandbox):
 def test_without_one_it_says_so():
     with LocalKernel(settings=KernelSettings(sandbox="off")) as kernel:
         assert kernel.where.endswith("no sandbox (kernel.sandbox='off'): code may do what this user may do")
+
+
+def test_a_process_that_the_user_starts_is_said_to_have_no_wall_of_ours():
+    with LocalKernel(start=LocalProcess) as kernel:
+        before = kernel.where
+        assert kernel.execute("1", seconds=60).ok
+
+        assert "sandbox='off'" not in before + kernel.where
+        for said in (before, kernel.where):
+            assert said.endswith("no sandbox of ours: the process was started by the `start` that was given")
 
 
 def test_it_is_tried_once():

@@ -51,7 +51,10 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
     if execution.ok:
         head = "The code ran."
     elif execution.state_lost:
-        head = "The code failed, and the kernel with it: all variables are gone; the next cell starts a fresh one."
+        head = (
+            "The code failed, and the kernel with it: the next cell starts a fresh one, without the variables, unless "
+            "the error says that they come back."
+        )
     else:
         head = "The code failed."
     logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in execution.logs)

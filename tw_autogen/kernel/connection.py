@@ -63,9 +63,18 @@ class Connection:
         """Give the sockets."""
         return {socket: (channel,) for channel, socket in self._channels.items()}
 
-    def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
-        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
-        content = execute_content(code, expressions, silent=silent)
+    def request(
+        self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False, counted: bool = True
+    ) -> str:
+        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id.
+
+        Args:
+            code: The cell.
+            expressions: By any name.
+            silent: It is no cell of the user's.
+            counted: The cell gets a number.
+        """
+        content = execute_content(code, expressions, silent=silent, counted=counted)
         return str(self.session.send(self.shell, "execute_request", content)["header"]["msg_id"])
 
     def ask_for_life(self) -> None:
@@ -81,6 +90,10 @@ class Connection:
     def await_output(self) -> bool:
         """Wait a moment for a message on iopub; tell whether one is there."""
         return bool(self.iopub.poll(_MOMENT_MS, zmq.POLLIN))
+
+    def await_reply(self) -> None:
+        """Wait a moment for a message on shell."""
+        self.shell.poll(_MOMENT_MS, zmq.POLLIN)
 
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""

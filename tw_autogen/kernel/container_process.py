@@ -7,16 +7,14 @@ import fnmatch
 import json
 import os
 import secrets
-import select
 import signal
 import subprocess
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.bundle import boot_text
-from tw_autogen.kernel.process import Launch
+from tw_autogen.kernel.process import CommandProcess, Launch
 
 _COMMAND_SECONDS = 20.0
 """How long the engine may take to pass on a signal or to remove a container."""
@@ -82,7 +80,7 @@ class Container:
         return [name for name in launch.environment if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
 
 
-class ContainerProcess:
+class ContainerProcess(CommandProcess):
     """A kernel in a container; the process here is the engine's command, which lasts as long.
 
     Args:
@@ -98,11 +96,9 @@ class ContainerProcess:
         _check(launch)
         self._engine = container.engine
         self._name = f"tw-{secrets.token_hex(8)}"
-        self._lock = threading.Lock()
-        self._ended = ""
         values = {name: launch.environment[name] for name in container.passed(launch)}
         with launch.log.open("wb") as log:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 container.command(self._name, launch),
                 env={**os.environ, **values},  # the engine's own command may need any of them
                 stdin=subprocess.PIPE,
@@ -110,40 +106,26 @@ class ContainerProcess:
                 stderr=log,
                 start_new_session=True,
             )
-        self.pid = self._process.pid
-        self.death: int | None = None
-        if hasattr(os, "pidfd_open"):
-            with contextlib.suppress(OSError):  # Linux before 5.3
-                self.death = os.pidfd_open(self.pid)
-
-    def alive(self) -> bool:
-        """Tell whether it still runs."""
-        if self._ended:
-            return False
-        if self.death is not None:
-            return not select.select([self.death], [], [], 0)[0]
-        return self._process.poll() is None
+        super().__init__(process)
 
     def interrupt(self) -> None:
         """Let the engine send it SIGINT."""
         self._order("kill", "--signal=INT", self._name)
 
-    def end(self) -> str:
-        """Remove the container with all that runs in it; give how it ended."""
-        with self._lock:
-            if self._ended:
-                return self._ended
-            dead_already = not self.alive()
-            code = self._process.wait() if dead_already else self._remove()
-            if dead_already and code < 0:  # the engine's command was killed, perhaps not the container
-                self._order("rm", "--force", self._name)
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            if self.death is not None:
-                os.close(self.death)
-                self.death = None
-            self._ended = _words(code) if dead_already else "killed"
-            return self._ended
+    def _stop(self, dead_already: bool) -> int:
+        code = self._process.wait() if dead_already else self._remove()
+        if dead_already and code < 0:  # the engine's command was killed, perhaps not the container
+            self._order("rm", "--force", self._name)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        return code
+
+    def _words(self, code: int) -> str:
+        if code == 125:
+            return "the engine could not start the container (exit code 125)"
+        if code in (126, 127):
+            return f"the image has no such Python (exit code {code})"
+        return super()._words(128 - code if 128 < code <= 128 + signal.NSIG else code)
 
     def _remove(self) -> int:
         self._order("rm", "--force", self._name)
@@ -178,15 +160,3 @@ def _check(launch: Launch) -> None:
     for one in (launch.folder, launch.connection_file.parent):
         if "," in str(one):
             raise KernelStartError(f"{one}: a folder with a comma in its path can't be mounted", folder=launch.folder)
-
-
-def _words(code: int) -> str:
-    if code == 125:
-        return "the engine could not start the container (exit code 125)"
-    if code in (126, 127):
-        return f"the image has no such Python (exit code {code})"
-    if code > 128:
-        with contextlib.suppress(ValueError):
-            name = signal.Signals(code - 128).name
-            return f"killed by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")
-    return f"exit code {code}"

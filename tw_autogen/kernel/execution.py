@@ -81,8 +81,8 @@ class Execution:
         error: The traceback as the model should read it (frames of the cell's own code and the exception's own line,
             no paths of this machine), or the reason why the cell was stopped; empty if `ok`. It says so where the cell
             was undone (`KernelSettings.rollback_on_error`).
-        state_lost: The kernel was ended: all variables are gone; the next cell gets a fresh one with plugins loaded,
-            and with what `KernelSettings.checkpoint_seconds` brings back, if that is set.
+        state_lost: The kernel was ended, and all variables with it; the next cell gets a fresh one with plugins loaded,
+            and with what `KernelSettings.checkpoint_seconds` brings back, if that is set: `error` says so.
         seconds: Wall-clock time of the cell, without the time spent in host calls.
     """
 

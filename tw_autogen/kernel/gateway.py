@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tw_autogen.kernel.execution import Log
-from tw_autogen.kernel.file_desk import FileDesk
+from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.gateway_process import Gateway, GatewayProcess
 from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.live_kernel import LiveKernel
@@ -58,13 +58,13 @@ class GatewayKernel(LiveKernel):
         self._kernel_environment = dict(kernel_environment or {})
         self._file_bytes = file_bytes
         self._folder_name = ""
-        self._desk = FileDesk(self.folder, file_bytes)
+        self._files = FileTransfer(self.folder, file_bytes)
 
     def _place(self, process: str) -> str:
         return f"gateway {self._gateway.url}, kernel {self._kernel_name}, {process}, no sandbox but the gateway's"
 
     def _open(self) -> Peer:
-        self._desk = FileDesk(self.folder, self._file_bytes)  # a fresh kernel has seen no file
+        self._files = FileTransfer(self.folder, self._file_bytes)  # a fresh kernel has seen no file
         kernel = self._gateway.start(self._kernel_name, self._kernel_environment, self._settings.start_seconds)
         process = GatewayProcess(self._gateway, kernel)
         try:
@@ -81,10 +81,10 @@ class GatewayKernel(LiveKernel):
             "folder_name": self._folder_name,
             "leftover": leftover,
         }
-        return Peer(wire, process, options={"remote": remote}, files=self._desk)
+        return Peer(wire, process, options={"remote": remote}, files=self._files)
 
     def _before_cell(self, live: Live) -> list[Log]:
-        return self._desk.send(lambda op, **fields: self._ask(live, op, **fields))
+        return self._files.send(lambda op, **fields: self._ask(live, op, **fields))
 
     def _after_cell(self, live: Live, outcome: Outcome) -> list[Log]:
-        return self._desk.fetch(lambda op, **fields: self._ask(live, op, **fields), outcome.report)
+        return self._files.fetch(lambda op, **fields: self._ask(live, op, **fields), outcome.report)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tw_autogen.kernel.file_desk import FileDesk
+from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.inside.remote import FILES, PIECE
 from tw_autogen.kernel.served import Served, failure
@@ -77,7 +77,7 @@ class HostCalls:
         wake: Callable[[], None],
         *,
         threads: int = 8,
-        files: FileDesk | None = None,
+        files: FileTransfer | None = None,
     ) -> None:
         self._served = served
         self._codec = codec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
@@ -15,6 +16,7 @@ from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.codec import Codec
+from tw_autogen.kernel.inside.output import MARK_CHARS
 from tw_autogen.kernel.inside.remote import PIECE
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.peer import Peer
@@ -167,7 +169,7 @@ class Live:
             request,
             seconds=seconds,
             grace_seconds=self._settings.grace_seconds,
-            output_chars=self._settings.output_chars,
+            output_chars=self._settings.output_chars + MARK_CHARS,
             calls=lambda wake: HostCalls(
                 self._served, self.codec, wake, threads=self._settings.host_threads, files=self._peer.files
             ),
@@ -182,6 +184,7 @@ def _rollback_limits(settings: KernelSettings) -> dict[str, float] | None:
     return {"most_bytes": settings.rollback_mb << 20, "most_seconds": settings.rollback_seconds}
 
 
+@functools.cache
 def _has_arrow() -> bool:
     """Tell whether pyarrow is here, and one that runs no code that is hidden in what it reads (CVE-2023-47248)."""
     try:

@@ -7,22 +7,19 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
-from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
-from tw_autogen.kernel.failure import COMES_BACK, LOST, ROLLBACK, error_text, not_undone, rows, went_well
-from tw_autogen.kernel.folder import plain_file
-from tw_autogen.kernel.inside.output import clip
-from tw_autogen.kernel.journal import CellJournal
+from tw_autogen.kernel.execution import Execution, Log, Variable
+from tw_autogen.kernel.failure import ROLLBACK, went_well
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.resume import TAG as RESUME
-from tw_autogen.kernel.resume import entry_of, resume
+from tw_autogen.kernel.recovery import Recovery
+from tw_autogen.kernel.results import execution_of
 from tw_autogen.kernel.running import Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
@@ -63,9 +60,7 @@ class LiveKernel:
         self._executing = False
         self._fresh = True
         self._closed = False
-        self._journal: CellJournal | None = None
-        self._resumes = False
-        self._said: list[Log] = []
+        self._recovery = Recovery()
 
     @property
     def where(self) -> str:
@@ -119,7 +114,7 @@ class LiveKernel:
             if self._loss:
                 return self._told_lost()
             live = self._resumed(live)
-            said, self._said = self._said, []
+            said = self._recovery.take_said()
             try:
                 said += self._before_cell(live)
             except KernelError:
@@ -147,8 +142,8 @@ class LiveKernel:
             if outcome.report.get("reset"):
                 self._put_back(live)
             said += self._taken_over(live, outcome)
-            self._keep(live, code, outcome)
-            return self._execution(outcome, said)
+            self._recovery.note_cell(live, code, outcome, [one.name for one in self._variables])
+            return execution_of(outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.lost)
 
     def load(self, plugin: Loadable) -> None:
         """Put a plugin in; see `Kernel.load`."""
@@ -185,8 +180,7 @@ class LiveKernel:
             live = self._resumed(self._ready())
             packed = self._put(live, name, value)
             self._values[name] = value
-            if self._journal:
-                self._journal.append({"put": name, **({} if _is_table(value) else {"value": packed})})
+            self._recovery.note_put(name, packed, is_table=_is_table(value))
 
     def get(self, name: str) -> Any:
         """Fetch a variable's value; see `Kernel.get`."""
@@ -203,8 +197,8 @@ class LiveKernel:
 
     def variables(self) -> tuple[Variable, ...]:
         """Give the user's variables as they were after the last cell, or as they came back from an earlier kernel."""
-        dead = self._live is None and self._journal is not None and self._journal.position > 0
-        if (self._resumes or dead) and not (self._executing or self._closed):
+        dead = self._live is None and self._recovery.kept
+        if (self._recovery.due or dead) and not (self._executing or self._closed):
             with self._alone():
                 self._resumed(self._ready())
         return self._variables
@@ -218,9 +212,8 @@ class LiveKernel:
         """End the process and start a fresh one with plugins, served functions and put variables."""
         with self._alone():
             self._end()
-            self._loss, self._resumes = "", False
-            if self._journal:
-                self._journal.clear()
+            self._loss = ""
+            self._recovery.forget()
             self._ready()
 
     def close(self) -> None:
@@ -277,7 +270,7 @@ class LiveKernel:
             peer=peer,
             served=self._served,
             bell=self._bell,
-            keeps=bool(self._journal),
+            keeps=self._recovery.keeps,
         )
         self._live, self._fresh = live, True
         self._end_live = weakref.finalize(self, live.end)
@@ -288,8 +281,7 @@ class LiveKernel:
                 self._load(live, plugin)
             for name, value in self._values.items():
                 self._put(live, name, value)
-            if self._journal:
-                self._resumes = bool(self._journal.open(live.uid))
+            self._recovery.begin(live)
         except (KernelError, PluginLoadError) as error:
             self._end()
             if replay_failure is None or isinstance(error, replay_failure):
@@ -301,39 +293,12 @@ class LiveKernel:
         return live
 
     def _resumed(self, live: Live) -> Live:
-        """Bring variables back that an earlier process had, if that is due; what there is to say goes to the next cell.
+        """Bring variables back that an earlier process had, if that is due; give the kernel, perhaps another one."""
+        return self._recovery.bring_back(live, self._take_variables, self._renew)
 
-        Returns:
-            The kernel; a fresh one if this one ended over it.
-        """
-        if not self._resumes or self._journal is None:
-            return live
-        self._resumes = False
-        for rerun in (True, False):
-            try:
-                self._said += resume(live, self._journal.open(live.uid), rerun=rerun)
-                self._take_variables(live.ask("hello"))
-                if self._settings.checkpoint_seconds:
-                    live.tell("checkpoint", position=self._journal.position, urgent=False)
-                return live
-            except KernelError as error:
-                self._said.append(Log("warning", RESUME, f"bringing variables back ended the kernel: {error}"))
-                self._end()
-                live = self._ready()
-                self._resumes = False
-        self._journal.set_aside()
-        return live
-
-    def _keep(self, live: Live, code: str, outcome: Outcome) -> None:
-        """Take down a cell for a later kernel, and have a copy of the variables written if that is due."""
-        if self._journal is None or outcome.died:
-            return
-        called = outcome.host_seconds > 0
-        if went_well(outcome):
-            names = [one.name for one in self._variables]
-            self._journal.append(entry_of(code, seconds=outcome.seconds, called=called, variables=names))
-        if self._settings.checkpoint_seconds:
-            live.tell("checkpoint", position=self._journal.position, urgent=called)
+    def _renew(self) -> Live:
+        self._end()
+        return self._ready()
 
     def _end(self) -> None:
         if self._end_live is not None:
@@ -378,11 +343,7 @@ class LiveKernel:
 
     def _told_lost(self) -> Execution:
         loss, self._loss = self._loss, ""
-        return Execution(False, error=f"{loss} This cell was not run. {self._lost}", state_lost=True)
-
-    @property
-    def _lost(self) -> str:
-        return COMES_BACK if self._journal else LOST
+        return Execution(False, error=f"{loss} This cell was not run. {self._recovery.lost}", state_lost=True)
 
     def _taken_over(self, live: Live, outcome: Outcome) -> list[Log]:
         if outcome.died or not outcome.report:
@@ -430,28 +391,6 @@ class LiveKernel:
         with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
             told = report["variables"]
             self._variables = tuple(Variable(str(name), str(kind), str(line)) for name, kind, line in told)
-
-    def _execution(self, outcome: Outcome, said: Iterable[Log]) -> Execution:
-        report, ok = outcome.report, went_well(outcome)
-        result = report.get("result")
-        return Execution(
-            ok=ok,
-            result=None if result is None else clip(str(result), self._settings.result_chars + 60),
-            stdout=outcome.stdout.text(),
-            stderr=outcome.stderr.text(),
-            logs=(*(Log(*map(str, one)) for one in rows(report, "logs", 3)), *said, *not_undone(report)),
-            artifacts=tuple(self._artifacts(report)),
-            variables=self._variables,
-            error="" if ok else error_text(outcome, lost=self._lost),
-            state_lost=bool(outcome.died),
-            seconds=max(0.0, outcome.seconds - outcome.host_seconds),
-        )
-
-    def _artifacts(self, report: dict[str, Any]) -> Iterator[Artifact]:
-        for name, kind, relative, preview in rows(report, "artifacts", 4):
-            path = plain_file(self.folder, str(relative))
-            if path is not None:
-                yield Artifact(str(name), str(kind), path, str(preview))
 
 
 def _is_table(value: Any) -> bool:

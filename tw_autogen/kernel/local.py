@@ -11,14 +11,14 @@ from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, SandboxError
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
-from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import LocalProcess, StartProcess
-from tw_autogen.kernel.sandbox import levels, words
+from tw_autogen.kernel.recovery import Recovery
+from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, levels, words
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, Place, start_plain
@@ -86,10 +86,8 @@ class LocalKernel(LiveKernel):
                 "be run now; leave kernel.sandbox at 'auto', or begin afresh without `resume`"
             )
         if resume or self._settings.checkpoint_seconds:
-            self._journal = CellJournal(self.folder)
-            self._resumes = resume
-            if not resume:
-                self._journal.clear()
+            checkpoints = self._settings.checkpoint_seconds > 0
+            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints)
         self._start = start
         self._pool = pool or default_pool()
         self._read: tuple[str, ...] = ()
@@ -104,7 +102,7 @@ class LocalKernel(LiveKernel):
     def _walls(self) -> str:
         """Say in one line what will stand around the process."""
         if self._start is not None:
-            return words(OFF, self._settings)
+            return STARTED_OTHERWISE
         try:
             return words(standing(self._settings), self._settings)
         except SandboxError as error:
@@ -117,7 +115,7 @@ class LocalKernel(LiveKernel):
 
     def _begin(self, place: Place) -> Peer:
         if self._start is not None:
-            return start_plain(place, self._settings, self._start)
+            return start_plain(place, self._settings, self._start, STARTED_OTHERWISE)
         if not STEWARDED:
             next(levels(self._settings))  # says that no sandbox stands here, unless none is wanted
             return start_plain(place, self._settings, LocalProcess)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tw_autogen.kernel.file_desk import FileDesk
+from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.process import Process
 from tw_autogen.kernel.wire import Wire
 
@@ -33,7 +33,7 @@ class Peer:
     said: Callable[[], str] = str
     release: Callable[[], object] = str
     options: Mapping[str, Any] = field(default_factory=dict)
-    files: FileDesk | None = None
+    files: FileTransfer | None = None
     uid: int = 0
     walls: str = ""
     bundled: bool = False

@@ -5,45 +5,26 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import shutil
-import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.bundle import call_expression
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.environment import clean_environment, matcher
-from tw_autogen.kernel.forkserver import ForkServer
-from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
-from tw_autogen.kernel.sandbox import TENANTS, failed, levels
+from tw_autogen.kernel.nest import Nest, begin, kernel_key, server_key
+from tw_autogen.kernel.rehearsal import rehearse
+from tw_autogen.kernel.sandbox import TENANTS, failed
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, Place, StartedKernel, start_cold, start_forked
 from tw_autogen.kernel.stewarded_process import WallDown
-from tw_autogen.kernel.wire import await_life
 
-_FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 _MOST_SERVERS = 4
 _MOST_READY = 4
 _HELLO_SECONDS = 120.0
 _PAUSE_SECONDS = 60.0
 """How long no server is tried again where one has failed."""
-_HASTE_SECONDS = 0.05
-"""How long a session has the processors for itself before the next kernel is made."""
-
-
-@dataclass
-class _Nest:
-    """One fork server, and the kernels that it keeps ready, each with what it was made with."""
-
-    settings: KernelSettings
-    server: ForkServer
-    folder: Path
-    ready: list[tuple[object, StartedKernel]] = field(default_factory=list)
-    used: float = field(default_factory=time.monotonic)
+_HASTE_SECONDS = 0.25
+"""How long a session has the processors for itself, for its start and its first cell, before more kernels are made."""
 
 
 class KernelPool:
@@ -60,7 +41,7 @@ class KernelPool:
     """
 
     def __init__(self) -> None:
-        self._nests: dict[object, _Nest] = {}
+        self._nests: dict[object, Nest] = {}
         self._wanted: dict[object, KernelSettings] = {}
         self._failed: dict[object, float] = {}
         self._taken = 0.0
@@ -73,13 +54,13 @@ class KernelPool:
         """Have a fork server for these settings, and kernels ready, soon; returns at once."""
         if not (STEWARDED and settings.fork) or self.closed or os.getpid() != self._owner:
             return
-        key = _server_key(settings)
+        key = server_key(settings)
         with self._change:
             if key in self._nests:
                 self._nests[key].used = time.monotonic()
             elif time.monotonic() < self._failed.get(key, 0.0) + _PAUSE_SECONDS:
                 return
-            self._wanted[_kernel_key(settings)] = settings
+            self._wanted[kernel_key(settings)] = settings
             if self._keeper is None:
                 self._keeper = threading.Thread(target=self._keep, name="tw-autogen-kernels", daemon=True)
                 self._keeper.start()
@@ -111,8 +92,8 @@ class KernelPool:
         deadline = time.monotonic() + seconds
         with self._change:
             while not self.closed and time.monotonic() < deadline:
-                nest = self._nests.get(_server_key(settings))
-                if nest is not None and nest.server.greeted and not _lacking(nest, settings):
+                nest = self._nests.get(server_key(settings))
+                if nest is not None and nest.server.greeted and not nest.lacks(settings):
                     return True
                 self._change.wait(max(0.0, min(0.05, deadline - time.monotonic())))
         return False
@@ -125,7 +106,7 @@ class KernelPool:
             self._change.notify_all()
         if os.getpid() == self._owner:
             for nest in nests:
-                _end(nest)
+                nest.close()
 
     def __enter__(self) -> KernelPool:
         return self
@@ -135,23 +116,21 @@ class KernelPool:
     ) -> None:
         self.close()
 
-    def _nest(self, settings: KernelSettings) -> _Nest | None:
+    def _nest(self, settings: KernelSettings) -> Nest | None:
         """Give a server that is ready and up to date."""
         with self._change:
-            nest = self._nests.get(_server_key(settings))
+            nest = self._nests.get(server_key(settings))
         usable = nest is not None and self._owner == os.getpid() and nest.server.greeted and not nest.server.stale()
         return nest if usable else None
 
     def _settled(self, settings: KernelSettings, place: Place) -> StartedKernel | None:
         """Give a kernel that was kept ready, if there is one and nobody else works in that folder."""
-        nest, key = self._nest(settings), _kernel_key(settings)
+        nest, key = self._nest(settings), kernel_key(settings)
         while nest is not None and not TENANTS.user(place.folder):
             with self._change:
-                found = next((one for one in nest.ready if one[0] == key), None)
-                if found is None:
-                    return None
-                nest.ready.remove(found)
-            started = found[1]
+                started = nest.take(key)
+            if started is None:
+                return None
             with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
                 started.settle(place, settings)
                 started.way = "warm"
@@ -177,9 +156,9 @@ class KernelPool:
                 if self.closed:
                     return
                 wanted, self._wanted = self._wanted, {}
-                old = self._outworn({_server_key(settings) for settings in wanted.values()})
+                old = self._outworn({server_key(settings) for settings in wanted.values()})
             for nest in old:
-                _end(nest)
+                nest.close()
             for settings in wanted.values():
                 self._tend(settings)
             with self._change:
@@ -191,7 +170,7 @@ class KernelPool:
         ends = [nest.used + nest.settings.warm_seconds for nest in self._nests.values()]
         return max(0.0, min(ends, default=time.monotonic()) - time.monotonic()) + 0.01
 
-    def _outworn(self, wanted: set[object]) -> list[_Nest]:
+    def _outworn(self, wanted: set[object]) -> list[Nest]:
         """Take out what nobody needs any more, what is out of date, and what is too many."""
         now = time.monotonic()
         out = [
@@ -205,18 +184,18 @@ class KernelPool:
 
     def _tend(self, settings: KernelSettings) -> None:
         """Start a server if there is none, and fill up the kernels that it keeps ready."""
-        key = _server_key(settings)
-        nest: _Nest | None = None
+        key = server_key(settings)
+        nest: Nest | None = None
         try:
             with self._change:
                 nest = self._nests.get(key)
             if nest is None:
-                nest = _start(settings)
+                nest = begin(settings)
                 with self._change:
                     self._nests[key] = nest
             if not nest.server.ready(_HELLO_SECONDS):
                 raise KernelError("the fork server was not ready in time")
-            while not self.closed and _lacking(nest, settings):
+            while not self.closed and nest.lacks(settings):
                 self._let_begin()
                 self._fill(nest, settings)
         except WallDown as error:
@@ -234,14 +213,15 @@ class KernelPool:
             while not self.closed and (left := self._taken + _HASTE_SECONDS - time.monotonic()) > 0:
                 self._change.wait(left)
 
-    def _fill(self, nest: _Nest, settings: KernelSettings) -> None:
+    def _fill(self, nest: Nest, settings: KernelSettings) -> None:
         started = start_forked(nest.server, settings, None)
-        started.connection.request("None", expressions={"a": call_expression("rehearse", "None")}, silent=True)
-        if not await_life(started.connection, started.process.alive, settings.start_seconds):
+        try:
+            rehearse(started, settings.start_seconds)
+        except BaseException:
             started.discard()
-            raise KernelError("a forked kernel did not start")
+            raise
         with self._change:
-            nest.ready.append((_kernel_key(settings), started))
+            nest.ready.append((kernel_key(settings), started))
             many = nest.ready[: max(0, len(nest.ready) - max(_MOST_READY, settings.warm))]
             del nest.ready[: len(many)]
             self._change.notify_all()
@@ -252,46 +232,7 @@ class KernelPool:
         with self._change:
             nest = self._nests.pop(key, None)
         if nest is not None:
-            _end(nest)
-
-
-def _start(settings: KernelSettings) -> _Nest:
-    level = next(levels(settings))
-    if level == BUBBLEWRAP:
-        raise KernelError("kernels behind bubblewrap are not forked")
-    folder = Path(tempfile.mkdtemp(prefix="tw-server-"))
-    try:
-        environment = clean_environment(os.environ, allowed=settings.environment)
-        server = ForkServer(settings.python, environment, level=level, modules=settings.preload, log=folder / "log")
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return _Nest(settings, server, folder)
-
-
-def _end(nest: _Nest) -> None:
-    nest.server.close()
-    for _, started in nest.ready:
-        started.discard()
-    shutil.rmtree(nest.folder, ignore_errors=True)
-
-
-def _lacking(nest: _Nest, settings: KernelSettings) -> bool:
-    """Tell whether kernels are to be made: never behind a wall that must know a session's folders from the start."""
-    key = _kernel_key(settings)
-    return nest.server.level != LANDLOCK and sum(one == key for one, _ in nest.ready) < settings.warm
-
-
-def _server_key(settings: KernelSettings) -> object:
-    """Give all that a server is made with."""
-    fixed = sorted((name, value) for name, value in os.environ.items() if matcher(_FIXED)(name))
-    return settings.python, settings.sandbox, settings.preload, tuple(fixed)
-
-
-def _kernel_key(settings: KernelSettings) -> object:
-    """Give all that a kernel kept ready is made with and can't be told later."""
-    limits = (settings.memory_mb, settings.file_mb, settings.disk_mb, settings.processes, settings.open_files)
-    return _server_key(settings), settings.allow_network, limits
+            nest.close()
 
 
 _default: list[KernelPool] = []

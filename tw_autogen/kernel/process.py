@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tw_autogen.kernel.bundle import boot_text
+from tw_autogen.kernel.launcher.endings import words
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,58 @@ class Process(Protocol):
 StartProcess = Callable[[Launch], Process]
 
 
-class LocalProcess:
+class CommandProcess:
+    """A kernel's process that is a command of this machine, or lasts as long as one; each kind says how it is stopped.
+
+    Args:
+        command: The command, just started.
+    """
+
+    def __init__(self, command: subprocess.Popen[bytes]) -> None:
+        self._process = command
+        self._ended = ""
+        self._lock = threading.Lock()
+        self.pid = command.pid
+        self.death: int | None = None
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):  # Linux before 5.3
+                self.death = os.pidfd_open(self.pid)
+
+    def alive(self) -> bool:
+        """Tell whether it still runs; it stays a zombie until `end`, so that its number is not given away."""
+        if self._ended:
+            return False
+        if self.death is not None:
+            return not select.select([self.death], [], [], 0)[0]
+        return self._process.poll() is None
+
+    def interrupt(self) -> None:
+        """Send it what Ctrl-C sends."""
+        raise NotImplementedError
+
+    def end(self) -> str:
+        """End it with all that it started; give how it ended."""
+        with self._lock:  # a thread that closes the kernel meets the one that waits for a cell
+            if self._ended:
+                return self._ended
+            dead_already = not self.alive()
+            code = self._stop(dead_already)
+            if self.death is not None:
+                os.close(self.death)
+                self.death = None
+            self._ended = self._words(code) if dead_already else "killed"
+            return self._ended
+
+    def _stop(self, dead_already: bool) -> int:
+        """End what still runs of it; give its exit code."""
+        raise NotImplementedError
+
+    def _words(self, code: int) -> str:
+        """Say how it ended."""
+        return words(code)
+
+
+class LocalProcess(CommandProcess):
     """A process of this machine in a session of its own, which ends when this process does, however that ends.
 
     Args:
@@ -73,11 +125,9 @@ class LocalProcess:
         if os.name == "posix":
             theirs, ours = os.pipe()
         self._lifeline = ours
-        self._ended = ""
-        self._lock = threading.Lock()
         try:
             with launch.log.open("wb") as log:
-                self._process = subprocess.Popen(
+                process = subprocess.Popen(
                     [launch.python, "-c", boot_text(), str(launch.connection_file), str(theirs)],
                     cwd=launch.folder,
                     env=dict(launch.environment),
@@ -93,19 +143,7 @@ class LocalProcess:
         finally:
             if theirs >= 0:
                 os.close(theirs)
-        self.pid = self._process.pid
-        self.death: int | None = None
-        if hasattr(os, "pidfd_open"):
-            with contextlib.suppress(OSError):  # Linux before 5.3
-                self.death = os.pidfd_open(self.pid)
-
-    def alive(self) -> bool:
-        """Tell whether it still runs; it stays a zombie until `end`, so that its number is not given away."""
-        if self._ended:
-            return False
-        if self.death is not None:
-            return not select.select([self.death], [], [], 0)[0]
-        return self._process.poll() is None
+        super().__init__(process)
 
     def interrupt(self) -> None:
         """Send SIGINT to it and to what it started."""
@@ -113,36 +151,17 @@ class LocalProcess:
             if hasattr(os, "killpg"):
                 os.killpg(self.pid, signal.SIGINT)
 
-    def end(self) -> str:
-        """End it with all that it started; give how it ended."""
-        with self._lock:  # a thread that closes the kernel meets the one that waits for a cell
-            if self._ended:
-                return self._ended
-            dead_already = not self.alive()
-            if hasattr(os, "killpg") and self._process.returncode is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: a zombie's group
-                    os.killpg(self.pid, signal.SIGKILL)
-            if self._process.returncode is None:
-                self._process.kill()
-            code = self._process.wait()
-            self._cut_lifeline()
-            if self.death is not None:
-                os.close(self.death)
-                self.death = None
-            self._ended = _words(code) if dead_already else "killed"
-            return self._ended
+    def _stop(self, dead_already: bool) -> int:
+        if hasattr(os, "killpg") and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: a zombie's group
+                os.killpg(self.pid, signal.SIGKILL)
+        if self._process.returncode is None:
+            self._process.kill()
+        code = self._process.wait()
+        self._cut_lifeline()
+        return code
 
     def _cut_lifeline(self) -> None:
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
-
-
-def _words(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"killed by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")

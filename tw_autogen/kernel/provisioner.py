@@ -30,7 +30,8 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
     A kernelspec names it in its metadata: `"kernel_provisioner": {"provisioner_name": "tw-autogen", "config":
     {"settings": {"allow_network": true}}}`. Its `argv` is not used. The kernel listens on Unix sockets in a folder of
     its own, which stay the same when it is restarted, and answers heartbeats. It works in the notebook's folder, which
-    is all that it may write to. Of the environment it sees what `KernelSettings.environment` lets through.
+    is all that it may write to. Of the environment it sees what `KernelSettings.environment` lets through, and the
+    kernelspec's own `env`.
     """
 
     settings = Dict(help="Fields of KernelSettings by name.").tag(config=True)
@@ -70,7 +71,8 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
         _may_be_given_away(self._cwd, settings)
         if self._connection is None:
             self._connection = Connection(opens=False)
-        place = Place(self._cwd)
+        given = kwargs.get("env") or {}
+        place = Place(self._cwd, environment={name: given[name] for name in self.kernel_spec.env if name in given})
         self._kernel = await asyncio.to_thread(default_pool().take_for, settings, place, self._connection)
         info = self._connection.info
         self.connection_info = {**info, "key": str(info["key"]).encode()}

@@ -133,8 +133,10 @@ class Running:
             self._serve(asked="stdin" in woken.channels)
             self._watch_clock()
             if woken.ended and not self.outcome.died and not self._process.alive():
-                self._read_output()  # what it sent before it ended
-                self._read_reply()
+                self._read_reply()  # what it sent before it ended; of that, the last may still be under way
+                self._read_output()
+                while self._connection.await_output() and self._read_output():
+                    pass
                 self.outcome.died = self._process.end()
 
     def _over(self) -> bool:
@@ -174,11 +176,12 @@ class Running:
             self._process.interrupt()
             self._abandon_calls()
 
-    def _read_output(self) -> None:
-        for _ in range(_MESSAGES_AT_ONCE):
+    def _read_output(self) -> bool:
+        """Take what has come; tell whether there was any."""
+        for number in range(_MESSAGES_AT_ONCE):
             message = self._connection.receive("iopub")
             if message is None:
-                return
+                return number > 0
             content = message["content"]
             if message["msg_type"] == "status" and message["parent_header"].get("msg_id") == self._request:
                 self._idle = self._idle or content.get("execution_state") == "idle"
@@ -188,6 +191,7 @@ class Running:
                 (self.outcome.stdout if content["name"] == "stdout" else self.outcome.stderr).add(text)
                 if self._on_output is not None:
                     self._on_output(content["name"], text)
+        return True
 
     def _read_reply(self) -> None:
         while (message := self._connection.receive("shell")) is not None:

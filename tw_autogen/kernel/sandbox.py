@@ -113,6 +113,10 @@ def failed(level: str, why: str) -> None:
     _failed[level] = why
 
 
+STARTED_OTHERWISE = "no sandbox of ours: the process was started by the `start` that was given"
+"""Says the same where somebody else makes the process."""
+
+
 def words(level: str, settings: KernelSettings) -> str:
     """Say in one line which wall stands and what would raise a stronger one."""
     if level == OFF:

@@ -6,8 +6,8 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,12 @@ class Place:
     Args:
         folder: Where its code runs.
         read: Files and folders that it may read besides.
+        environment: Variables that it has besides.
     """
 
     folder: Path
     read: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -74,8 +76,7 @@ class StartedKernel:
         """
         self.move_in(place)
         hand_over(place.folder, self.uid)
-        fresh = _environment(settings, self.connection.runtime, self.level)
-        self.environment = fresh
+        self.environment = _environment(settings, self.connection.runtime, self.level, place)
         self.process.assign(_assignment(place, settings), settings.start_seconds)
 
     def move_in(self, place: Place) -> None:
@@ -211,7 +212,7 @@ def _start(
     connection = lent or Connection()
     try:
         uid = user_for(level, place.folder if place else None)
-        environment = _environment(settings, connection.runtime, level)
+        environment = _environment(settings, connection.runtime, level, place)
         request = {
             "wall": plan(level, settings, connection.runtime, uid),
             "environment": environment,
@@ -238,12 +239,12 @@ def _start(
     return started
 
 
-def _environment(settings: KernelSettings, runtime: Path, level: str) -> dict[str, str]:
+def _environment(settings: KernelSettings, runtime: Path, level: str, place: Place | None) -> dict[str, str]:
     home = None if level == OFF else str(runtime / "home") if level == LANDLOCK else HOME
     found = kernel_environment(os.environ, allowed=settings.environment, runtime=runtime, home=home)
     if level == LANDLOCK:
         found["TMPDIR"] = str(runtime / "tmp")
-    return found
+    return {**found, **(place.environment if place else {})}
 
 
 def _assignment(place: Place, settings: KernelSettings) -> dict[str, Any]:

@@ -59,12 +59,14 @@ def await_life(wire: Wire, alive: Callable[[], bool], seconds: float) -> bool:
     return False
 
 
-def execute_content(code: str, expressions: Mapping[str, str] | None, *, silent: bool) -> dict[str, Any]:
+def execute_content(
+    code: str, expressions: Mapping[str, str] | None, *, silent: bool, counted: bool = True
+) -> dict[str, Any]:
     """Give the content of an `execute_request`."""
     return {
         "code": code.encode("utf-8", "backslashreplace").decode("utf-8"),  # half a surrogate pair can't be sent
         "silent": silent,
-        "store_history": not silent,
+        "store_history": counted and not silent,
         "user_expressions": dict(expressions or {}),
         "allow_stdin": True,
         "stop_on_error": False,  # or the next request behind an error may be aborted unread

@@ -20,6 +20,7 @@ from autogen_core.models import ChatCompletionClient, RequestUsage
 from pydantic import BaseModel
 from typing_extensions import Self
 
+from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import Policy
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
@@ -76,6 +77,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         workspace: Folder in which the session makes its own; None: the setting `session.workspace`.
         settings: Dotted keys.
         handlers: Called with each event.
+        approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`; None: nobody is there.
+            It is called with their names, on a thread of its own, and may wait for a person.
 
     The session begins with the first message and ends with `on_reset` or `close`. What was said is forgotten with
     `on_reset` only, and a state that is loaded brings it back; the kernel's variables are gone each time. While it
@@ -106,6 +109,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         workspace: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
+        approve: Approve | None = None,
     ) -> None:
         super().__init__(name, description)
         if model is None and model_client is None:
@@ -124,6 +128,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             settings=dict(settings or {}),
         )
         live: dict[str, object] = {"model": model, "kernel": kernel, "policy": policy, "handlers": handlers or None}
+        live["approve"] = approve
         live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)
         live["roles"] = next((one for one in roles if not isinstance(one, (str, Path))), None)
         self._live = [what for what, value in live.items() if value is not None]
@@ -137,6 +142,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             policy=policy,
             folder=workspace,
             handlers=tuple(handlers),
+            approve=approve,
             settings=dict(settings or {}),
         )
         self._talk = Talk(make, [Path(one).resolve() for one in files])

@@ -6,57 +6,72 @@ trip whether the cell succeeded or failed (`user_expressions` are not evaluated 
 
 from __future__ import annotations
 
-import builtins
-import importlib.util
 import linecache
 import os
-import platform
 import sys
 import types
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from json import dumps, loads  # held here: code may overwrite them in the module
 from pathlib import Path
 from typing import Any
 
-from .calls import HostCalls
-from .checkpoint import Checkpoint
-from .codec import Codec
-from .context import PluginContext
-from .describe import describe
+from .calls import take_input
 from .descriptors import Descriptors
 from .display import AfterImport, Display, tune_pandas
-from .exchange import InsideExchange
-from .guard import Guard, always_reply, pack_anything, say_less
+from .exits import speak_before_exit
+from .guard import Guard, always_reply, hush_busy, pack_anything, say_less
 from .hints import Hints
 from .output import LimitedStream
 from .packages import INSTALL, Packages
-from .plugin import PluginProblem, install_names, load_plugin
-from .remote import FILES, PIECE, HostFiles, RemoteExchange, RemoteFolder, RunOnce, settle_down
+from .plugin import PluginProblem, install_names
+from .remote import PIECE, RunOnce, settle_down
+from .session import Session
 from .shell import cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
-from .snapshot import Rollback
 from .trace import Cells, short_warning, trace
 
 SOURCE = "tw_autogen"
-MODEL_CALL = "call_llm_api"
-"""Under this name the host serves the session's model, where it lets plugins in the kernel ask it."""
+_REHEARSAL = {
+    "session_id": "",
+    "output_chars": 1000,
+    "result_chars": 1000,
+    "max_artifacts": 0,
+    "max_artifact_bytes": 0,
+    "arrow": True,
+}
 
 
 class Bridge:
-    """Everything of ours that lives in a kernel.
+    """Everything of ours that lives in a kernel; of no use before `settle`.
 
     Args:
         shell: IPython's shell.
-        options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
-            `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (limits, see `Checkpoint`),
-            where variables are to come back; `folder` and `environment`, where this process was made before its session
-            was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks the host, who puts
-            them there; empty: it never does; `remote`, where the host's folder is not seen from here: `environment`,
-            `most_bytes`, and names of folders, see `settle_down`.
     """
 
-    def __init__(self, shell: Any, options: Mapping[str, Any]) -> None:
+    session: Session
+
+    def __init__(self, shell: Any) -> None:
         self._shell = shell
+        self._ask = take_input(shell.kernel)
+        self._errors: list[str] = []
+        self._was_reset = False
+        self._display = Display(shell)
+        self._streams = [LimitedStream(stream) for stream in (sys.stdout, sys.stderr)]
+        self._descriptors = Descriptors({1: sys.stdout, 2: sys.stderr})
+        self._tune()
+
+    def settle(self, options: Mapping[str, Any]) -> None:
+        """Begin a session; what an earlier call of this has begun is forgotten.
+
+        Args:
+            options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
+                `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (limits, see
+                `Checkpoint`), where variables are to come back; `folder` and `environment`, where this process was made
+                before its session was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks
+                the host, who puts them there; empty: it never does; `remote`, where the host's folder is not seen from
+                here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
+        """
+        shell = self._shell
         if "folder" in options:
             os.chdir(options["folder"])
             os.environ.clear()
@@ -67,115 +82,39 @@ class Bridge:
             shell.history_manager.enabled = False  # a database on a disk, written behind each cell
             handlers = shell.kernel.shell_handlers
             handlers["execute_request"] = RunOnce(handlers["execute_request"])
-        self._folder = Path.cwd()
-        self._files = HostFiles(lambda **fields: self._calls.ask("files", op=FILES, **fields))
-        self._remote = RemoteFolder(self._files, remote["most_bytes"]) if remote else None
-        arrow = importlib.util.find_spec("pyarrow") is not None
-        exchange = RemoteExchange(self._files) if remote else InsideExchange(self._folder)
-        self._codec = Codec(exchange, arrow=arrow and bool(options["arrow"]))
-        self._calls = HostCalls(shell.kernel, self._codec, self._remote)
-        self._variables: dict[str, Any] = {}
-        self._ctx = PluginContext(
-            self._folder,
-            session_id=options["session_id"],
-            session_variables=self._variables,
-            call_llm=self._ask_model,
-            max_artifacts=options["max_artifacts"],
-            max_artifact_bytes=options["max_artifact_bytes"],
-        )
-        self._functions: dict[str, Callable[..., Any]] = {}
-        self._plugin_files: dict[str, str] = {}
+        else:
+            hush_busy(shell.kernel)
+        self.session = Session(shell, self._ask, options)
         self._cells = Cells(self._forget)
-        self._hints = Hints(str(self._folder), options.get("wall") or {})
-        self._errors: list[str] = []
-        self._was_reset = False
-        self._display = Display(shell, self._ctx, options["result_chars"])
-        self._streams = [LimitedStream(stream, options["output_chars"]) for stream in (sys.stdout, sys.stderr)]
-        self._descriptors = Descriptors({1: sys.stdout, 2: sys.stderr})
-        self._guard = Guard(self._folder)
-        self._rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
-        limits = options.get("checkpoint")
-        later = shell.kernel.io_loop.call_later
-        self._checkpoint = Checkpoint(self._folder, shell.user_ns, later=later, **limits) if limits else None
-        self._tune()
+        self._hints = Hints(str(self.session.folder), options.get("wall") or {})
+        self._guard = Guard(self.session.folder)
+        self._display.settle(self.session.ctx, options["result_chars"])
+        for stream in self._streams:
+            stream.settle(options["output_chars"])
         if "packages" in options:
-            Packages(lambda wanted: self._calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
+            Packages(lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
 
     def answer(self, request: str) -> None:
         """Do what the host asks and put the answer into the payload.
 
         Args:
-            request: JSON of `op` (load, serve, put, get, hello, take, give) and what it needs.
+            request: JSON, see `Session.answer`.
         """
-        asked = loads(request)
         try:
             with self._streams[0].muted(), self._streams[1].muted():
-                answer = {"ok": getattr(self, f"_do_{asked['op']}")(asked)}
+                answer = {"ok": self.session.answer(loads(request))}
         except PluginProblem as error:
             answer = {"problem": error.problem, "line": error.line}
         except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
             answer = {"error": str(error), "type": type(error).__name__}
-        answer["variables"] = self._user_variables()
-        if self._remote and len(text := dumps(answer)) > PIECE:
-            answer = {"file": self._codec.leave(text)}
+        answer["variables"] = self.session.variables()
+        if self.session.remote and len(text := dumps(answer)) > PIECE:
+            answer = {"file": self.session.codec.leave(text)}
         self._payload(dumps(answer))
-
-    # What the host asks.
-
-    def _do_hello(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        return {"python": platform.python_version(), "pid": os.getpid(), "arrow": self._codec.arrow}
-
-    def _do_load(self, asked: Mapping[str, Any]) -> None:
-        name, path = asked["name"], asked["path"]
-        file = path or f"<plugin {name}>"
-        several = self._plugin_files.get(file, name) != name  # an error in such a file is named for the file
-        self._plugin_files[file] = Path(file).stem if several else name
-        self._functions[name] = load_plugin(name, asked["source"], ctx=self._ctx, settings=asked["settings"], path=path)
-        self._restore()
-
-    def _do_serve(self, asked: Mapping[str, Any]) -> None:
-        self._functions[asked["name"]] = self._calls.function(asked["name"], asked["doc"])
-        self._restore()
-
-    def _do_put(self, asked: Mapping[str, Any]) -> None:
-        value = self._codec.unpack(asked["value"])
-        self._shell.user_ns[asked["name"]] = value
-        if asked["session"]:
-            self._variables[asked["name"]] = value
-
-    def _do_get(self, asked: Mapping[str, Any]) -> Any:
-        name = asked["name"]
-        if name not in self._shell.user_ns:
-            raise KeyError(name)
-        return self._codec.pack(self._shell.user_ns[name])
-
-    def _do_take(self, asked: Mapping[str, Any]) -> list[str]:
-        return self._remote.take(asked["files"]) if self._remote else []
-
-    def _do_give(self, asked: Mapping[str, Any]) -> list[str]:
-        return self._remote.give(asked["files"]) if self._remote else []
-
-    def _do_rollback(self, asked: Mapping[str, Any]) -> list[tuple[str, str]] | None:
-        """Undo the last cell, which the host had stopped, if that was not done yet."""
-        undone = self._rollback.undo() if self._rollback else None
-        self._restore()
-        return undone
-
-    def _do_checkpoint(self, asked: Mapping[str, Any]) -> None:
-        if self._checkpoint:
-            self._checkpoint.want(asked["position"], self._hidden(), urgent=asked["urgent"])
-
-    def _do_checkpointed(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-        return self._checkpoint.header() if self._checkpoint else None
-
-    def _do_read_checkpoint(self, asked: Mapping[str, Any]) -> list[tuple[str, str]]:
-        left = self._checkpoint.read() if self._checkpoint else []
-        self._restore()
-        return left
 
     def answer_file(self, name: str) -> None:
         """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
-        self.answer(self._codec.find(name))
+        self.answer(self.session.codec.find(name))
 
     # Around each cell.
 
@@ -184,15 +123,15 @@ class Bridge:
         self._descriptors.restore()
         for stream in self._streams:
             stream.begin()
-        self._ctx.begin(self._shell.execution_count)
+        self.session.ctx.begin(self._shell.execution_count)
         self._display.begin((info.raw_cell if info else "") or "")
         self._errors.clear()
         self._was_reset = False
-        self._restore()
-        if self._checkpoint:
-            self._checkpoint.begin_cell()
-        if self._rollback:
-            self._rollback.begin(info.raw_cell, hidden=self._hidden())
+        self.session.restore()
+        if self.session.checkpoint:
+            self.session.checkpoint.begin_cell()
+        if self.session.rollback:
+            self.session.rollback.begin(info.raw_cell, hidden=self.session.hidden())
 
     def _name_cell(self, raw_code: str | None, code: str, number: int) -> str:
         """Name a cell for tracebacks, and remember its text under that name: IPython asks for it before it compiles."""
@@ -212,54 +151,50 @@ class Bridge:
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
-        if self._checkpoint and not failed and result.info.raw_cell:
-            self._checkpoint.note(result.info.raw_cell, self._shell.transform_cell)
+        if self.session.checkpoint and not failed and result.info.raw_cell:
+            self.session.checkpoint.note(result.info.raw_cell, self._shell.transform_cell)
         self._display.end()
         self._descriptors.drain()
         for stream in self._streams:
             stream.end()
-        kept, logs = self._ctx.take()
-        undone = self._rollback.end(failed=failed) if self._rollback else None
-        self._restore()
+        kept, logs = self.session.ctx.take()
+        undone = self.session.rollback.end(failed=failed) if self.session.rollback else None
+        self.session.restore()
         self._send(
             {
                 "error": error,
                 "result": self._display.result,
                 "artifacts": [[one.name, one.kind, self._relative(one.path), one.preview] for one in kept],
                 "logs": logs,
-                "variables": self._user_variables(),
+                "variables": self.session.variables(),
                 **({} if undone is None else {"rollback": undone}),
                 "reset": self._was_reset,
-                **({"files": self._remote.changed()} if self._remote else {}),
+                **({"files": self.session.remote.changed()} if self.session.remote else {}),
             }
         )
         self._display.result = None
 
+    def _say_rest(self) -> None:
+        """Hand all that was written to what sends it."""
+        self._descriptors.drain()
+        for stream in self._streams:
+            stream.end()
+            stream.flush()
+
     def _relative(self, path: Path) -> str:
-        return os.path.relpath(path, self._folder)
+        return os.path.relpath(path, self.session.folder)
 
     def _show_error(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
         """Take the place of IPython's `showtraceback`, whose text is slow to make and long to read."""
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
         if error is not None:
-            text = trace(error, self._cells, self._plugin_files, self._hints)
+            text = trace(error, self._cells, self.session.plugin_files, self._hints)
             self._errors.append(text)
             self._shell._last_traceback = [text]
 
-    def _restore(self) -> None:
-        """Put back what code may have deleted or overwritten."""
-        self._shell.user_ns.update(self._functions)
-        self._shell.user_ns.update(__builtins__=builtins, __name__="__main__")  # without them no line runs as it should
-
     def _reset(self) -> None:
         self._was_reset = True
-        self._restore()
-
-    def _user_variables(self) -> list[tuple[str, str, str]]:
-        return describe(self._shell.user_ns, hidden=(self._functions, self._shell.user_ns_hidden))
-
-    def _hidden(self) -> dict[str, Any]:
-        return {**self._shell.user_ns_hidden, **self._functions}
+        self.session.restore()
 
     def _send(self, content: Mapping[str, Any]) -> None:
         """Send what a cell left; half a surrogate pair in it, which nobody can write to a file, becomes a `?`."""
@@ -267,14 +202,6 @@ class Bridge:
 
     def _payload(self, report: str) -> None:
         self._shell.payload_manager.write_payload({"source": SOURCE, "report": report})
-
-    def _ask_model(self, messages: Any, **kwargs: Any) -> Any:
-        if MODEL_CALL not in self._functions:
-            raise RuntimeError(
-                "call_llm_api: this kernel has no model; let the plugin run in the host (`runs_in: host`) "
-                "of a session that has one"
-            )
-        return self._calls.call(MODEL_CALL, (list(messages),), kwargs)
 
     def _tune(self) -> None:
         shell = self._shell
@@ -289,7 +216,8 @@ class Bridge:
         cancel_on_interrupt(shell.kernel)
         always_reply(shell.kernel)
         pack_anything(shell.kernel.session)
-        say_less(shell.kernel, alone=self._remote is None)
+        say_less(shell.kernel)
+        speak_before_exit(shell.kernel.iopub_thread, self._say_rest)
         warnings.formatwarning = short_warning
         AfterImport("pandas", tune_pandas).install()
         install_names()
@@ -300,33 +228,23 @@ def _refuse_exit() -> None:
 
 
 def start(options: str) -> None:
-    """Make the kernel's one bridge and hook it in; a second time nothing happens.
+    """Make the kernel's one bridge, unless it was rehearsed, and begin the session; a second time nothing happens.
 
     Args:
-        options: JSON, see `Bridge`.
+        options: JSON, see `Bridge.settle`.
     """
-    package = sys.modules[__package__ or "tw_inside"]
-    if not hasattr(package, "bridge_of_this_kernel"):
-        from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
+    package = _package()
+    if not hasattr(package, "session_of_this_kernel"):
+        _made().settle(loads(options))
+        package.session_of_this_kernel = True  # type: ignore[attr-defined]
 
-        package.bridge_of_this_kernel = Bridge(get_ipython(), loads(options))  # type: ignore[attr-defined]
 
+def rehearse(_: str) -> None:
+    """Make the bridge in a kernel that waits for a session, which is then there sooner.
 
-def rehearse(text: str) -> None:
-    """Do once, in a kernel that waits for a session, what takes long the first time.
-
-    Args:
-        text: Python that does nothing.
+    Cells that run before `start` leave nothing behind but the variables that they make.
     """
-    from IPython import get_ipython  # deferred, as in `start`
-
-    shell: Any = get_ipython()
-    importlib.util.find_spec("pyarrow")
-    shell.run_cell(text, store_history=False, silent=True)
-    shell.compile._filename_map.clear()  # no cell of the session's
-    shell.display_formatter.format(1)
-    describe(shell.user_ns, hidden=(shell.user_ns_hidden,))
-    platform.python_version()
+    _made().settle(_REHEARSAL)
 
 
 def answer(request: str) -> None:
@@ -337,6 +255,15 @@ def answer(request: str) -> None:
 def answer_file(name: str) -> None:
     """Answer through the kernel's bridge what lies in a file."""
     _bridge().answer_file(name)
+
+
+def _made() -> Bridge:
+    package = _package()
+    if not hasattr(package, "bridge_of_this_kernel"):
+        from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
+
+        package.bridge_of_this_kernel = Bridge(get_ipython())  # type: ignore[attr-defined]
+    return _bridge()
 
 
 def _bridge() -> Bridge:

@@ -30,20 +30,18 @@ class HostCalls:
     """Makes the functions in the user's namespace that stand for served ones.
 
     Args:
-        kernel: ipykernel's kernel; its `raw_input` carries the calls, and asks no person any more.
+        ask: Carries a request to the host; gives its answer, see `take_input`.
         codec: Packs arguments and unpacks results.
         folder: The kernel's, where the host sees another one.
     """
 
-    def __init__(self, kernel: Any, codec: Codec, folder: RemoteFolder | None = None) -> None:
-        self._ask: Callable[[str], str] = kernel.raw_input
+    def __init__(self, ask: Callable[[str], str], codec: Codec, folder: RemoteFolder | None = None) -> None:
+        self._ask = ask
         self._codec = codec
         self._folder = folder
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._process = os.getpid()
-        kernel.raw_input = _nobody_there
-        kernel.getpass = _nobody_there
 
     def function(self, name: str, doc: str) -> Callable[..., Any]:
         """Give a function that calls the host's function of that name.
@@ -144,6 +142,13 @@ class Ticket:
 
     def __repr__(self) -> str:
         return f"<{self._name}: call {self._number} on the host>"
+
+
+def take_input(kernel: Any) -> Callable[[str], str]:
+    """Give what carries text to the host and its answer back, of ipykernel's kernel; it asks no person any more."""
+    ask: Callable[[str], str] = kernel.raw_input
+    kernel.raw_input = kernel.getpass = _nobody_there
+    return ask
 
 
 def _nobody_there(prompt: str = "", *args: Any, **kwargs: Any) -> str:

@@ -16,6 +16,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from .contents import is_a
 from .pickling import MAIN, comes_first, define, read, write
 
 FOLDER = ".checkpoint"
@@ -83,7 +84,7 @@ class Checkpoint:
             for node in ast.parse(transform(code)).body:
                 for name in _names_of(node):
                     made = self._namespace.get(name)
-                    if isinstance(made, type) and made.__module__ == MAIN:
+                    if is_a(made, type) and made.__module__ == MAIN:
                         self._classes.pop(name, None)  # order: as they were last made
                         self._classes[name] = ast.unparse(node)
 
@@ -190,7 +191,7 @@ class Checkpoint:
         classes = {
             name: source
             for name, source in self._classes.items()
-            if isinstance(values.get(name), type) and values[name].__module__ == MAIN
+            if is_a(values.get(name), type) and values[name].__module__ == MAIN
         }
         first = {name: value for name, value in values.items() if comes_first(value)}
         rest = {name: value for name, value in values.items() if name not in first and name not in classes}

@@ -6,6 +6,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .contents import is_a
+
 _MOST_CHARS = 200
 _MOST_COLUMNS = 30
 _MOST_CELLS = 2_000_000
@@ -23,16 +25,16 @@ def summary(value: Any) -> str:
     """
     if type(value) in _SCALARS:
         return _short(str(value) if abs(_size(value)) < 1e300 else type(value).__name__)
-    if isinstance(value, str):
+    if is_a(value, str):
         text = str.__repr__(value[:60])
         return text if str.__len__(value) <= 60 else f"{str.__len__(value)} characters, {text[:-1]}…{text[-1]}"
     kind: Any
     for kind in _SIZED:
-        if isinstance(value, kind):
+        if is_a(value, kind):
             count = kind.__len__(value)
             word = {"dict": "key", "bytes": "byte", "bytearray": "byte"}.get(kind.__name__, "item")
-            return f"{count} {word}{'' if count == 1 else 's'}" + (_keys(value) if isinstance(value, dict) else "")
-    if isinstance(value, (types.FunctionType, type)):
+            return f"{count} {word}{'' if count == 1 else 's'}" + (_keys(value) if is_a(value, dict) else "")
+    if is_a(value, types.FunctionType) or is_a(value, type):
         return _definition(value)
     return _of_data(value)
 
@@ -49,7 +51,7 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
     """
     found = []
     for name, value in list(namespace.items()):
-        if name.startswith("_") or isinstance(value, types.ModuleType):
+        if name.startswith("_") or is_a(value, types.ModuleType):
             continue
         if any(name in names and names[name] is value for names in hidden):
             continue
@@ -69,12 +71,12 @@ def _size(value: Any) -> float:
 
 
 def _type_name(value: Any) -> str:
-    return "function" if isinstance(value, types.FunctionType) else type(value).__name__
+    return "function" if type(value) is types.FunctionType else type.__getattribute__(type(value), "__name__")
 
 
 def _definition(value: Any) -> str:
     first = next(iter((getattr(value, "__doc__", None) or "").strip().splitlines()), "")
-    if isinstance(value, type):
+    if is_a(value, type):
         return first
     code = value.__code__
     names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])

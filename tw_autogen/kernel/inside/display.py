@@ -38,13 +38,12 @@ class Display:
 
     Args:
         shell: IPython's shell; its publisher and display hook are led here.
-        ctx: Keeps the files.
-        result_chars: Limit of the last expression's text.
     """
 
-    def __init__(self, shell: Any, ctx: PluginContext, result_chars: int) -> None:
-        self._ctx = ctx
-        self._result_chars = result_chars
+    _ctx: PluginContext
+    _result_chars: int
+
+    def __init__(self, shell: Any) -> None:
         self._figure: Any = ()  # matplotlib's class, once it is imported
         self._seen: set[str] = set()
         self._dropped = 0
@@ -62,6 +61,16 @@ class Display:
         self._format = shell.display_formatter.format
         shell.display_formatter.format = self._format_unsaved
         AfterImport("matplotlib.figure", self._watch_savefig).install()
+
+    def settle(self, ctx: PluginContext, result_chars: int) -> None:
+        """Begin a session.
+
+        Args:
+            ctx: Keeps the files.
+            result_chars: Limit of the last expression's text.
+        """
+        self._ctx = ctx
+        self._result_chars = result_chars
 
     def begin(self, code: str) -> None:
         """Start a new cell; a semicolon at its end keeps its last value from being shown."""

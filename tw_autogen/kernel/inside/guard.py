@@ -95,21 +95,20 @@ def _failed(kernel: Any, name: str, text: str) -> dict[str, Any]:
     return reply
 
 
-def say_less(kernel: Any, *, alone: bool) -> None:
-    """Leave out what costs each cell time and nobody reads.
-
-    Args:
-        kernel: ipykernel's kernel.
-        alone: Its owner is its only client; others, such as a gateway, want to be told when it is busy.
-    """
+def say_less(kernel: Any) -> None:
+    """Leave out what costs each cell time and nobody reads."""
     kernel._publish_execute_input = _nothing
     shell = kernel.shell
     # History would keep the text of each cell under a name of its own, `_i1`, and in lists, for as long as it lives.
     shell.history_manager.store_inputs = _nothing
     for run in (type(shell).run_cell, type(shell).run_cell_async):
         run.__signature__ = inspect.signature(run)  # ipykernel asks for it before each cell
-    if alone:
-        publish = kernel._publish_status
+
+
+def hush_busy(kernel: Any) -> None:
+    """Don't tell when a cell begins, where the kernel's owner is its only client; a gateway wants to know."""
+    if not hasattr(kernel, "tw_publish_status"):
+        kernel.tw_publish_status = publish = kernel._publish_status
 
         def publish_status(status: str, *args: Any, **kwargs: Any) -> None:
             if status != "busy":

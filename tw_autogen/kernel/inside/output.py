@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+MARK_CHARS = 60
+"""How much longer than its limit a text may get by the mark; who clips it again leaves room for that."""
+
 _FLUSH_SECONDS, _FLUSH_SHARE = 0.05, 0.1
 """How much of a cell's time may go into flushing: so much at once, and this part of the rest."""
 
@@ -78,18 +81,23 @@ class LimitedStream:
     the next one.
     """
 
-    def __init__(self, stream: Any, limit: int) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._write: Callable[[str], int | None] = stream.write
         self._flush: Callable[[], None] = stream.flush
         self._dirty = False
         self._flushed = self._began = 0.0
-        self._limit = limit
-        self._kept = Clipped(limit)
+        self._limit = 0
+        self._kept = Clipped(0)
         self._between = True
         self._mute = 0
         self._lock = threading.RLock()  # a signal handler that prints may come in between
         self._stand()
+
+    def settle(self, limit: int) -> None:
+        """Begin a session, whose cells may write so much each; what was written before is dropped."""
+        with self._lock:
+            self._limit, self._kept = limit, Clipped(limit)
 
     def _stand(self) -> None:
         self._stream.write = self.write

@@ -12,7 +12,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-from .undo import Undo, contents
+from .contents import Undo, is_a
+from .undo import contents
 
 _WORD = re.compile(r"\w+")
 _ANY_NAME = {
@@ -130,7 +131,7 @@ class Snapshot:
                 return
             self._seen[id(value)] = value
             for inner in self._note(name, value):
-                if isinstance(inner, _Named):
+                if is_a(inner, _Named):
                     more = [one for one in _meant(inner.names, self._users) if one not in known]
                     todo += [(one, self._users[one]) for one in more]
                     known.update(more)

@@ -21,9 +21,11 @@ import sys
 import types
 import uuid
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from .contents import NOTHING, PLAIN, Contents, Undo, changeable, is_a
+from .undo_data import of_data
 
 MAIN = "__main__"
 """Where classes and functions live that cells define."""
@@ -35,41 +37,12 @@ _ATOMS = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.GenericAlias, memoryview,
 )  # fmt: skip
-_PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None), datetime.datetime, datetime.date})
-_OF_DATA = {
-    "numpy": ("generic", "dtype"),
-    "pandas": ("Timestamp", "Timedelta", "Period", "Interval", "Index", "NaTType", "NAType", "BaseOffset"),
-    "pyarrow": ("_Weakrefable",),
-}  # fmt: skip
 _NOT_OURS = frozenset({"IPython", "ipykernel", "traitlets", "zmq", "tornado", "jupyter_client", "tw_inside"})
 """Their objects run the kernel itself; putting them back to an earlier moment would break it."""
 
 _CODE = (types.FunctionType, classmethod, staticmethod, property)
 
-Undo = Callable[[], None]
 _UNSET = object()
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What an object holds.
-
-    Args:
-        inner: The objects in it that may change too.
-        copy: Copies what it holds, and gives what puts it back; None: nothing in it can change.
-        size: Roughly how many bytes that copies.
-        hashes: It is put back behind all that does not hash, because `__hash__` may look at those.
-        code: Function bodies that run when it is used; they may reach variables by name.
-    """
-
-    inner: Iterable[Any] = ()
-    copy: Callable[[], Undo] | None = None
-    size: int = 0
-    hashes: bool = False
-    code: Iterable[types.CodeType] = ()
-
-
-_NOTHING = Contents()
 
 
 def contents(value: Any) -> Contents | None:
@@ -77,18 +50,12 @@ def contents(value: Any) -> Contents | None:
     kind = type(value)
     if kind in _QUICK:
         return _QUICK[kind](value)
-    if kind in _PLAIN or isinstance(value, _ATOMS):
-        return _NOTHING
+    if kind in PLAIN or issubclass(kind, _ATOMS):
+        return NOTHING
     for base, give in _KINDS:
-        if isinstance(value, base):
+        if issubclass(kind, base):
             return give(value)
-    return _of_data(value) or _instance(value)
-
-
-def changeable(values: Iterable[Any]) -> list[Any]:
-    """Leave out what can't change; quick also for a million numbers."""
-    values = values if type(values) is list else list(values)
-    return [] if set(map(type, values)) <= _PLAIN else [one for one in values if type(one) not in _PLAIN]
+    return of_data(value) or _instance(value)
 
 
 def _list(value: list[Any]) -> Contents:
@@ -101,7 +68,7 @@ def _list(value: list[Any]) -> Contents:
 
 
 def _dict(value: dict[Any, Any]) -> Contents:
-    kind: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+    kind: Any = collections.OrderedDict if is_a(value, collections.OrderedDict) else dict
     items = list(kind.items(value))
 
     def copy() -> Undo:
@@ -143,7 +110,7 @@ def _deque(value: collections.deque[Any]) -> Contents:
 
 
 def _buffer(value: Any) -> Contents:
-    kind: Any = bytearray if isinstance(value, bytearray) else array.array
+    kind: Any = bytearray if is_a(value, bytearray) else array.array
 
     def copy() -> Undo:
         plain = kind.__getitem__(value, slice(None))
@@ -156,7 +123,7 @@ def _cell(value: types.CellType) -> Contents:
     try:
         held = value.cell_contents
     except ValueError:  # empty
-        return _NOTHING
+        return NOTHING
 
     def copy() -> Undo:
         return lambda: setattr(value, "cell_contents", held)
@@ -166,7 +133,7 @@ def _cell(value: types.CellType) -> Contents:
 
 def _function(value: types.FunctionType) -> Contents:
     if value.__module__ != MAIN:
-        return _NOTHING
+        return NOTHING
     held = [*(value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
     inner = Contents(held, code=(value.__code__,))
     return _with_attributes(value, inner)
@@ -174,7 +141,7 @@ def _function(value: types.FunctionType) -> Contents:
 
 def _class(value: type) -> Contents:
     if value.__module__ != MAIN:
-        return _NOTHING
+        return NOTHING
     held = {name: one for name, one in vars(value).items() if name not in ("__dict__", "__weakref__")}
 
     def copy() -> Undo:
@@ -188,7 +155,7 @@ def _class(value: type) -> Contents:
 
         return undo
 
-    inner = [one for name, one in held.items() if isinstance(one, _CODE) or not name.startswith(("__", "_abc_"))]
+    inner = [one for name, one in held.items() if is_a(one, _CODE) or not name.startswith(("__", "_abc_"))]
     return Contents((*value.__bases__, *inner), copy, 100 * len(held))
 
 
@@ -197,7 +164,7 @@ def _instance(value: Any) -> Contents | None:
     root = (kind.__module__ or "").partition(".")[0]
     if root in _NOT_OURS or (root in sys.stdlib_module_names and root not in (MAIN, "types", "argparse")):
         return None
-    found = _with_attributes(value, _NOTHING)
+    found = _with_attributes(value, NOTHING)
     return (
         None if found.copy is None and kind.__basicsize__ > object.__basicsize__ else found
     )  # what it holds is hidden
@@ -206,7 +173,7 @@ def _instance(value: Any) -> Contents | None:
 def _with_attributes(value: Any, rest: Contents) -> Contents:
     """Add an instance's own attributes to what its built-in base holds."""
     kind = type(value)
-    if kind in _QUICK or (kind.__module__ == "builtins" and not isinstance(value, types.FunctionType)):
+    if kind in _QUICK or (kind.__module__ == "builtins" and not is_a(value, types.FunctionType)):
         return rest
     own = _own(value)
     slots = _slots(value)
@@ -239,7 +206,7 @@ def _own(value: Any) -> dict[str, Any] | None:
         own = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
-    return own if isinstance(own, dict) else None
+    return own if is_a(own, dict) else None
 
 
 def _slots(value: Any) -> Mapping[str, Any]:
@@ -252,82 +219,12 @@ def _slots(value: Any) -> Mapping[str, Any]:
     return found
 
 
-def _of_data(value: Any) -> Contents | None:
-    """Tell numpy's and pandas' kinds by their module, so that neither is imported."""
-    for kind in type(value).__mro__:
-        root, name = (kind.__module__ or "").partition(".")[0], kind.__name__
-        if name in _OF_DATA.get(root, ()):
-            return _NOTHING
-        if root == "numpy" and name == "ndarray":
-            return _array(value)
-        if root == "numpy" and name in ("Generator", "RandomState"):
-            return _numpy_random(value)
-        if root == "pandas" and name in ("DataFrame", "Series"):
-            return _table(value)
-    return None
-
-
 def _random(value: random.Random) -> Contents:
     def copy() -> Undo:
         state = value.getstate()
         return lambda: value.setstate(state)
 
     return Contents(copy=copy, size=20_000)
-
-
-def _array(value: Any) -> Contents:
-    inner = [] if value.base is None else [value.base]
-    if value.dtype == object:
-        inner += changeable(value.ravel().tolist())
-    if not value.flags.writeable:
-        return Contents(inner)
-
-    def copy() -> Undo:
-        saved = value.copy(order="K")
-
-        def undo() -> None:
-            if value.shape != saved.shape:
-                raise ValueError("its shape was changed in place")
-            value[...] = saved
-
-        return undo
-
-    return Contents(inner, copy, value.nbytes)
-
-
-def _numpy_random(value: Any) -> Contents:
-    source = getattr(value, "bit_generator", None) or value._bit_generator
-
-    def copy() -> Undo:
-        state = source.state
-        return lambda: setattr(source, "state", state)
-
-    return Contents(copy=copy, size=5000)
-
-
-def _table(value: Any) -> Contents:
-    """Share a table's columns until one is written to, where pandas copies on write; copy them elsewhere."""
-    pandas: Any = sys.modules["pandas"]
-    lazy = int(pandas.__version__.partition(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
-    series = value.ndim == 1
-    held: list[Any] = []
-    for place in range(1 if series else value.shape[1]):
-        column = value if series else value.iloc[:, place]
-        if column.dtype == object:
-            held += changeable(column.to_numpy().tolist())
-    size = 0 if lazy else int(value.memory_usage(index=False) if series else value.memory_usage(index=False).sum())
-
-    def copy() -> Undo:
-        saved = value.copy(deep=not lazy)
-
-        def undo() -> None:
-            value.__setstate__(saved.__getstate__())
-            if getattr(value, "_item_cache", None):
-                value._item_cache.clear()  # pandas before 3
-
-        return undo
-
-    return Contents(held, copy, size)
 
 
 _KINDS: list[tuple[Any, Callable[[Any], Contents]]] = [

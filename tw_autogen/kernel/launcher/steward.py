@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 
 from . import bounds
 from .boot import kernel_app
+from .endings import words
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 from .wall import Wall, WallDown
 
@@ -92,7 +93,7 @@ class _Steward:
             patience = _LOOK_SECONDS if self._bounds is None else self._bounds.seconds
             ready = [found for found, _ in poller.poll(patience * 1000)]
             if death in ready:
-                return _words(os.waitpid(self._child, 0)[1])
+                return words(os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1]))
             if self._channel.fileno() in ready:
                 message = self._receive()
                 if message is None or message["op"] == "end":
@@ -195,14 +196,3 @@ def tell(channel: socket.socket, **message: Any) -> None:
     """Send the host a packet of JSON."""
     with contextlib.suppress(OSError):  # the host is gone: then nobody wants to know
         channel.send(json.dumps(message).encode())
-
-
-def _words(status: int) -> str:
-    if os.WIFEXITED(status):
-        return f"exit code {os.WEXITSTATUS(status)}"
-    number = os.WTERMSIG(status)
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        name = f"signal {number}"
-    return f"killed by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")

@@ -22,7 +22,7 @@ _AT_ONCE_BYTES = 16 << 20
 Ask = Callable[..., dict[str, Any]]
 
 
-class FileDesk:
+class FileTransfer:
     """Reads and writes files of the host's folder for a kernel that is elsewhere; nothing hidden, nothing by a link.
 
     The two folders are made the same at the edges of a cell, and of each call from it to the host; what is deleted on

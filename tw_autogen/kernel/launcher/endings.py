@@ -1,0 +1,24 @@
+"""How a process ended, in words."""
+
+from __future__ import annotations
+
+import signal
+
+
+def words(code: int) -> str:
+    """Say how a process ended.
+
+    Args:
+        code: As `subprocess` gives it: below zero, the number of the signal that killed it.
+
+    Example:
+        >>> words(3), words(-11)
+        ('exit code 3', 'killed by SIGSEGV')
+    """
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"killed by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")
