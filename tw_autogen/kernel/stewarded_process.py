@@ -86,6 +86,8 @@ class StewardedProcess:
                 packet, extra, _, _ = self._channel.recvmsg(_PACKET, socket.CMSG_SPACE(_CREDENTIALS.size))
             except BlockingIOError:
                 return True
+            except ConnectionResetError:  # it ended with something of ours unread; what it said before can be read now
+                continue
             except OSError:
                 packet, extra = b"", []
             if packet:
