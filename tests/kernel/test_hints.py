@@ -122,6 +122,15 @@ def test_an_amount_that_is_used_up_names_its_setting(kernel, code, words):
     assert last_line(kernel, code).startswith(f"The sandbox allows {words} sets how")
 
 
+def test_a_thread_for_whose_stack_no_memory_is_left_names_memory(kernel):
+    filled = "kept = []\ntry:\n    while True: kept.append(bytearray(4 << 20))\nexcept MemoryError: pass"
+    assert kernel.execute(filled, seconds=60).ok
+    line = last_line(kernel, "import threading\nthreading.Thread(target=print).start()")
+    assert kernel.execute("del kept", seconds=60).ok
+
+    assert line.startswith("The sandbox allows 400 MB of memory; kernel.memory_mb")
+
+
 ORDINARY = {
     "missing": "open('missing.csv')",
     "missing, by its whole path": "import os\nopen(os.path.abspath('missing.csv'))",

@@ -149,6 +149,7 @@ def memory(one, code):
     execution = one.run(code)
     one.expect("MemoryError\nThe sandbox allows 600 MB" in execution.error, "no MemoryError", execution)
     one.works()
+    one.run("x = None")  # or whatever comes next would have none left
 
 
 def memory_together(one):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 
-SETTINGS = KernelSettings(memory_mb=600, disk_mb=500, grace_seconds=1.0)
-"""The sandbox is the default's; memory and grace are smaller, so that their limits are met often."""
+SETTINGS = KernelSettings(memory_mb=600, disk_mb=500)
+"""The sandbox and times are the default's; memory is less, so that its limit is met sooner."""
 
 PLUGIN = "from tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef double(x):\n    return 2 * x\n"
 _TOKEN = re.compile(r"(?:cell|thread)-\d+-\d+-[0-9a-f]{8};")
