@@ -8,6 +8,7 @@ import re
 import socket
 import stat
 import sys
+import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -77,7 +78,8 @@ class Hints:
     def _limit(self, error: BaseException) -> str:
         wall, number, text = self._wall, getattr(error, "errno", None), _text(error)
         short = isinstance(error, MemoryError) or number == errno.ENOMEM
-        if wall["memory_mb"] and (short or (_is_thread(error) and _taken() + _STACK > wall["memory_mb"] << 20)):
+        short = short or (_is_thread(error) and _taken() + (threading.stack_size() or _STACK) > wall["memory_mb"] << 20)
+        if wall["memory_mb"] and short:
             return f"The sandbox allows {wall['memory_mb']} MB of memory; kernel.memory_mb sets how much."
         if wall["processes"] and _is_fork(error):
             return f"The sandbox allows {wall['processes']} processes and threads; kernel.processes sets how many."
