@@ -7,7 +7,6 @@ import fnmatch
 import json
 import os
 import secrets
-import select
 import signal
 import subprocess
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.bundle import boot_text
-from tw_autogen.kernel.process import Launch
+from tw_autogen.kernel.process import Launch, readable
 
 _COMMAND_SECONDS = 20.0
 """How long the engine may take to pass on a signal or to remove a container."""
@@ -121,7 +120,7 @@ class ContainerProcess:
         if self._ended:
             return False
         if self.death is not None:
-            return not select.select([self.death], [], [], 0)[0]
+            return not readable(self.death, 0)
         return self._process.poll() is None
 
     def interrupt(self) -> None:

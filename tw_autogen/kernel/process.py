@@ -11,9 +11,22 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tw_autogen.kernel.bundle import boot_text
+
+if TYPE_CHECKING:
+    from _typeshed import HasFileno
+
+
+def readable(one: int | HasFileno, seconds: float) -> bool:
+    """Tell whether something is to be read, or has ended, within some seconds.
+
+    `select` would tell it too, but not where a process has more than a thousand files open, as one with many kernels.
+    """
+    poller = select.poll()
+    poller.register(one, select.POLLIN)
+    return bool(poller.poll(seconds * 1000))
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,7 @@ class LocalProcess:
         if self._ended:
             return False
         if self.death is not None:
-            return not select.select([self.death], [], [], 0)[0]
+            return not readable(self.death, 0)
         return self._process.poll() is None
 
     def interrupt(self) -> None:

@@ -156,8 +156,12 @@ def started(peer):
 
 
 def pss_mb(pid):
-    """Give a process's share of memory: pages that others have too are counted in part."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+    """Give a process's share of memory: pages that others have too are counted in part; 0 if it has just ended."""
+    try:
+        rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (ProcessLookupError, FileNotFoundError):
+        return 0.0
+    for line in rows:
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024
     raise LookupError(f"the system tells no PSS of process {pid}")
