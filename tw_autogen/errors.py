@@ -22,6 +22,8 @@
     │   └── CallCycleError          an agent was called from its own work, or too deep  .name
     ├── RoundError                  a round ended without an answer                     .round
     │   ├── RoundTooLong            more posts than `session.max_posts`
+    │   ├── RoundTooCostly          more calls, tokens or money than a session's limits allow
+    │   ├── RoundLooped             the same words went to the same role twice
     │   ├── RoundTimedOut           longer than `session.round_seconds`
     │   └── RoundInterrupted        stopped by `Session.interrupt()`
     ├── SessionBusyError            a round was begun inside a round, or asked for where none is open
@@ -176,6 +178,14 @@ class RoundError(TwAutogenError):
 
 class RoundTooLong(RoundError):
     """More posts than `session.max_posts` and no answer for the user."""
+
+
+class RoundTooCostly(RoundError):
+    """A limit of calls, tokens or money was reached: `session.max_calls`, `max_tokens`, `max_dollars`."""
+
+
+class RoundLooped(RoundError):
+    """The same task went to the same role twice in a row: what came back did not bring the work further."""
 
 
 class RoundTimedOut(RoundError):

@@ -88,7 +88,10 @@ class BoardWritten(Event):
 
 @dataclass(frozen=True)
 class ModelCalled(Event):
-    """A model answered a role (or a plugin); tokens are what the server reported, 0 where it reported none."""
+    """A model answered a role (or a plugin).
+
+    Tokens are what the server reported, 0 where it reported none; `dollars` is None where no price is known.
+    """
 
     caller: str
     model: str
@@ -97,6 +100,7 @@ class ModelCalled(Event):
     completion_tokens: int
     finish_reason: str
     seconds: float
+    dollars: float | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,10 @@ class HostCalled(Event):
 
 @dataclass(frozen=True)
 class RoundClosed(Event):
-    """A round ended: `state` is finished or failed, `stop` the Planner's word for it, `error` why it failed."""
+    """A round ended: `state` is finished or failed, `stop` the Planner's word for it, `error` why it failed.
+
+    `seconds` is the wall clock; `model_seconds` and `kernel_seconds` are what of it went by in models and in cells.
+    """
 
     round_id: str
     state: str
@@ -170,7 +177,9 @@ class RoundClosed(Event):
     answer: str
     error: str
     seconds: float
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: dict[str, float | None] = field(default_factory=dict)
+    model_seconds: float = 0.0
+    kernel_seconds: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,10 @@ def _ignore(event: Event) -> None:
     """Let an event go by."""
 
 
+def _allow() -> None:
+    """Let a call of a model be made."""
+
+
 @dataclass(frozen=True)
 class Turn:
     """What a role is handed for one answer, as the keyword `turn`; a role that ignores it works.
@@ -36,6 +40,8 @@ class Turn:
         deadline: When the round must be over, on the clock of `time.monotonic`.
         cancelled: Set when the round is to stop at once.
         variables: The session's variables, by name: what requests brought beside words and files.
+        before_call: To be called before each call of a model; raises `RoundTooCostly` where the round has reached a
+            limit of calls, tokens or money.
     """
 
     round: Round
@@ -45,6 +51,7 @@ class Turn:
     deadline: float = float("inf")
     cancelled: threading.Event = field(default_factory=threading.Event)
     variables: Mapping[str, Any] = field(default_factory=dict)
+    before_call: Callable[[], None] = _allow
 
     def seconds_left(self, at_most: float) -> float:
         """Give how long one wait may last, in seconds: never longer than the round, never less than 0."""
@@ -149,6 +156,7 @@ def report_call(turn: Turn, caller: str, completion: Completion, seconds: float)
             usage.completion_tokens,
             completion.finish_reason,
             seconds,
+            usage.dollars,
         )
     )
 

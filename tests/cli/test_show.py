@@ -122,7 +122,7 @@ def test_a_round_reads_from_top_to_bottom_without_saying_anything_twice(tmp_path
         "\n"
         "There are 12 rows.\n"
         "\n"
-        "3 model calls · 3.0k in (0.8k cached) / 0.6k out · kernel 1.8 s · 1 artifact\n"
+        "3 model calls · 3.0k in (0.8k cached) / 0.6k out · model 3.0 s · kernel 1.8 s · 1 artifact\n"
     )
 
 

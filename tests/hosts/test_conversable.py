@@ -163,7 +163,7 @@ def test_what_the_calls_cost_is_in_the_chats_result_once(served, agent, tmp_path
         spent = worker.session(person).usage
 
     counted = result.cost["usage_excluding_cached_inference"]
-    assert spent == Usage(3000, 0, 300, 3)
+    assert spent == Usage(3000, 0, 300, 3, dollars=pytest.approx(counted["total_cost"]))
     assert counted["recorded"]["prompt_tokens"] == 3000
     assert counted["recorded"]["completion_tokens"] == 300
     assert counted["total_cost"] == pytest.approx(3 * 1 + 0.3 * 2)

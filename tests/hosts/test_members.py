@@ -254,7 +254,8 @@ def test_what_members_spend_is_counted_with_their_own_clients(agent, served, sha
 
     assert planner.client.total_usage_summary["planner"]["prompt_tokens"] == 2000
     assert coder.client.total_usage_summary["coder"]["prompt_tokens"] == 1000
-    assert shared.session.usage == Usage(3000, 0, 300, 3)
+    paid = planner.client.total_usage_summary["total_cost"] + coder.client.total_usage_summary["total_cost"]
+    assert shared.session.usage == Usage(3000, 0, 300, 3, dollars=pytest.approx(paid))
 
 
 def test_a_failed_round_is_told_and_the_next_one_works(agent, served, tmp_path, group):

@@ -9,7 +9,8 @@ import time
 import pytest
 
 from tw_autogen.errors import ConfigError, ModelError, NoModelError
-from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, ToolCall, Usage, is_loopback, resolve_model
+from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, Price, ToolCall, Usage, is_loopback, resolve_model
+from tw_autogen.session import read_settings
 
 from .scripted_server import Broken, Reply, has_models, refused, said, scripted_server, streamed
 
@@ -50,6 +51,26 @@ def test_temperature_extra_fields_and_tools_are_sent_when_set():
     assert server.requests[0]["temperature"] == 0.0
     assert server.requests[0]["seed"] == 7
     assert server.requests[0]["tools"] == [tool]
+
+
+def test_a_call_costs_what_the_price_of_its_model_says():
+    prices = {"tiny": Price(prompt=2.0, completion=10.0, cached=0.5), "tin": Price(9.0, 9.0), "large": Price(9.0, 9.0)}
+    details = {"prompt_tokens_details": {"cached_tokens": 400}}
+    with scripted_server(said("42", prompt_tokens=1000, completion_tokens=100, **details), said("42")) as server:
+        model = model_at(server, prices=prices)
+
+        assert model.complete(ASKED).usage.dollars == pytest.approx((600 * 2 + 400 * 0.5 + 100 * 10) / 1e6)
+        assert model.complete(ASKED).usage.dollars is None  # the server reported no tokens
+
+
+def test_prices_are_settings(tmp_path):
+    (tmp_path / "tw_autogen.yaml").write_text(
+        "model:\n  prices:\n    gpt-5.4-mini: {prompt: 0.4, completion: 1.6}\n", encoding="utf-8"
+    )
+    settings = read_settings(project=tmp_path, environ={}).read("model", ModelSettings)
+
+    assert settings.price("gpt-5.4-mini-2026-03-17") == Price(0.4, 1.6)
+    assert settings.price("gpt-5.4") is None
 
 
 def test_cached_tokens_are_read_whole_and_streamed():

@@ -13,13 +13,16 @@ from tw_autogen.errors import (
     ModelError,
     RoundError,
     RoundInterrupted,
+    RoundLooped,
     RoundTimedOut,
+    RoundTooCostly,
     RoundTooLong,
     SessionBusyError,
     SessionClosedError,
 )
 from tw_autogen.events import CellOutput, CellStarted, PostClosed, PostGrew, SessionClosed
 from tw_autogen.kernel import LocalKernel
+from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
 from tw_autogen.session import Session, SessionSettings, read_journal
@@ -129,7 +132,8 @@ def test_findings_and_failures_are_counted_apart_and_both_stay_in_the_interprete
 
 def test_a_task_that_keeps_failing_is_given_up_after_one_try_and_three_more_and_reported(team):
     session, planner, _ = team(
-        [plans("divide"), plans("It can't be done.", to="User", stop="TaskFailure")], [codes("1 / 0")] * 4
+        [plans("divide"), plans("It can't be done.", to="User", stop="TaskFailure")],
+        [codes(f"{n} / 0") for n in range(4)],
     )
 
     answer = session.ask("divide")
@@ -141,7 +145,7 @@ def test_a_task_that_keeps_failing_is_given_up_after_one_try_and_three_more_and_
 
 
 def test_the_counters_begin_afresh_with_each_task(team):
-    failing = [codes("1 / 0"), codes("1 / 0"), codes("1")]
+    failing = [codes("1 / 0"), codes("2 / 0"), codes("1")]
     session, *_ = team([plans("one"), plans("two"), plans("done", to="User")], [*failing, *failing], tries=2)
 
     assert session.ask("twice").text == "done"
@@ -344,6 +348,109 @@ def test_a_round_that_goes_on_and_on_ends_with_all_its_posts(team):
         session.ask("go")
     assert len(caught.value.round.posts) == 5
     assert "5 posts" in session.rounds[0].error
+
+
+def test_code_that_fails_in_the_same_way_twice_is_not_tried_a_third_time(team):
+    session, planner, _ = team(
+        [plans("divide"), plans("It can't be done.", to="User", stop="TaskFailure")], [codes("1 / 0")] * 2
+    )
+
+    session.ask("divide")
+
+    report = planner.calls[1][-1]["content"]
+    assert "Given up after 2 tries: the same code failed in the same way twice." in report
+
+
+def test_code_that_is_refused_twice_for_the_same_is_not_judged_a_third_time(team):
+    session, planner, _ = team([plans("cheat"), plans("No.", to="User")], [codes("eval('1')")] * 2)
+
+    session.ask("cheat")
+
+    assert "Given up after 2 tries: the same code failed in the same way twice." in planner.calls[1][-1]["content"]
+
+
+def test_a_task_given_twice_in_the_same_words_ends_the_round_with_what_was_found(team):
+    session, *_ = team([plans("compute 6*7"), plans("compute 6*7")], [codes("6 * 7")])
+
+    with pytest.raises(RoundLooped, match=r"the same to CodeInterpreter twice: 'compute 6\*7'\. Found until then: 42"):
+        session.ask("what is 6*7?")
+
+
+@pytest.mark.parametrize(
+    ("limits", "reached"),
+    [
+        ({"max_calls": 2}, "2 model calls, and `session.max_calls` is 2"),
+        ({"max_tokens": 150}, "220 tokens, and `session.max_tokens` is 150"),
+        ({"max_dollars": 0.05}, r"0\.0600 dollars, and `session.max_dollars` is 0\.05"),
+    ],
+)
+def test_a_round_that_costs_too_much_ends_before_the_next_call_with_what_was_found(team, limits, reached):
+    spent = Usage(100, 0, 10, 1, dollars=0.03)
+    steps = Completion(plans("compute 6*7"), usage=spent), Completion(codes("6 * 7"), usage=spent)
+    session, *_ = team([steps[0]], [steps[1]], settings=SessionSettings(**limits))
+
+    with pytest.raises(RoundTooCostly, match=rf"it has cost {reached}\. Found until then: 42"):
+        session.ask("what is 6*7?")
+
+
+def test_a_round_that_is_answered_within_its_limit_is_answered(team):
+    session, *_ = team([plans("compute", then="User")], [codes("print('42')")], settings=SessionSettings(max_calls=2))
+
+    assert session.ask("what is 6*7?").text == "42"
+
+
+def test_an_answer_tells_what_it_cost_and_where_the_time_went(team):
+    spent = Usage(100, 20, 10, 1, dollars=0.03)
+    session, *_ = team(
+        [Completion(plans("wait", then="User"), usage=spent)],
+        [Completion(codes("import time; time.sleep(0.2); print('done')"), usage=spent)],
+    )
+
+    answer = session.ask("wait")
+
+    assert answer.usage == Usage(200, 40, 20, 2, dollars=0.06) == session.usage
+    assert 0.2 <= answer.seconds.kernel <= answer.seconds.total
+    assert answer.seconds.own == pytest.approx(
+        answer.seconds.total - answer.seconds.kernel - answer.seconds.model, abs=1e-6
+    )
+    closed = list(read_journal(session.journal))[-1]
+    assert (closed.usage["dollars"], closed.kernel_seconds) == (0.06, answer.seconds.kernel)
+
+
+def test_one_call_without_a_price_leaves_the_cost_unknown(team):
+    session, *_ = team(
+        [Completion(plans("compute", then="User"), usage=Usage(9, 0, 9, 1, dollars=0.5))], [codes("print('42')")]
+    )
+
+    assert session.ask("what is 6*7?").usage.dollars is None
+
+
+def test_an_answer_that_is_not_in_the_form_asked_for_is_sent_back_once(team):
+    session, planner, _ = team(
+        [plans("It is 42.", to="User"), plans('{"answer": 42}', to="User")],
+        [],
+    )
+
+    assert session.ask("What is 6*7? Answer in JSON only.").text == '{"answer": 42}'
+    assert "the User asked for JSON, and your message is not JSON and nothing else" in planner.calls[1][-1]["content"]
+
+
+def test_an_answer_that_stays_in_another_form_is_given_all_the_same(team):
+    session, *_ = team([plans("42", to="User"), plans("I can't.", to="User")], [])
+
+    assert session.ask("What is 6*7? Answer as @result[number].").text == "I can't."
+
+
+def test_an_answer_that_would_be_forwarded_is_not_if_a_file_is_missing(team):
+    session, planner, _ = team(
+        [plans("compute", then="User"), plans("save it"), plans("It is in out.txt.", to="User")],
+        [codes("print('Saved.')"), codes("open('out.txt', 'w').write('42')")],
+    )
+
+    answer = session.ask("Compute 6*7 and save it as out.txt.")
+
+    assert answer.text == "It is in out.txt."
+    assert "there is no file out.txt" in planner.calls[1][-1]["content"]
 
 
 def test_a_round_ends_when_its_time_is_over(team):

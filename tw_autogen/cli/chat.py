@@ -16,7 +16,7 @@ from tw_autogen.cli.options import Options
 from tw_autogen.cli.prompt import Prompt
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import CtrlC
-from tw_autogen.cli.tally import tokens
+from tw_autogen.cli.tally import money, tokens
 from tw_autogen.cli.terminal import link, marks, out
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.session import Session
@@ -148,6 +148,9 @@ class Chat:
         usage = session.usage
         spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
         self._say(f"tokens     {spent}")
+        self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
+        took = session.seconds
+        self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
 
     def _reset(self, rest: str) -> None:
         fresh = self._open()

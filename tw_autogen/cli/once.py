@@ -94,7 +94,7 @@ class _Once:
         self._error = {"type": type(error).__name__, "message": str(error) or "stopped"}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the object of `--output-format json`; `cost_usd` is null, because no price is known here."""
+        """Give the object of `--output-format json`; `cost_usd` is null where a price is not known."""
         tally = self._tally
         return {
             "schema_version": SCHEMA_VERSION,
@@ -109,7 +109,9 @@ class _Once:
                 "cached_tokens": tally.cached_tokens,
                 "completion_tokens": tally.completion_tokens,
             },
-            "cost_usd": None,
+            "cost_usd": tally.dollars,
             "duration_s": round(time.monotonic() - self._started, 3),
+            "model_s": round(tally.model_seconds, 3),
+            "kernel_s": round(tally.kernel_seconds, 3),
             "error": self._error,
         }

@@ -193,7 +193,7 @@ class Show:
             self._console.print()
             self._console.print(Markdown(words) if self._console.is_terminal else Text(words))
             self._console.print()
-        self._console.print(Text(self.tally.line(self._marks.dot), style="dim"))
+        self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
 
     def _print_plan(self, post: Post) -> None:
         signs = {

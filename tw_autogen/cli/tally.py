@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, Event, ModelCalled, RoundOpened, SessionOpened
+from tw_autogen.model import Usage
+
+_SHOWN_SECONDS = 0.1
+"""Less than this is not worth a word: recorded replies take no time."""
 
 
 @dataclass
@@ -18,6 +22,8 @@ class Tally:
         prompt_tokens: As servers reported them, cached ones included.
         cached_tokens: Those of them that a server had cached.
         completion_tokens: As servers reported them.
+        dollars: What it cost; None where a price is not known.
+        model_seconds: What calls of models took.
         kernel_seconds: What cells took.
         cells: Plain values, one each: cell, code, ok, result, stdout, stderr, error, seconds.
         artifacts: Plain values, by path: a file that was written twice is one artifact.
@@ -29,6 +35,8 @@ class Tally:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    dollars: float | None = None
+    model_seconds: float = 0.0
     kernel_seconds: float = 0.0
     cells: list[dict[str, Any]] = field(default_factory=list)
     artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -43,6 +51,9 @@ class Tally:
         elif isinstance(event, RoundOpened):
             vars(self).update(vars(Tally(variables=self.variables)))
         elif isinstance(event, ModelCalled):
+            until_now = Usage(calls=self.calls, dollars=self.dollars)
+            self.dollars = (until_now + Usage(calls=1, dollars=event.dollars)).dollars
+            self.model_seconds += event.seconds
             self.calls += 1
             self.prompt_tokens += event.prompt_tokens
             self.cached_tokens += event.cached_tokens
@@ -88,11 +99,27 @@ class Tally:
         parts = [f"{self.calls} model call{'s' * (self.calls != 1)}"]
         if self.calls:
             parts.append(tokens(self.prompt_tokens, self.cached_tokens, self.completion_tokens))
+        if self.dollars is not None:
+            parts.append(money(self.dollars))
+        if self.model_seconds >= _SHOWN_SECONDS:
+            parts.append(f"model {self.model_seconds:.1f} s")
         if self.cells:
             parts.append(f"kernel {self.kernel_seconds:.1f} s")
         if self.artifacts:
             parts.append(f"{len(self.artifacts)} artifact{'s' * (len(self.artifacts) != 1)}")
         return f" {dot} ".join(parts)
+
+
+def money(dollars: float | None) -> str:
+    """Give an amount with as many decimals as it needs; `-` where a price is not known.
+
+    Example:
+        >>> money(0.00042), money(1.5), money(None)
+        ('$0.0004', '$1.50', '-')
+    """
+    if dollars is None:
+        return "-"
+    return f"${dollars:.2f}" if dollars >= 1 else f"${dollars:.4f}"
 
 
 def tokens(prompt: int, cached: int, completion: int) -> str:

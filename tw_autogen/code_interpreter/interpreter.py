@@ -240,8 +240,8 @@ class CodeInterpreter(Role):
             if work.findings:
                 work.refused += 1
                 mine.talk.tell(f"{report.findings_report(work.findings)}\n{_MEND}")
-                if work.refused > self._settings.max_tries:
-                    work.gave_up = True
+                work.gave_up = work.refused > self._settings.max_tries
+                if work.circles("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
             work.execution = cells.run(reply.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
@@ -256,8 +256,8 @@ class CodeInterpreter(Role):
             mine.variables = "\n".join(map(str, work.execution.variables))
             exist = f"\nVariables that exist now:\n{mine.variables}" if mine.variables else ""
             mine.talk.tell(f"{told}{exist}\n{_MEND}")
-            if work.failed > self._settings.max_tries:
-                work.gave_up = True
+            work.gave_up = work.failed > self._settings.max_tries
+            if work.circles(work.execution.error) or work.gave_up:
                 return work
 
     def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
@@ -269,6 +269,7 @@ class CodeInterpreter(Role):
             tries=self._settings.tries,
             on_text=growing.take,
             on_call=growing.called,
+            before_call=turn.before_call,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import Attachment, AttachmentType
 from tw_autogen.kernel import Artifact, Execution
+
+_CELL = re.compile(r"\bcell \d+")
 
 
 @dataclass
@@ -22,7 +25,8 @@ class Work:
         artifacts: Files made by any of the cells.
         refused: How often code was not run.
         failed: How often code failed.
-        gave_up: The tries are used up.
+        gave_up: The tries are used up, or the work went in circles.
+        looped: The same code has failed in the same way twice.
     """
 
     thought: str = ""
@@ -33,6 +37,19 @@ class Work:
     refused: int = 0
     failed: int = 0
     gave_up: bool = False
+    looped: bool = False
+    _last: tuple[str, str] = ("", "")
+
+    def circles(self, why: str) -> bool:
+        """Take down why the newest code failed or was refused; True if that code failed so before it, too.
+
+        Args:
+            why: The findings, or the error, in words.
+        """
+        now = (self.code.strip(), _CELL.sub("cell", why))
+        self.looped, self._last = now == self._last, now
+        self.gave_up = self.gave_up or self.looped
+        return self.looped
 
     def message(self, limit_chars: int, receiver: str) -> str:
         """Say what came of the task.
@@ -79,6 +96,8 @@ class Work:
     def _note(self) -> str:
         """Say in a line how many tries it took, where it took more than one."""
         tries = 1 + self.refused + self.failed
+        if self.looped:
+            return f"Given up after {tries - 1} tries: the same code failed in the same way twice.\n"
         if self.gave_up:
             return f"Given up after {tries - 1} tries.\n"
         return f"It took {tries} tries.\n" if tries > 1 else ""

@@ -138,6 +138,8 @@ class LiveKernel:
                 raise
             finally:
                 self._executing = False
+            if self._closed and not outcome.died:  # a gateway interrupts a kernel before it ends it
+                outcome.died = live.process.end()
             self._note(outcome)
             if outcome.died:
                 self._loss = ""  # told by this very result

@@ -8,7 +8,7 @@ from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
 from tw_autogen.model.replay import ReplayModel
 from tw_autogen.model.resolve import resolve_model
 from tw_autogen.model.running import run_abandonable
-from tw_autogen.model.settings import ModelSettings
+from tw_autogen.model.settings import ModelSettings, Price
 from tw_autogen.model.streams import CodeStream, FieldStream
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Message",
     "ModelSettings",
     "OpenAIModel",
+    "Price",
     "RecordedReply",
     "Recording",
     "RecordingModel",

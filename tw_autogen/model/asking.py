@@ -23,6 +23,7 @@ def ask(
     schema: Mapping[str, Any] | None = None,
     on_text: Callable[[str], None] | None = None,
     on_call: Callable[[Completion, float], None] | None = None,
+    before_call: Callable[[], None] | None = None,
     seconds: float | None = None,
     cancelled: threading.Event | None = None,
 ) -> tuple[T, Completion]:
@@ -40,6 +41,7 @@ def ask(
         on_text: Called with new text as it arrives, of every reply in turn.
         on_call: Called with each whole reply and how many seconds it took, before it is read; also the moment to
             start a new `FieldStream`.
+        before_call: Called before each call; what it raises ends this.
         seconds: For all calls together; None is the model's own limit for each.
         cancelled: Once set, ends this by `ModelError`.
 
@@ -56,6 +58,8 @@ def ask(
         started = time.monotonic()
         left = None if deadline is None else max(0.0, deadline - started)
         try:
+            if before_call:
+                before_call()
             reply = model.complete(messages, schema=schema, on_text=on_text, seconds=left, cancelled=cancelled)
         except BaseException:
             del messages[before:]

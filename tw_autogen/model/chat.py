@@ -13,30 +13,43 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Usage:
-    """What calls cost, in tokens as the server reported them; `calls` counts answers."""
+    """What calls cost, in tokens as the server reported them; `calls` counts answers.
+
+    `dollars` is None where the price of any of these calls is not known: never a 0 that is wrong.
+    """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
+    dollars: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        """Sum field by field."""
+        """Sum field by field; one unknown price makes the sum's unknown."""
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.cached_tokens + other.cached_tokens,
             self.completion_tokens + other.completion_tokens,
             self.calls + other.calls,
+            _sum_of(self, other),
         )
 
-    def to_dict(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, float | None]:
         """Give plain values, keyed as the fields are named."""
         return {
             "calls": self.calls,
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
             "completion_tokens": self.completion_tokens,
+            "dollars": self.dollars,
         }
+
+
+def _sum_of(one: Usage, other: Usage) -> float | None:
+    """Add up what is known; where there were no calls there was nothing to pay."""
+    if one.dollars is None or other.dollars is None:
+        return other.dollars if not one.calls else one.dollars if not other.calls else None
+    return one.dollars + other.dollars
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -149,7 +150,7 @@ class OpenAIModel:
             try:
                 answer = self._stream(request, tell, abandoned) if tell else self._whole(request)
                 if answer is not None:
-                    return answer
+                    return self._priced(answer)
                 error: Exception = ConnectionError("it ended without a finish_reason")
             except self._broken as broken:
                 error = broken
@@ -163,6 +164,11 @@ class OpenAIModel:
             if breaks >= self.settings.max_tries or abandoned.is_set():
                 raise self._failure(error)
             tell = None
+
+    def _priced(self, answer: Completion) -> Completion:
+        """Say what the answer cost, where the settings name its model's price."""
+        price = self.settings.price(answer.model, self.name)
+        return replace(answer, usage=replace(answer.usage, dollars=price.of(answer.usage))) if price else answer
 
     def _whole(self, request: Mapping[str, Any]) -> Completion:
         create: Callable[..., Any] = self._client.chat.completions.create

@@ -6,6 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tw_autogen.model.chat import Usage
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs, in dollars for a million tokens.
+
+    Args:
+        prompt: Tokens that are sent.
+        completion: Tokens that are written.
+        cached: Those sent that the server had cached; None: they cost as the others.
+    """
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+
+    def of(self, usage: Usage) -> float | None:
+        """Give what calls cost, in dollars; None where the server reported no tokens."""
+        if not usage.prompt_tokens and not usage.completion_tokens:
+            return None
+        cached = self.prompt if self.cached is None else self.cached
+        fresh = usage.prompt_tokens - usage.cached_tokens
+        return (fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion) / 1e6
+
+
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_NAME = "gpt-5.4-mini"
 """What is asked of OpenAI's own server when nobody named a model: the small one that SDK 2 and 3 both list."""
@@ -26,6 +52,9 @@ class ModelSettings:
         max_tries: How often one call is sent while the server is busy (429), failing (5xx) or out of reach.
         response_format: How an object is asked for. `auto` tries `json_schema`, then `json_object`, then `text`, and
             remembers what the server took; any other word starts the same ladder at its own rung.
+        prices: What models cost, by name: `{"gpt-5.4-mini": {"prompt": 0.4, "completion": 1.6, "cached": 0.1}}`, in
+            dollars for a million tokens. A name stands for dated ones too (`gpt-5.4-mini-2026-03-17`). Without a
+            price no money is shown.
         extra: More fields for each request's body, as they are: `{"reasoning_effort": "low"}`.
     """
 
@@ -36,4 +65,18 @@ class ModelSettings:
     seconds: float = 300.0
     max_tries: int = 4
     response_format: ResponseFormat = "auto"
+    prices: Mapping[str, Price] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def price(self, *names: str) -> Price | None:
+        """Give the price of the first of these names that has one: its own, or that of the longest name it begins with.
+
+        Example:
+            >>> ModelSettings(prices={"small": Price(1, 2)}).price("small-2026-03-17")
+            Price(prompt=1, completion=2, cached=None)
+        """
+        for name in names:
+            known = [one for one in self.prices if name == one or name.startswith(f"{one}-")]
+            if known:
+                return self.prices[max(known, key=len)]
+        return None

@@ -11,6 +11,7 @@ from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
 from tw_autogen.model import ChatModel, FieldStream, ask
+from tw_autogen.planner.contract import AnswerContract
 from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, reply_schema
 from tw_autogen.planner.plan import Plan
 from tw_autogen.recall import Talk
@@ -44,6 +45,7 @@ class _Talking:
     talk: Talk
     round_id: str = ""
     plan: Plan | None = None
+    mended: bool = False
 
 
 class Planner(Role):
@@ -56,7 +58,8 @@ class Planner(Role):
         name: Its name in the talk.
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
-    steps are data, an unknown receiver is told to the model, and `then` lets a worker's answer go on without a call.
+    steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, and an
+    answer that is not in the form that the user asked for is sent back once (`AnswerContract`).
     """
 
     name = NAME
@@ -112,12 +115,19 @@ class Planner(Role):
         if mine is None:
             mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), here.id, _plan_so_far(here, self.name))
         if mine.round_id != here.id:
-            mine.round_id, mine.plan = here.id, None
+            mine.round_id, mine.plan, mine.mended = here.id, None, False
         forwarded = _forward(here, self.name)
-        if forwarded is not None:
+        misfits = _misfits(here, turn, forwarded.message) if forwarded else []
+        if forwarded is not None and not misfits:
             return forwarded
         self._listen(mine, memory)
+        if misfits:
+            mine.talk.tell(_ill_fitting(misfits))
         reply = self._ask(mine, turn)
+        if reply.stop is Stop.Completed and not mine.mended and (misfits := _misfits(here, turn, reply.message)):
+            mine.mended = True
+            mine.talk.tell(_ill_fitting(misfits))
+            reply = self._ask(mine, turn)
         post = self._post(mine, reply)
         mine.talk.saw(post)
         turn.round.write_board(self.name, _bulletin(here, mine))
@@ -155,6 +165,7 @@ class Planner(Role):
             schema=reply_schema(names),
             on_text=growing.take,
             on_call=growing.called,
+            before_call=turn.before_call,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )
@@ -187,6 +198,18 @@ def _forward(here: Round, name: str) -> Post | None:
     if asked.content(AttachmentType.then) != USER or answer.send_from != asked.send_to or not (fine and result):
         return None
     return Post(name, USER, result, (Attachment(AttachmentType.stop, Stop.Completed.value),))
+
+
+def _misfits(here: Round, turn: Turn, answer: str) -> list[str]:
+    """Say how an answer departs from the form that the user asked for."""
+    return AnswerContract.read(here.user_query).misfits(answer, turn.folder)
+
+
+def _ill_fitting(misfits: Sequence[str]) -> str:
+    return (
+        f"This has not gone to the User yet, because it is not in the form that was asked for: {'; '.join(misfits)}. "
+        "Send an answer that is, or have a worker do what is missing; if that can't be, answer and say why."
+    )
 
 
 def _bulletin(here: Round, mine: _Talking) -> str:

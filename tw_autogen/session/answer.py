@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
+from tw_autogen.session.spending import Seconds
 
 USER = "User"
 
@@ -19,8 +20,9 @@ class Answer:
         text: The answer in words.
         artifacts: Files made in this round, in order; each path once.
         stop: The Planner's word for why it stopped, such as `Clarification`; `Completed` without a Planner.
-        usage: Tokens of this round, of all models together.
+        usage: Calls, tokens and, where the price is known, money of this round, of all models together.
         round: All that was said.
+        seconds: Where this round's time went.
     """
 
     text: str
@@ -28,14 +30,15 @@ class Answer:
     stop: str
     usage: Usage
     round: Round
+    seconds: Seconds = Seconds()
 
     @classmethod
-    def of(cls, here: Round, usage: Usage) -> Answer:
+    def of(cls, here: Round, usage: Usage, seconds: Seconds | None = None) -> Answer:
         """Read the answer off a round; its text is empty if nobody has spoken to the user."""
         last = here.posts[-1]
         text = last.message if last.send_to == USER else ""
         stop = last.content(AttachmentType.stop, "Completed") if text else ""
-        return cls(text, _artifacts(here), stop, usage, here)
+        return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds())
 
 
 def _artifacts(here: Round) -> tuple[Artifact, ...]:

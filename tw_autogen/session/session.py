@@ -19,6 +19,7 @@ from tw_autogen.errors import (
     ConfigError,
     RoundError,
     RoundInterrupted,
+    RoundLooped,
     RoundTimedOut,
     RoundTooLong,
     SessionBusyError,
@@ -30,7 +31,6 @@ from tw_autogen.events import (
     BoardWritten,
     Event,
     Handler,
-    ModelCalled,
     PostClosed,
     PostOpened,
     RoundClosed,
@@ -46,6 +46,7 @@ from tw_autogen.session.inputs import checked_inputs, copy_in
 from tw_autogen.session.journal import Journal
 from tw_autogen.session.profile import profile_request
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.spending import Seconds, Spending, found_so_far
 
 PLANNER = "Planner"
 _AT_WORK: ContextVar[frozenset[str]] = ContextVar("at_work", default=frozenset())
@@ -90,7 +91,6 @@ class Session:
             raise ConfigError(f"a session needs roles with names of their own, none of them {USER!r}; got {names}")
         self.id = session_id or new_id("session")
         self.rounds: list[Round] = []
-        self.usage = Usage()
         self.closed = False
         self.variables: dict[str, Any] = {}
         self._settings = settings or SessionSettings()
@@ -98,9 +98,9 @@ class Session:
         self.entry = entry or (PLANNER if PLANNER in names else names[0])
         self._owned = list(owned)
         self._lock = threading.RLock()
-        self._counting = threading.Lock()  # plugins on threads of their own may ask the model too
         self._cancelled = threading.Event()
-        self._round_usage = Usage()
+        self._spending = Spending(self._settings)
+        self._spent, self._took = Usage(), Seconds()
         self._opened_at = time.monotonic()
         self._idle = IdleTimer(self._idled)
         self._closing = ""
@@ -126,6 +126,21 @@ class Session:
     def roles(self) -> tuple[Role, ...]:
         """Who answers, in the order given."""
         return tuple(self._roles.values())
+
+    @property
+    def usage(self) -> Usage:
+        """What all rounds have cost, the open one included."""
+        return self._spent + self._spending.usage
+
+    @property
+    def round_usage(self) -> Usage:
+        """What the newest round has cost until now."""
+        return self._spending.usage
+
+    @property
+    def seconds(self) -> Seconds:
+        """Where the time of all rounds went that are closed."""
+        return self._took
 
     def emit(self, event: Event) -> None:
         """Write an event to the journal and hand it to the handlers; never raises because of a handler."""
@@ -199,7 +214,8 @@ class Session:
             sources = checked_inputs(files, variables or {})
             self._idle.stop()
             self._cancelled.clear()
-            self._round_usage, self._opened_at = Usage(), time.monotonic()
+            self._spent += self._spending.usage
+            self._spending, self._opened_at = Spending(self._settings), time.monotonic()
             copies = [copy_in(path, self.folder) for path in sources]
             self.variables.update(variables or {})
             self.rounds.append(Round(text))
@@ -278,6 +294,7 @@ class Session:
                 self._opened_at + self._settings.round_seconds,
                 self._cancelled,
                 self.variables,
+                lambda: self._spending.refuse_more(here),
             )
             board = here.read_board()
             token = _AT_WORK.set(_AT_WORK.get() | {self.id})
@@ -293,6 +310,8 @@ class Session:
             for name, bulletin in here.read_board().items():
                 if board.get(name) != bulletin:
                     self.emit(BoardWritten(here.id, name, bulletin))
+            if role.name == self.entry:
+                _refuse_loop(here, post)
             return self._add(post, post_id)
 
     def close_round(self, state: RoundState = RoundState.finished, *, reason: str = "") -> Answer:
@@ -305,9 +324,16 @@ class Session:
         with self._lock:
             here = self._open_one()
             here.state, here.error = state, reason
-            answer = Answer.of(here, self._round_usage)
-            seconds, spent = time.monotonic() - self._opened_at, answer.usage.to_dict()
-            self.emit(RoundClosed(here.id, state.value, answer.stop, answer.text, reason, seconds, spent))
+            took = self._spending.seconds(time.monotonic() - self._opened_at)
+            self._took += took
+            answer = Answer.of(here, self._spending.usage, took)
+            spent = answer.usage.to_dict()
+            self.emit(
+                RoundClosed(
+                    *(here.id, state.value, answer.stop, answer.text, reason),
+                    *(took.total, spent, took.model, took.kernel),
+                )
+            )
             self._idle.start(self._settings.idle_seconds)
             return answer
 
@@ -391,10 +417,7 @@ class Session:
             )
 
     def _count(self, event: Event) -> None:
-        if isinstance(event, ModelCalled):
-            spent = Usage(event.prompt_tokens, event.cached_tokens, event.completion_tokens, 1)
-            with self._counting:
-                self.usage, self._round_usage = self.usage + spent, self._round_usage + spent
+        self._spending(event)
 
     def _idled(self) -> None:
         """Close after a long silence, unless a round has begun meanwhile."""
@@ -402,6 +425,17 @@ class Session:
             if self._idle.is_mine(threading.current_thread()):
                 self._closing = f" ({self._settings.idle_seconds:g} seconds without a request)"
                 self.close()
+
+
+def _refuse_loop(here: Round, post: Post) -> None:
+    """Refuse a task in the very words of the one before it, which went to the same role."""
+    before = next((one for one in reversed(here.posts) if one.send_from == post.send_from), None)
+    if before and post.send_to != USER and (before.send_to, before.message) == (post.send_to, post.message):
+        raise RoundLooped(
+            f"{here.id}: {post.send_from} wrote the same to {post.send_to} twice: {post.message[:200]!r}. "
+            f"{found_so_far(here)}",
+            round=here,
+        )
 
 
 def _reason(error: BaseException) -> str:

@@ -14,6 +14,10 @@ class SessionSettings:
         user_folder: The folder that the user works in: code may read it, and is told where it is, because the names of
             files in a request are relative to it; empty: none. The command line takes the current one.
         max_posts: How many posts a round may have before it ends as failed.
+        max_calls: How many calls of models a round may make; 0: as many as it takes. A limit ends the round as failed,
+            with the reason and what was found until then.
+        max_tokens: How many tokens a round may cost, sent and written ones together; 0: no limit.
+        max_dollars: How much money a round may cost, where `model.prices` names what its models cost; 0: no limit.
         round_seconds: How long a round may take, wall clock.
         most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
             longest is closed for a new one.
@@ -24,6 +28,9 @@ class SessionSettings:
     workspace: str = ".tw/sessions"
     user_folder: str = ""
     max_posts: int = 30
+    max_calls: int = 0
+    max_tokens: int = 0
+    max_dollars: float = 0.0
     round_seconds: float = 1800.0
     most_open: int = 16
     idle_seconds: float = 0.0

@@ -149,17 +149,9 @@ class Talk:
         with self._guard:
             files, self._handed = [*(() if self._begun else self._files), *self._handed], []
         notes = [FRESH_KERNEL] if session.rounds and not self._begun else []
-        before = session.usage
         try:
             answer = session.ask("\n\n".join([request, *notes]), files, images=images)
             text, here, stop = answer_text(answer), answer.round, answer.stop
         except RoundError as error:
             text, here, stop = failure_text(error), error.round, "Failed"
-        after = session.usage
-        spent = Usage(
-            after.prompt_tokens - before.prompt_tokens,
-            after.cached_tokens - before.cached_tokens,
-            after.completion_tokens - before.completion_tokens,
-            after.calls - before.calls,
-        )
-        return Said(text, here, stop, spent)
+        return Said(text, here, stop, session.round_usage)

@@ -163,4 +163,5 @@ def _usage(response: Any) -> Usage:
         _field(details, "cached_tokens") or 0,
         _field(usage, "completion_tokens") or 0,
         1,
+        _field(response, "cost") or None,  # the host's 0 means that it knows no price
     )
