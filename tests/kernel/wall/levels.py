@@ -162,8 +162,8 @@ class Level:
 
 
 def ended_by_wall(probe, outcome):
-    """Tell whether the wall held by ending the kernel, so that the cell never spoke."""
-    return probe.ends and ("(kernel." in outcome.error or "the kernel was killed" in outcome.error)
+    """Tell whether the wall held by ending the kernel, or the cell at its time limit, so that it never spoke."""
+    return probe.ends and any(one in outcome.error for one in ("(kernel.", "the kernel was killed", "its time limit"))
 
 
 def _verdict(stdout):
