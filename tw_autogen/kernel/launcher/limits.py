@@ -14,7 +14,8 @@ def limit(limits: Mapping[str, Any], *, counts_all: bool) -> None:
 
     Args:
         limits: `memory_bytes`, `file_bytes`, `processes`, `open_files`; 0 stands for no limit.
-        counts_all: The system counts all processes of this user against us, not only the kernel's own.
+        counts_all: The system counts all processes of this user against us, not only the kernel's own. Those there
+            are now are added to the limit; when they end, code has room for as many more.
     """
     taken = _tasks() if counts_all and limits["processes"] else 0
     wanted = {
