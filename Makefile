@@ -8,7 +8,7 @@ BENCH_BIN := .venv-bench
 BENCH_peers := ".[bench]"
 BENCH_arrow := "." psutil pyarrow
 
-.PHONY: help demo test test-hosts test-web bench check lint wheel clean
+.PHONY: help demo test test-hosts test-web bench soak check lint wheel clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -50,6 +50,9 @@ $(BENCH_BIN)/%/ready: pyproject.toml
 bench: $(BENCH_BIN)/peers/ready $(BENCH_BIN)/arrow/ready  ## medians and spread beside peers; `BENCH="--rounds 1 --keep"` for less, and a file
 	$(BENCH_BIN)/peers/bin/python -m pytest -q -s -p no:cacheprovider --timeout 0 --benchmark-columns=median,iqr,min,max,ops tests/benchmarks
 	$(BENCH_BIN)/peers/bin/python tests/benchmarks/kernels --arrow $(BENCH_BIN)/arrow/bin/python $(BENCH)
+
+soak: $(BENCH_BIN)/arrow/ready  ## 64 sessions at work with faults at random, 30 minutes or 20 000 cells; `SOAK="--sessions 8 --minutes 1"` for less
+	$(BENCH_BIN)/arrow/bin/python tests/benchmarks/soak $(SOAK)
 
 lint: .venv/ready  ## linter and types only
 	$(BIN)/ruff check .

@@ -60,7 +60,7 @@ class Decision:
     reason: str = ""
 
 
-Approve = Callable[[Proposal], "Decision | bool"]
+Approve = Callable[[Proposal], Decision | bool]
 """Asked by whoever is about to do something; blocks until somebody has decided."""
 
 

@@ -1,3 +1,3 @@
-"""The scripts in `kernels/` are a program, whose files import one another by their bare names; no tests are there."""
+"""The scripts in `kernels/` and `soak/` are programs, whose files import one another by bare names: no tests."""
 
-collect_ignore = ["kernels"]
+collect_ignore = ["kernels", "soak"]

@@ -97,8 +97,9 @@ AMOUNTS = {
     "memory": ("x = bytearray(1 << 30)", "400 MB of memory; kernel.memory_mb"),
     "array": ("import numpy as np\nx = np.ones(1 << 28)", "400 MB of memory; kernel.memory_mb"),
     "threads": (
-        "import threading\nend = threading.Event()\ntry:\n"
-        "    for _ in range(100): threading.Thread(target=end.wait).start()\nfinally:\n    end.set()",
+        "import threading\nend = threading.Event()\nthreading.stack_size(64 << 10)\ntry:\n"  # so that memory lasts
+        "    for _ in range(5000): threading.Thread(target=end.wait).start()\n"
+        "finally:\n    end.set(), threading.stack_size(0)",
         "60 processes and threads; kernel.processes",
     ),
     "processes": (
@@ -120,6 +121,13 @@ AMOUNTS = {
 @pytest.mark.parametrize(("code", "words"), AMOUNTS.values(), ids=AMOUNTS.keys())
 def test_an_amount_that_is_used_up_names_its_setting(kernel, code, words):
     assert last_line(kernel, code).startswith(f"The sandbox allows {words} sets how")
+
+
+def test_a_thread_for_whose_stack_no_memory_is_left_names_memory(kernel):
+    line = last_line(kernel, "import threading\nthreading.stack_size(1 << 30)\nthreading.Thread(target=print).start()")
+    assert kernel.execute("threading.stack_size(0)", seconds=60).ok
+
+    assert line.startswith("The sandbox allows 400 MB of memory; kernel.memory_mb")
 
 
 ORDINARY = {

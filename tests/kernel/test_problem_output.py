@@ -53,8 +53,9 @@ def test_prints_that_are_flushed_cost_little_more_than_others_and_arrive_while_t
     )
 
     assert flushed.seconds < plain + 2
-    assert heard[0][1] == "first\n"
-    assert heard[-1][0] - heard[0][0] > 0.15
+    early = [text for at, text in heard if at - heard[0][0] < 0.15]
+    assert "".join(early) == "first\n"  # perhaps in two pieces
+    assert len(early) < len(heard)
     assert flushed.stdout.endswith("end\n")
     works(kernel)
 

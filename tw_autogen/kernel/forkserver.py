@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import socket
 import subprocess
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.launcher.boot import STUB
+from tw_autogen.kernel.process import readable
 from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown, channel_pair
 
 _HERE = Path(__file__).parent
@@ -63,7 +63,7 @@ class ForkServer:
         if self._hello:
             return True
         with self._listening:
-            if not self._hello and select.select([self._control], [], [], seconds)[0]:
+            if not self._hello and readable(self._control, seconds):
                 packet = self._control.recv(1 << 16)
                 if not packet:
                     raise KernelError("the fork server ended before it was ready")

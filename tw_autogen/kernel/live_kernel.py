@@ -18,6 +18,7 @@ from tw_autogen.kernel.failure import ROLLBACK, went_well
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.peer import Peer
+from tw_autogen.kernel.process import check_open_files
 from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.results import execution_of
 from tw_autogen.kernel.running import Outcome
@@ -48,6 +49,7 @@ class LiveKernel:
         self._owns_folder = folder is None
         self._settings = settings or KernelSettings()
         self._turns = Turns(self._settings.turn_seconds)
+        check_open_files(self.folder)
         self._bell = Doorbell()
         weakref.finalize(self, self._bell.close)
         self._live: Live | None = None
@@ -263,6 +265,7 @@ class LiveKernel:
         if self._live is not None:
             return self._live
         self.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
+        check_open_files(self.folder)
         peer = self._open()
         live = Live(
             self.folder,

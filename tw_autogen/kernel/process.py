@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -11,10 +12,48 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.bundle import boot_text
 from tw_autogen.kernel.launcher.endings import words
+
+if TYPE_CHECKING:
+    from _typeshed import HasFileno
+
+_FILES_LEFT = 40
+"""How many files a process must be able to open when a kernel is started: for that one, and for those kept ready."""
+
+
+def readable(one: int | HasFileno, seconds: float) -> bool:
+    """Tell whether something is to be read, or has ended, within some seconds.
+
+    `select` would tell it too, but not where a process has more than a thousand files open, as one with many kernels.
+    """
+    poller = select.poll()
+    poller.register(one, select.POLLIN)
+    return bool(poller.poll(seconds * 1000))
+
+
+def check_open_files(folder: Path) -> None:
+    """See to it that a kernel's sockets find room; ZeroMQ says nothing where they don't, or ends this process.
+
+    Raises:
+        KernelStartError: this process has about as many files open as it may; `folder` is the kernel's.
+    """
+    if not hasattr(os, "sysconf"):  # Windows, where the limit is another one
+        return
+    most = os.sysconf("SC_OPEN_MAX")
+    try:
+        many = len(os.listdir("/dev/fd"))
+    except OSError as error:
+        many = most if error.errno == errno.EMFILE else 0
+    if 0 < most < many + _FILES_LEFT:
+        raise KernelStartError(
+            f"this process has {many} files open, of the {most} that it may, and a kernel takes a dozen; close "
+            "sessions, or allow more (`ulimit -n` in the shell that starts it)",
+            folder=folder,
+        )
 
 
 @dataclass(frozen=True)
@@ -81,7 +120,7 @@ class CommandProcess:
         if self._ended:
             return False
         if self.death is not None:
-            return not select.select([self.death], [], [], 0)[0]
+            return not readable(self.death, 0)
         return self._process.poll() is None
 
     def interrupt(self) -> None:

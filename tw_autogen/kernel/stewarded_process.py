@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
 import struct
@@ -15,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tw_autogen.errors import KernelError, SandboxError
+from tw_autogen.kernel.process import readable
 
 _PACKET = 1 << 16
 _CREDENTIALS = struct.Struct("3i")
@@ -70,7 +70,7 @@ class StewardedProcess:
         """Wait until the kernel sees its session's folders; raises as `assign` does."""
         deadline = time.monotonic() + seconds
         while self.alive() and not self._assigned:
-            if not select.select([self._channel], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not readable(self._channel, max(0.0, deadline - time.monotonic())):
                 raise KernelError(f"the kernel's process was not ready within {seconds:g} s")
         if self._ended:
             raise self.why_ended()
@@ -86,6 +86,8 @@ class StewardedProcess:
                 packet, extra, _, _ = self._channel.recvmsg(_PACKET, socket.CMSG_SPACE(_CREDENTIALS.size))
             except BlockingIOError:
                 return True
+            except ConnectionResetError:  # it ended with something of ours unread; what it said before can be read now
+                continue
             except OSError:
                 packet, extra = b"", []
             if packet:
@@ -135,10 +137,10 @@ class StewardedProcess:
         if self._steward < 0:
             self._channel.shutdown(socket.SHUT_RDWR)
             return
-        if not select.select([self._steward], [], [], _END_SECONDS)[0]:
+        if not readable(self._steward, _END_SECONDS):
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._steward, signal.SIGKILL)
-            select.select([self._steward], [], [], _END_SECONDS)
+            readable(self._steward, _END_SECONDS)
 
     def _hear(self, message: Mapping[str, Any], extra: list[Any]) -> None:
         kind = message.get("kind")

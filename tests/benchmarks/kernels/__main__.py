@@ -18,11 +18,13 @@ from pathlib import Path
 
 from compare import Comparison, rows
 from host import REPOSITORY, Worker, WorkerFailed
+from many import many_sessions
+from session import OURS
 from statistic import number, shown, table
 
 RESULTS = Path(__file__).parents[1] / "results"
 PACKAGES = ("autogen", "autogen-ext", "smolagents", "jupyter_client", "ipykernel", "pandas", "numpy")
-PARTS = ("peers", "tables", "cell")
+PARTS = ("peers", "many", "tables", "cell")
 
 
 def say(text: str) -> None:
@@ -113,6 +115,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="each in a random order (%(default)s)")
     parser.add_argument("--sessions", type=int, default=3, help="timed in a round (%(default)s)")
     parser.add_argument("--live", type=int, default=10, help="whose memory is measured (%(default)s)")
+    parser.add_argument("--many-rows", type=rows, default=[OURS], help="of which memory of many sessions is measured")
+    parser.add_argument("--full", type=int, default=50, help="sessions with pandas and pyplot, of these (%(default)s)")
+    parser.add_argument("--idle", type=int, default=200, help="sessions that do nothing, of these (%(default)s)")
     parser.add_argument("--at-once", type=int, default=16, help="on as many threads (%(default)s)")
     parser.add_argument("--patience", type=float, default=90, help="seconds until those at once count as hung")
     parser.add_argument("--arrow", type=Path, help="another Python, which has pyarrow")
@@ -135,6 +140,8 @@ def main() -> None:
         comparison.run()
         many = f"rounds: {wanted.rounds}; in each: {wanted.sessions} sessions timed, {2 * wanted.at_once} used at once"
         said.append(f"{many}\n{comparison.text()}")
+    if "many" in wanted.parts:
+        said.append(many_sessions(wanted.many_rows, full=wanted.full, idle=wanted.idle, say=say))
     if "tables" in wanted.parts:
         said.append(tables(pythons, wanted.rounds))
     if "cell" in wanted.parts:

@@ -8,6 +8,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
+
 DATA = """import pandas as pd
 import numpy
 import matplotlib.pyplot
@@ -17,7 +19,7 @@ int(frame.sum().sum())"""
 
 def requests(peer):
     """Give what a worker answers, by name."""
-    asked = (first, cells, memory, at_once)
+    asked = (first, cells, memory, idle, at_once)
     return {one.__name__: functools.partial(one, peer) for one in asked}
 
 
@@ -69,6 +71,48 @@ def memory(peer, sessions):
     return {"mb": [(theirs + grown) / sessions]}
 
 
+def idle(peer, sessions, seconds):
+    """Have many sessions that do nothing behind `1+1`; give what they take, and how fast each answers afterwards.
+
+    Returns:
+        `mb` of PSS each, `start` and `answer` in seconds, each session's; `busy`, the seconds of processor time that
+        all take in one second; `free_gb`, what the machine has left.
+    """
+    gc.collect()
+    before = pss_mb(os.getpid())
+    live, start, answer = [], [], []
+    try:
+        for _ in range(sessions):
+            began = time.perf_counter()
+            live.append(started(peer))
+            live[-1].run("1+1")
+            start.append(time.perf_counter() - began)
+        pids = peer.pids()
+        theirs, grown = sum(map(pss_mb, pids)), pss_mb(os.getpid()) - before
+        free_gb = psutil.virtual_memory().available / 2**30
+        used = sum(map(processor_seconds, pids))
+        time.sleep(seconds)
+        used = sum(map(processor_seconds, pids)) - used
+        for one in live:
+            began = time.perf_counter()
+            assert one.run("1+1").strip() == "2"
+            answer.append(time.perf_counter() - began)
+    finally:
+        for one in live:
+            one.close()
+    mb = (theirs + grown) / sessions
+    return {"mb": mb, "start": start, "answer": answer, "busy": used / seconds, "free_gb": free_gb}
+
+
+def processor_seconds(pid):
+    """Give how long a process has computed; 0 if it has ended."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return times.user + times.system
+
+
 def at_once(peer, at_once, sessions, cells, seconds):
     """Start, use and close many sessions on some threads; give how many went well within the time."""
     done, failures = [], []
@@ -112,8 +156,12 @@ def started(peer):
 
 
 def pss_mb(pid):
-    """Give a process's share of memory: pages that others have too are counted in part."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+    """Give a process's share of memory: pages that others have too are counted in part; 0 if it has just ended."""
+    try:
+        rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (ProcessLookupError, FileNotFoundError):
+        return 0.0
+    for line in rows:
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024
     raise LookupError(f"the system tells no PSS of process {pid}")

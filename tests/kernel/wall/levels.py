@@ -15,6 +15,22 @@ from tw_autogen.kernel import KernelSettings, LocalKernel
 
 LEVELS = ("off", "auto", "namespaces", "landlock", "bubblewrap")
 
+NOT_CLAIMED = {
+    "landlock": {
+        "home-listing": {
+            "measured",
+            "measured_by_statx",
+            "gone_to",
+            "opened_as_a_path",
+            "asked_for",
+        },  # `stat` is not forbidden
+        "network-seen": {"host_name"},
+        "listens": {"abstract"},  # the other side would have to be the host's own
+        "privileges": {"powers"},  # as root, with an interpreter in a folder that is closed to others
+    }
+}
+"""What a level's docstring says that it doesn't hold off."""
+
 _SIBLING = """
 import ctypes, json, os, signal, tempfile
 from pathlib import Path
@@ -113,6 +129,11 @@ class Level:
             verdict["how"], seen, verdict["tried"], verdict["errors"], execution.error, time.monotonic() - began
         )
 
+    def through(self, probe, outcome):
+        """Give what got through, but for what this level says that it doesn't hold off."""
+        known = NOT_CLAIMED.get(self.name, {}).get(probe.name, set())
+        return [*outcome.seen, *sorted(set(outcome.how) - known)]
+
     def _look_for_a_wall(self):
         """Fail if there is none: a planted file can be read. Harmless, before anything that is not."""
         with tempfile.NamedTemporaryFile("w", prefix="tw-wall-") as file:
@@ -138,6 +159,11 @@ class Level:
             "key_address": ctypes.addressof(self._secret_key),
             "key_digest": hashlib.sha256(info["key"].encode()).hexdigest(),
         }
+
+
+def ended_by_wall(probe, outcome):
+    """Tell whether the wall held by ending the kernel, or the cell at its time limit, so that it never spoke."""
+    return probe.ends and any(one in outcome.error for one in ("(kernel.", "the kernel was killed", "its time limit"))
 
 
 def _verdict(stdout):

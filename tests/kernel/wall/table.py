@@ -1,30 +1,58 @@
-"""Print what each probe comes to: `python -m tests.kernel.wall.table [level …] [probe …]`."""
+"""Print what each probe comes to: `python -m tests.kernel.wall.table [--starts 20] [--probe name …] [level …]`.
 
+With more than one start it prints for each level how many of all got through; 1 is its exit code if any did.
+"""
+
+import argparse
 import os
 import sys
 
-from tests.kernel.wall.levels import LEVELS, Level
+from tests.kernel.wall.levels import LEVELS, Level, ended_by_wall
 from tests.kernel.wall.probes import PROBES
 
 
-def main(words):
+def main():
     """Try probes at levels; all of both by default."""
-    names = {one.name for one in PROBES}
-    for level in [one for one in words if one in LEVELS] or LEVELS:
+    names = [one.name for one in PROBES]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("levels", nargs="*", choices=[[], *LEVELS], help="all by default")
+    parser.add_argument("--probe", action="append", choices=names, help="may come again; all by default")
+    parser.add_argument("--starts", type=int, default=1, help="of a kernel for each probe (%(default)s)")
+    parser.add_argument("-v", action="store_true", help="show the errors that held ways off")
+    wanted = parser.parse_args()
+    probes = [one for one in PROBES if one.name in (wanted.probe or names)]
+    print("root" if os.geteuid() == 0 else "an ordinary user", flush=True)
+    broken = 0
+    for level in wanted.levels or LEVELS:
         with Level(level) as place:
-            for probe in PROBES:
-                if names & set(words) and probe.name not in words:
-                    continue
-                outcome = place.attempt(probe)
-                mark = "BREACH" if outcome.breach else "holds "
-                print(f"{level:10} {mark} {probe.name:17} {len(outcome.how)}/{outcome.tried}  {outcome}")
-                if "-v" in words:
+            found = at(place, probes, wanted)
+            broken += found if level != "off" else 0
+    return int(broken > 0)
+
+
+def at(place, probes, wanted):
+    """Try probes at a level; give how many kernels a probe got out of."""
+    broken = silent = 0
+    for probe in probes:
+        for start in range(wanted.starts):
+            outcome = place.attempt(probe)
+            through = place.through(probe, outcome)
+            spoke = outcome.tried or ended_by_wall(probe, outcome)
+            broken, silent = broken + bool(through), silent + (not spoke)
+            if start == 0 or through or not spoke:
+                mark = "BREACH" if through else "holds " if spoke else "SILENT"
+                print(
+                    f"{place.name:10} {mark} {probe.name:17} {len(outcome.how)}/{outcome.tried}  {outcome}", flush=True
+                )
+                if wanted.v:
                     for way, error in outcome.errors.items():
                         print(f"             {way}: {error}")
                 if outcome.error:
                     print(f"             {outcome.error[-300:]}")
+    tried = len(probes) * wanted.starts
+    print(f"{place.name:10} {broken} breaches, {silent} silent, of {tried} kernels", flush=True)
+    return broken + silent
 
 
 if __name__ == "__main__":
-    print("root" if os.geteuid() == 0 else "an ordinary user")
-    main(sys.argv[1:])
+    sys.exit(main())

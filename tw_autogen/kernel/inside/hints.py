@@ -8,6 +8,7 @@ import re
 import socket
 import stat
 import sys
+import threading
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 _CHAIN = 10
 _MOST_NAMED = 3
 _LITTLE = 1 << 20
+_STACK = 8 << 20
+"""What a thread takes for its stack, unless somebody has set that."""
 _LANDLOCK = "landlock"
 _PATH = re.compile(r"""['"](/[^'"\n]+)['"]""")
 _NO_NAME = re.compile(
@@ -74,7 +77,9 @@ class Hints:
 
     def _limit(self, error: BaseException) -> str:
         wall, number, text = self._wall, getattr(error, "errno", None), _text(error)
-        if (isinstance(error, MemoryError) or number == errno.ENOMEM) and wall["memory_mb"]:
+        short = isinstance(error, MemoryError) or number == errno.ENOMEM
+        short = short or (_is_thread(error) and _taken() + (threading.stack_size() or _STACK) > wall["memory_mb"] << 20)
+        if wall["memory_mb"] and short:
             return f"The sandbox allows {wall['memory_mb']} MB of memory; kernel.memory_mb sets how much."
         if wall["processes"] and _is_fork(error):
             return f"The sandbox allows {wall['processes']} processes and threads; kernel.processes sets how many."
@@ -165,11 +170,24 @@ def _is_network(error: BaseException) -> bool:
 
 
 def _is_fork(error: BaseException) -> bool:
-    if isinstance(error, RuntimeError) and "can't start new thread" in _text(error):
+    if _is_thread(error):
         return True
     if getattr(error, "errno", None) != errno.EAGAIN:
         return False
     return any(frame.name in _FORKS for frame in _frames(error)[-2:]) or "fork" in _line(error)
+
+
+def _is_thread(error: BaseException) -> bool:
+    return isinstance(error, RuntimeError) and "can't start new thread" in _text(error)
+
+
+def _taken() -> int:
+    """Give how much memory of this process counts against its limit, in bytes; 0 where the system doesn't tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _missing(error: BaseException) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +14,8 @@ def limit(limits: Mapping[str, Any], *, counts_all: bool) -> None:
 
     Args:
         limits: `memory_bytes`, `file_bytes`, `processes`, `open_files`; 0 stands for no limit.
-        counts_all: The system counts all processes of this user against us, not only the kernel's own.
+        counts_all: The system counts all processes of this user against us, not only the kernel's own. Those there
+            are now are added to the limit; when they end, code has room for as many more.
     """
     taken = _tasks() if counts_all and limits["processes"] else 0
     wanted = {
@@ -32,9 +35,16 @@ def limit(limits: Mapping[str, Any], *, counts_all: bool) -> None:
 
 
 def _tasks() -> int:
-    """Count all threads of this machine: more than those of this user."""
-    try:
-        with open("/proc/loadavg", "rb") as file:
-            return int(file.read().split()[3].partition(b"/")[2])
-    except (OSError, ValueError, IndexError):
-        return 1000
+    """Count all threads of this user, as the system does for its limit; others' would give code room for as many."""
+    user, many = os.getuid(), 0
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it has just ended, or is hidden from us
+            if os.stat(f"/proc/{name}").st_uid not in (0, user):  # those that hide their memory seem to be root's
+                continue
+            with open(f"/proc/{name}/status", "rb") as file:
+                about = file.read()
+            if int(about.partition(b"\nUid:")[2].split(None, 1)[0]) == user:
+                many += int(about.partition(b"\nThreads:")[2].split(None, 1)[0])
+    return many
