@@ -114,13 +114,12 @@ def test_the_readmes_example_runs_as_it_stands(tmp_path):
 
 def test_the_readmes_plugin_works_as_it_stands(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "plugins").mkdir()
-    for name, block in re.findall(r"```(?:yaml|python)\n# (plugins/\S+)\n(.*?)```", text, re.DOTALL):
-        (tmp_path / name).write_text(block, encoding="utf-8")
+    (block,) = re.findall(r"```python\n# my_plugins.py\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "my_plugins.py").write_text(block, encoding="utf-8")
 
     replies = [plans("double it", then="User"), codes("print('Twice 21 is', double(21.0))")]
     with (
         ScriptedModel(replies) as model,
-        open_session(model, plugins=[tmp_path / "plugins"], folder=tmp_path / "sessions") as session,
+        open_session(model, plugins=[tmp_path / "my_plugins.py"], folder=tmp_path / "sessions") as session,
     ):
         assert session.ask("double 21").text == "Twice 21 is 42.0"

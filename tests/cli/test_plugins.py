@@ -51,9 +51,10 @@ def test_list_names_shipped_project_and_given_ones_with_where_they_run(run, tmp_
     found = {one["name"]: one for one in plain["plugins"]}
 
     assert plain["schema_version"] == 1
-    assert [(name, one["origin"], one["runs_in"], one["enabled"]) for name, one in found.items()] == [
-        ("anomaly_detection", "shipped", "kernel", True),
-        ("sql_pull_data", "shipped", "host", True),
+    said = [(name, one["origin"], one["runs_in"], one["enabled"]) for name, one in found.items()]
+    assert ("anomaly_detection", "shipped", "kernel", True) in said
+    assert ("sql_pull_data", "shipped", "host", True) in said
+    assert [one for one in said if one[1] != "shipped"] == [
         ("asleep", "project", "kernel", False),
         ("twice", "project", "kernel", True),
         ("ask", "path", "host", True),

@@ -285,7 +285,7 @@ def test_a_ring_is_refused_with_the_chain(agent, tmp_path):
 def test_one_agent_serves_two_at_once(agent, tmp_path):
     expert = TaskWeaverAgent(
         "expert", llm_config=False, workspace=tmp_path, description="expert",
-        model=ScriptedModel([lambda messages: plans(f"seen {messages[-1]['content'][-1]}", to="User")] * 2),
+        model=ScriptedModel([lambda told: plans(f"seen {told[-1]['content'].splitlines()[1][-1]}", to="User")] * 2),
     )  # fmt: skip
     both = [
         weaver(

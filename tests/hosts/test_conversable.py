@@ -139,7 +139,7 @@ def test_words_are_read_out_of_parts_and_images_are_shown_to_the_model(served, a
         worker.generate_reply(messages=[{"role": "user", "content": parts}], sender=agent())
 
         content = served.requests[0]["messages"][-1]["content"]
-        assert content[0]["text"] == "From: User\nwhat is this?"
+        assert content[0]["text"].startswith("From: User\nwhat is this?\n\nToday is ")
         assert content[1]["image_url"]["url"] == "data:image/png;base64,AAAA"
 
 

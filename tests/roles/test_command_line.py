@@ -22,7 +22,7 @@ def approved():
 def role(stage, kernel, approved):
     def approve(wanted):
         approved.append(wanted.text)
-        return "rm" not in wanted[0]
+        return "rm" not in wanted.text
 
     return stage.make("command_line", ScriptedModel([]), {"kernel": kernel, "approve": approve}, seconds=20.0)
 
@@ -130,7 +130,7 @@ def test_in_a_session_the_sessions_own_approval_is_asked(tmp_path):
         answer = session.ask("show a.txt", files=[tmp_path / "a.txt"])
 
     assert answer.round.posts[2].message == "$ cat a.txt\nhello\n(exit code 0)"
-    assert asked == ["$ cat a.txt"]
+    assert asked == ["cat a.txt"]
 
 
 def test_a_round_that_is_over_runs_nothing(stage):

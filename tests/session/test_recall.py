@@ -70,6 +70,33 @@ def test_a_saved_example_stands_in_the_next_sessions_prompts_as_a_talk(ask, tmp_
             assert later[: len(earlier)] == earlier
 
 
+def test_a_projects_examples_come_first_in_the_prompts(ask, kernel, tmp_path):
+    project = tmp_path / "project"
+    first_lived(ask).save_example(project / "examples" / "planner_examples" / "a.yaml")
+    (project / "taskweaver_config.json").write_text("{}", encoding="utf-8")
+    model = ScriptedModel([plans("Hello.", to="User")])
+
+    with model, open_session(model, kernel=kernel, folder=tmp_path / "s", project=project) as session:
+        session.ask("hello")
+
+    assert "what is 6*7?" in model.calls[0][1]["content"]
+
+
+def test_each_prompt_still_begins_with_the_last_one(ask, tmp_path):
+    first_lived(ask).save_example(tmp_path / "examples" / "a.yaml")
+
+    _, planner, coder = ask(
+        ["one", "two"],
+        [plans("do 1"), plans("1", to="User"), plans("do 2"), plans("2", to="User")],
+        [codes("a = 1\na"), codes("b = 2\nb")],
+        recall__planner_examples=str(tmp_path / "examples"),
+    )
+
+    for model in (planner, coder):
+        for earlier, later in zip(model.calls, model.calls[1:], strict=False):
+            assert later[: len(earlier)] == earlier
+
+
 def test_a_malformed_example_or_lesson_is_told_before_the_first_request(ask, tmp_path):
     (tmp_path / "bad.yaml").write_text("round: 1\n", encoding="utf-8")
     with pytest.raises(ConversationFormatError, match=r"bad\.yaml: unknown key 'round'"):

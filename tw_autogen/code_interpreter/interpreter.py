@@ -255,8 +255,9 @@ class CodeInterpreter(Role):
             if isinstance(new, Round):
                 mine.talk.tell(f"(The work on that request ended here, because {new.error or 'it was stopped'}.)")
             elif new.send_from == self.name:
-                mine.talk.answered(_as_reply(new))
-                said = new.message if new.content(AttachmentType.reply_content) else ""
+                reply = _as_reply(new)
+                mine.talk.answered(reply)
+                said = new.message if reply != new.message else ""
             elif new.id != asked.id:
                 mine.talk.tell(f"# Task from {new.send_from}\n{new.message}")
 
@@ -371,12 +372,12 @@ class CodeInterpreter(Role):
 
 def _as_reply(post: Post) -> str:
     """Give a stored post of the CodeInterpreter's in the form in which its model would have replied."""
-    code = post.content(AttachmentType.reply_content)
-    if not code:
+    code, thought = post.content(AttachmentType.reply_content), post.content(AttachmentType.thought)
+    if not code or not thought:  # words, or code that somebody else wrote
         return post.message
     if post.content(AttachmentType.reply_type, "python") != "python":
         return code
-    return f"{post.content(AttachmentType.thought)}\n```python\n{code.strip()}\n```".strip()
+    return f"{thought}\n```python\n{code.strip()}\n```"
 
 
 def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:

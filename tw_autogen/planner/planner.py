@@ -181,7 +181,8 @@ class Planner(Role):
             else:
                 images = tuple(one.content for one in new.attachments if one.type is AttachmentType.image_url)
                 offers = self._offers(new.message, turn) if new.send_from == USER and turn else ""
-                date = _date_where_new(mine) if new.send_from == USER and turn else ""
+                now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
+                date = _date_where_new(mine) if now and turn else ""
                 mine.talk.tell(f"From: {new.send_from}\n{new.message}{offers}{date}", images)
 
     def _offers(self, request: str, turn: Turn) -> str:

@@ -3,7 +3,14 @@
 from tw_autogen.recall.compress import compress
 from tw_autogen.recall.distill import distill
 from tw_autogen.recall.documents import DocumentIndex, Passage
-from tw_autogen.recall.examples import Example, cleaned_example, fitting_examples, read_examples, write_example
+from tw_autogen.recall.examples import (
+    Example,
+    cleaned_example,
+    fitting_examples,
+    load_examples,
+    read_examples,
+    write_example,
+)
 from tw_autogen.recall.experience import (
     Experience,
     fitting_experiences,
@@ -29,6 +36,7 @@ __all__ = [
     "fitting_examples",
     "fitting_experiences",
     "lived_experience",
+    "load_examples",
     "read_examples",
     "read_experiences",
     "remember",

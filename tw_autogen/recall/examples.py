@@ -64,8 +64,17 @@ def read_examples(folder: Path) -> tuple[Example, ...]:
     """
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such folder of examples; make it, or take the setting out")
+    return load_examples(sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES))
+
+
+def load_examples(paths: Iterable[Path]) -> tuple[Example, ...]:
+    """Read examples, in this order; those that are not `enabled` are left out.
+
+    Raises:
+        ConversationFormatError: naming the file and what is wrong in it.
+    """
     found = []
-    for path in sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES):
+    for path in paths:
         conversation = read_conversation(path)
         if not conversation.rounds:
             raise ConversationFormatError("it has no rounds, so it is no example", path=path)

@@ -23,7 +23,7 @@ from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
 from tw_autogen.plugin.settings import PluginSettings
-from tw_autogen.recall import Recall, RecallSettings, read_examples
+from tw_autogen.recall import Recall, RecallSettings, load_examples, read_examples
 from tw_autogen.role import Role, RoleSpec, find_role
 from tw_autogen.session.learning import Learner
 from tw_autogen.session.project import Project, read_project
@@ -169,7 +169,15 @@ def open_session(
         Seat(one, model=given.get(_role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
         for one in (read.read("session", SessionSettings).roles if roles is None else roles)
     ]
-    return open_team(seats, folder=folder, handlers=handlers, settings=read, approve=approve, mcp_servers=mcp_servers)
+    return open_team(
+        seats,
+        folder=folder,
+        handlers=handlers,
+        settings=read,
+        approve=approve,
+        mcp_servers=mcp_servers,
+        examples=project.examples if project else (),
+    )
 
 
 def open_team(
@@ -180,6 +188,7 @@ def open_team(
     settings: Settings | Mapping[str, Any] | None = None,
     approve: Approve | None = None,
     mcp_servers: McpWanted | None = None,
+    examples: Sequence[Path] = (),
 ) -> Session:
     """Open a session whose roles each have a name, a model, and for code a kernel, plugins and a policy of their own.
 
@@ -190,12 +199,13 @@ def open_team(
         settings: As in `open_session`.
         approve: As in `open_session`.
         mcp_servers: As in `open_session`; each CodeInterpreter may call their tools.
+        examples: A project's, for roles whose folder of examples the settings don't name.
 
     Raises:
         ConfigError: as in `open_session`.
     """
     read = settings if isinstance(settings, Settings) else read_settings(settings)
-    models = _Models(read)
+    models = _Models(read, examples)
     for seat in seats:
         if _known(seat.role):
             models.pick(seat)  # a missing model is told before any folder or process is made
@@ -281,8 +291,9 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
 class _Models:
     """Who is asked, by seat: what was given, else what the settings name, made once for each name; and what recalls."""
 
-    def __init__(self, read: Settings) -> None:
+    def __init__(self, read: Settings, examples: Sequence[Path]) -> None:
         self._read = read
+        self._examples = examples
         self._made: dict[str, ChatModel] = {}
 
     @cached_property
@@ -298,7 +309,10 @@ class _Models:
         """
         own = self._read.read("recall", RecallSettings)
         folder = own.planner_examples if room == "planner" else own.code_examples
-        return Recall(own, read_examples(Path(folder)) if folder else (), self.ranker)
+        if folder:
+            return Recall(own, read_examples(Path(folder)), self.ranker)
+        mine = [path for path in self._examples if path.parent.name.startswith("planner") == (room == "planner")]
+        return Recall(own, load_examples(mine), self.ranker)
 
     def learner(self, seats: Sequence[Seat]) -> Learner:
         """Give who words lessons: the model of the first role that is always known."""

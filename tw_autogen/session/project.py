@@ -30,7 +30,7 @@ class Project:
         folder: The project's.
         plugins: Those that are enabled and can be loaded here.
         left_out: Plugins and examples that can't, each in words that name the file and what is wrong.
-        examples: Files in TaskWeaver's form that are enabled and were read; nothing recalls them into a prompt yet.
+        examples: Files in TaskWeaver's form that are enabled and were read: those of the Planner, then the others.
         plugin_folder: Where its plugins lie, so that they can be named, those that are not enabled too.
         notes: What is ignored or was understood otherwise than it stands there.
     """

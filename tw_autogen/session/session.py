@@ -19,9 +19,6 @@ from tw_autogen.errors import (
     ConfigError,
     RoundError,
     RoundInterrupted,
-    RoundLooped,
-    RoundTimedOut,
-    RoundTooLong,
     SessionBusyError,
     SessionClosedError,
     TwAutogenError,
@@ -46,9 +43,10 @@ from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.inputs import checked_inputs, copy_in
 from tw_autogen.session.journal import Journal
 from tw_autogen.session.learning import Learner, keep_example
+from tw_autogen.session.limits import refuse_loop, refuse_more
 from tw_autogen.session.profile import profile_request
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.spending import Seconds, Spending, found_so_far
+from tw_autogen.session.spending import Seconds, Spending
 
 PLANNER = "Planner"
 _AT_WORK: ContextVar[frozenset[str]] = ContextVar("at_work", default=frozenset())
@@ -369,7 +367,7 @@ class Session:
                 if board.get(name) != bulletin:
                     self.emit(BoardWritten(here.id, name, bulletin))
             if role.name == self.entry:
-                _refuse_loop(here, post)
+                refuse_loop(here, post)
             return self._add(post, post_id)
 
     def close_round(self, state: RoundState = RoundState.finished, *, reason: str = "") -> Answer:
@@ -472,21 +470,8 @@ class Session:
             raise SessionClosedError(f"{self.id} is closed{self._closing}; open a new session")
 
     def _refuse_more(self, here: Round, because: BaseException | None = None) -> None:
-        settings = self._settings
-        if self._cancelled.is_set():
-            raise RoundInterrupted(f"{here.id}: stopped by interrupt()", round=here) from because
-        if time.monotonic() - self._opened_at >= settings.round_seconds:
-            raise RoundTimedOut(
-                f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "
-                "Raise `session.round_seconds` if the task needs more.",
-                round=here,
-            ) from because
-        if because is None and len(here.posts) >= settings.max_posts:
-            raise RoundTooLong(
-                f"{here.id}: {len(here.posts)} posts and no answer for the user; the last came from "
-                f"{here.posts[-1].send_from}. Raise `session.max_posts` if the task needs more.",
-                round=here,
-            )
+        stopped, seconds = self._cancelled.is_set(), time.monotonic() - self._opened_at
+        refuse_more(here, self._settings, stopped=stopped, seconds=seconds, because=because)
 
     def _count(self, event: Event) -> None:
         self._spending(event)
@@ -497,17 +482,6 @@ class Session:
             if self._idle.is_mine(threading.current_thread()):
                 self._closing = f" ({self._settings.idle_seconds:g} seconds without a request)"
                 self.close()
-
-
-def _refuse_loop(here: Round, post: Post) -> None:
-    """Refuse a task in the very words of the one before it, which went to the same role."""
-    before = next((one for one in reversed(here.posts) if one.send_from == post.send_from), None)
-    if before and post.send_to != USER and (before.send_to, before.message) == (post.send_to, post.message):
-        raise RoundLooped(
-            f"{here.id}: {post.send_from} wrote the same to {post.send_to} twice: {post.message[:200]!r}. "
-            f"{found_so_far(here)}",
-            round=here,
-        )
 
 
 def _reason(error: BaseException) -> str:
