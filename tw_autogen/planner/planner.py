@@ -143,11 +143,12 @@ class Planner(Role):
             mine.round_id, mine.plan, mine.mended, mine.approved = here.id, None, False, ""
             mine.talk.begin_round()
         forwarded = _forward(here, self.name)
-        misfits = _misfits(here, turn, forwarded.message) if forwarded else []
+        misfits = _misfits(here, turn, forwarded.message) if forwarded and not mine.mended else []
         if forwarded is not None and not misfits:
             return forwarded
         self._listen(mine, memory, turn)
         if misfits:
+            mine.mended = True
             mine.talk.tell(_ill_fitting(misfits))
         reply = self._ask(mine, turn)
         if reply.stop is Stop.Completed and not mine.mended and (misfits := _misfits(here, turn, reply.message)):
