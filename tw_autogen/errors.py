@@ -191,7 +191,7 @@ class RoundTooCostly(RoundError):
 
 
 class RoundLooped(RoundError):
-    """The same task went to the same role twice in a row: what came back did not bring the work further."""
+    """The same task was to go to the same role once more, after the same answer twice: the work goes in circles."""
 
 
 class RoundTimedOut(RoundError):

@@ -70,6 +70,36 @@ def test_a_saved_example_stands_in_the_next_sessions_prompts_as_a_talk(ask, tmp_
             assert later[: len(earlier)] == earlier
 
 
+def test_code_of_the_users_own_is_in_no_example(ask, tmp_path):
+    session = first_lived(ask)
+    session.run_code("print('mine')")
+    session.save_example(tmp_path / "code" / "a.yaml", "CodeInterpreter")
+
+    *_, coder = ask(
+        ["what is 2*3?"],
+        [plans("compute", then="User")],
+        [codes("2 * 3")],
+        recall__code_examples=str(tmp_path / "code"),
+    )
+
+    assert "6 * 7" in coder.calls[0][2]["content"]
+    assert "mine" not in str(coder.calls[0])
+
+
+def test_a_lesson_that_was_mended_is_recalled_as_it_is_now(ask, tmp_path):
+    path = tmp_path / "exp_1.yaml"
+    path.write_text("exp_id: a\nexperience_text: plot revenue in red\n", encoding="utf-8")
+    settings = {"recall__experience": str(tmp_path), "recall__experience_min_score": 0.0}
+    hello = plans("Done.", to="User")
+    session, planner, _ = ask(["plot revenue"], [hello, hello], **settings)
+    path.write_text("exp_id: a\nexperience_text: plot revenue in green\n", encoding="utf-8")
+
+    session.ask("plot revenue again")
+
+    assert "in red" in planner.calls[0][-1]["content"]
+    assert "in green" in planner.calls[1][-1]["content"]
+
+
 def test_a_projects_examples_come_first_in_the_prompts(ask, kernel, tmp_path):
     project = tmp_path / "project"
     first_lived(ask).save_example(project / "examples" / "planner_examples" / "a.yaml")

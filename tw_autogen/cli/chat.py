@@ -155,7 +155,11 @@ class Chat:
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
 
     def _save(self, rest: str) -> None:
-        words = rest.split()
+        try:
+            words = shlex.split(rest)
+        except ValueError as error:
+            self._say(f"/save {rest}: {str(error).lower()}", style="red")
+            return
         if not 1 <= len(words) <= 2:
             self._say("name the file: /save examples/odd_days.yaml, or /save CodeInterpreter …", style="red")
             return

@@ -42,9 +42,11 @@ class Learner:
                 folder can't be read.
             ModelError: the model could not be asked.
         """
-        kept_in = Path(folder) if folder else self.folder
+        kept_in = Path(folder).expanduser() if folder else self.folder
         if kept_in is None:
             raise ConfigError("nowhere to keep the lesson: give a folder, or set `recall.experience`")
+        if kept_in.exists() and not kept_in.is_dir():
+            raise ConfigError(f"{kept_in} is a file; lessons are kept in a folder")
         if kept_in.is_dir():
             read_experiences(kept_in)
         lived = lived_experience(rounds)
