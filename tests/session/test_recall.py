@@ -145,8 +145,10 @@ def test_a_lesson_is_saved_and_recalled_by_both_roles_for_each_request_that_it_f
         [plans("plot"), plans("Done.", to="User"), '{"lesson": "Months of revenue are written in German."}'],
         [codes("{}['month']"), codes("1")],
     )
+    calls = session.usage.calls
     path = session.save_experience(lessons)
 
+    assert session.usage.calls == calls + 1
     assert "KeyError" in planner.calls[-1][1]["content"]
     (lesson,) = read_experiences(lessons)
     assert path.name == f"exp_{lesson.id}.yaml"
