@@ -71,7 +71,7 @@ def test_a_role_may_be_a_function_that_makes_one(folder, tmp_path):
         (YAML.replace("intro", "intr"), PYTHON, r"role\.yaml: unknown key 'intr'; did you mean 'intro'\?"),
         ("alias: Reader\n", PYTHON, r"role\.yaml: `intro` is missing"),
         (YAML.replace("Reader", "a b"), PYTHON, r"role\.yaml: `alias` must be a plain name"),
-        ("alias: [", PYTHON, r"role\.yaml: not YAML"),
+        ("alias: [", PYTHON, r"role\.yaml:1: not YAML"),
         (YAML, "import nothing_of_that_name\n", r"reader\.py:1: ModuleNotFoundError"),
         (YAML, "x = 1\n1 / 0\n", r"reader\.py:2: ZeroDivisionError"),
         (YAML, "class Reader:\n    pass\n", r"reader\.py: expected one class with `reply\(self, memory.*, found none"),

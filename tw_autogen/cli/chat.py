@@ -171,8 +171,7 @@ class Chat:
 
     def _learn(self, rest: str) -> None:
         try:
-            with CtrlC(self._stop):
-                self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
+            self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
         except KeyboardInterrupt:
             self._say("stopped; no lesson was written")
         except TwAutogenError as error:
