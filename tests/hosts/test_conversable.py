@@ -356,10 +356,8 @@ def test_a_project_brings_settings_and_plugins(served, agent, tmp_path):
     project = tmp_path / "project"
     (project / "plugins").mkdir(parents=True)
     (project / "taskweaver_config.json").write_text('{"session.max_internal_chat_round_num": 9}', encoding="utf-8")
-    (project / "plugins" / "mine.py").write_text(
-        "from tw_autogen.plugin import plugin\n\n\n@plugin\ndef thrice(x: int) -> int:\n    '''Take it three times.'''\n    return 3 * x\n",
-        encoding="utf-8",
-    )
+    code = "from tw_autogen.plugin import plugin\n@plugin\ndef thrice(x: int) -> int:\n    'Thrice.'\n    return 3 * x\n"
+    (project / "plugins" / "mine.py").write_text(code, encoding="utf-8")
     config = served(plans("thrice", then="User"), codes("print('It is', thrice(14))"))
 
     with TaskWeaverAgent("tw", llm_config=config, project=project, workspace=tmp_path / "s") as tw:
