@@ -356,7 +356,7 @@ def test_a_project_brings_settings_and_plugins(served, agent, tmp_path):
     project = tmp_path / "project"
     (project / "plugins").mkdir(parents=True)
     (project / "taskweaver_config.json").write_text('{"session.max_internal_chat_round_num": 9}', encoding="utf-8")
-    code = "from tw_autogen.plugin import plugin\n@plugin\ndef thrice(x: int) -> int:\n    'Thrice.'\n    return 3 * x\n"
+    code = "from tw_autogen.plugin import plugin\n@plugin\ndef thrice(x: int) -> int:\n    'Do it.'\n    return x * 3\n"
     (project / "plugins" / "mine.py").write_text(code, encoding="utf-8")
     config = served(plans("thrice", then="User"), codes("print('It is', thrice(14))"))
 
