@@ -50,7 +50,8 @@ def test_without_a_model_three_remedies_are_named(run):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["nosuch.csv"], "'nosuch.csv' does not exist"),
+        (["nosuch.csv"], "'nosuch.csv' does not exist; FILES are data"),
+        (["plugin", "list"], "'plugin' does not exist; did you mean the command 'plugins'? FILES are data"),
         (["--output-format", "yaml", "-p", "q"], "'yaml' is not one of"),
         (["-p", "q", "--max-posts", "1"], "1 is not in the range"),
         (["-p", "q", "--set", "session.max_posts"], "has no '='"),

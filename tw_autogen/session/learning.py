@@ -44,7 +44,10 @@ class Learner:
         """
         kept_in = Path(folder) if folder else self.folder
         if kept_in is None:
-            raise ConfigError("nowhere to keep the lesson: give a folder, or set `recall.experience`")
+            raise ConfigError(
+                "nowhere to keep the lesson: give a folder, or set `recall.experience` "
+                "(--set recall.experience=lessons)"
+            )
         if kept_in.is_dir():
             read_experiences(kept_in)
         lived = lived_experience(rounds)
