@@ -57,6 +57,8 @@ def test_without_a_model_three_remedies_are_named(run):
         (["-p", "q", "--set", "session.max_posts"], "has no '='"),
         (["-p", "q", "--set", "session.max_post=3"], "'session.max_post'; did you mean 'session.max_posts'?"),
         (["-p", "q", "--set", "session.max_posts=many"], "session.max_posts"),
+        (["-p", "q", "--set", "kernel.sandbox=lanlock", "--base-url", "http://[::1]:9", "--model", "m"], "landlock"),
+        (["-p", "q", "--set", "model.prices={m: {prompt: dear}}"], "model.prices: input should"),
         (["-p", "q", "--base-url", "localhost:1", "--api-key", "k", "--model", "m"], "has no http:// or https://"),
         (["-p", "q", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--plugins", "nosuch"], "nosuch"),
         (["-C", "nosuch", "-p", "q"], "does not exist"),
