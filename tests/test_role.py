@@ -91,6 +91,11 @@ def test_an_unknown_role_names_its_neighbour():
         find_role("ecko", shipped=shipped_folder("roles"))
 
 
+def test_a_python_file_as_role_is_told_what_a_role_of_ones_own_is():
+    with pytest.raises(RoleSpecError, match=r"crier\.py: no shipped role and no folder; .* a folder with a role\.yaml"):
+        find_role("crier.py", shipped=shipped_folder("roles"))
+
+
 def test_a_broken_constructor_is_an_error_with_the_path_and_the_line(folder):
     for error, problem in (("OSError", r"reader\.py:6: OSError: no page"), ("ValueError", r"role\.yaml: no page")):
         (folder / "reader.py").write_text(PYTHON.replace("self.model = model", f"raise {error}('no page')"))

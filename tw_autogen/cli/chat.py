@@ -149,7 +149,7 @@ class Chat:
             self._say(f"{'variables' if number == 0 else '':<10} {line}")
         usage = session.usage
         spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
-        self._say(f"tokens     {spent}")
+        self._say(f"tokens     {spent.removeprefix('tokens ')}")
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
         took = session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")

@@ -63,8 +63,8 @@ def find_policy(wanted: str | Path, *, folder: Path | None = None) -> Policy:
     known = name.replace("_", "-")
     if known not in POLICIES:
         raise ConfigError(
-            f"code_interpreter.policy: no policy is called {name!r}{nearest(name, POLICIES)} A policy of your own is a "
-            "path that ends in .yaml"
+            f"code_interpreter.policy: no policy is called {name!r}{nearest(name, POLICIES)} (a policy of your own "
+            "is a path that ends in .yaml)"
         )
     return POLICIES[known]
 

@@ -199,7 +199,8 @@ def find_role(wanted: str | Path | type, *, shipped: Path) -> RoleSpec:
     brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}
     if wanted in brought:
         return _of_entry_point(brought[wanted])
-    raise RoleSpecError(f"no shipped role and no folder{nearest(wanted, [*names, *brought])}", path=wanted)
+    hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
+    raise RoleSpecError(f"no shipped role and no folder{hint or nearest(wanted, [*names, *brought])}", path=wanted)
 
 
 def _of_entry_point(entry: metadata.EntryPoint) -> RoleSpec:

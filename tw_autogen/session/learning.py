@@ -57,7 +57,10 @@ class Learner:
         """
         kept_in = Path(folder).expanduser() if folder else self.folder
         if kept_in is None:
-            raise ConfigError("nowhere to keep the lesson: give a folder, or set `recall.experience`")
+            raise ConfigError(
+                "nowhere to keep the lesson: give a folder, or set `recall.experience` "
+                "(--set recall.experience=lessons)"
+            )
         if kept_in.exists() and not kept_in.is_dir():
             raise ConfigError(f"{kept_in} is a file; lessons are kept in a folder")
         if kept_in.is_dir():

@@ -79,7 +79,9 @@ class Spending:
         tokens = usage.prompt_tokens + usage.completion_tokens
         reached = ""
         if settings.max_calls and usage.calls >= settings.max_calls:
-            reached = f"{usage.calls} model calls, and `session.max_calls` is {settings.max_calls}"
+            reached = (
+                f"{usage.calls} model call{'s' * (usage.calls != 1)}, and `session.max_calls` is {settings.max_calls}"
+            )
         elif settings.max_tokens and tokens >= settings.max_tokens:
             reached = f"{tokens} tokens, and `session.max_tokens` is {settings.max_tokens}"
         elif settings.max_dollars and self._dollars >= settings.max_dollars:
