@@ -15,7 +15,7 @@ help:  ## say what can be made
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev,mcp,ml,science]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev,gateway-server,mcp,ml,report,science]"
 	@touch .venv/ready
 
 .venv/web: .venv/ready  # a browser's driver of some 140 MB, so not with the rest

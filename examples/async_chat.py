@@ -1,6 +1,7 @@
 """Two chats with one agent at the same time: each has a session of its own, and the event loop stays free.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a local server.
+Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+`OPENAI_BASE_URL` as well, with any word as key.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """TaskWeaver as one agent in an AutoGen chat: ask about a file, then ask on.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a local server.
+Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+`OPENAI_BASE_URL` as well, with any word as key.
 """
 
 import os

@@ -1,6 +1,7 @@
 """Planner and CodeInterpreter as members of one's own group; the board they share is printed between turns.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a local server.
+Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+`OPENAI_BASE_URL` as well, with any word as key.
 """
 
 import os

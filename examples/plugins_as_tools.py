@@ -1,6 +1,7 @@
 """TaskWeaver's plugins as tools of an ordinary AutoGen agent, and our kernel as its code executor.
 
-Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a local server.
+Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local server's
+`OPENAI_BASE_URL` as well, with any word as key.
 """
 
 import os

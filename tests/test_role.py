@@ -71,7 +71,7 @@ def test_a_role_may_be_a_function_that_makes_one(folder, tmp_path):
         (YAML.replace("intro", "intr"), PYTHON, r"role\.yaml: unknown key 'intr'; did you mean 'intro'\?"),
         ("alias: Reader\n", PYTHON, r"role\.yaml: `intro` is missing"),
         (YAML.replace("Reader", "a b"), PYTHON, r"role\.yaml: `alias` must be a plain name"),
-        ("alias: [", PYTHON, r"role\.yaml: not YAML"),
+        ("alias: [", PYTHON, r"role\.yaml:1: not YAML"),
         (YAML, "import nothing_of_that_name\n", r"reader\.py:1: ModuleNotFoundError"),
         (YAML, "x = 1\n1 / 0\n", r"reader\.py:2: ZeroDivisionError"),
         (YAML, "class Reader:\n    pass\n", r"reader\.py: expected one class with `reply\(self, memory.*, found none"),
@@ -89,6 +89,11 @@ def test_a_broken_role_is_an_error_with_the_path(folder, yaml, python, problem):
 def test_an_unknown_role_names_its_neighbour():
     with pytest.raises(RoleSpecError, match=r"ecko: no shipped role and no folder; did you mean 'echo'\?"):
         find_role("ecko", shipped=shipped_folder("roles"))
+
+
+def test_a_python_file_as_role_is_told_what_a_role_of_ones_own_is():
+    with pytest.raises(RoleSpecError, match=r"crier\.py: no shipped role and no folder; .* a folder with a role\.yaml"):
+        find_role("crier.py", shipped=shipped_folder("roles"))
 
 
 def test_a_broken_constructor_is_an_error_with_the_path_and_the_line(folder):

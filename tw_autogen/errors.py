@@ -70,7 +70,7 @@ class NoModelError(ConfigError):
         self.looked_at = looked_at
 
 
-class _FileError(ConfigError):
+class FileError(ConfigError):
     """A file of the user's is wrong; the message starts with its `path`, and with the `line` where it is known."""
 
     def __init__(self, problem: str, *, path: Path | str, line: int | None = None) -> None:
@@ -81,27 +81,27 @@ class _FileError(ConfigError):
         self.problem = problem
 
 
-class PluginSpecError(_FileError):
+class PluginSpecError(FileError):
     """A plugin's YAML is wrong."""
 
 
-class PluginLoadError(_FileError):
+class PluginLoadError(FileError):
     """A plugin's Python does not load, or does not match its YAML."""
 
 
-class RoleSpecError(_FileError):
+class RoleSpecError(FileError):
     """A role's YAML or Python is wrong."""
 
 
-class PolicyError(_FileError):
+class PolicyError(FileError):
     """A policy's YAML is wrong."""
 
 
-class ConversationFormatError(_FileError):
+class ConversationFormatError(FileError):
     """An example, or a stored round, is not in TaskWeaver's format."""
 
 
-class ScenarioError(_FileError):
+class ScenarioError(FileError):
     """A `scenario.yaml`, or a file that belongs to it, is wrong."""
 
 
@@ -191,7 +191,7 @@ class RoundTooCostly(RoundError):
 
 
 class RoundLooped(RoundError):
-    """The same task went to the same role twice in a row: what came back did not bring the work further."""
+    """The same task was to go to the same role once more, after the same answer twice: the work goes in circles."""
 
 
 class RoundTimedOut(RoundError):

@@ -19,6 +19,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -263,6 +264,9 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     value = setting.value
     if isinstance(value, str) and str(hint).startswith("tuple"):
         value = [part.strip() for part in value.split(",") if part.strip()]
+    elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
+        with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
+            value = yaml.safe_load(value)
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as error:

@@ -41,6 +41,10 @@ def test_what_is_no_session_and_who_said_nothing_is_told(example, session_folder
     assert code == 2
     assert f"session-1: neither a session's folder nor the name of one; in .tw/sessions: {session_folder.name}" in said
 
+    code, _, said = example("from", str(session_folder / "typo"))
+    assert code == 2
+    assert "typo: neither a session's folder nor the name of one" in said
+
     code, _, said = example("from", session_folder.name, "--role", "CodeInterpreter")
     assert code == 2
     assert "no finished round in which CodeInterpreter said something" in said

@@ -50,12 +50,15 @@ def test_without_a_model_three_remedies_are_named(run):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["nosuch.csv"], "'nosuch.csv' does not exist"),
+        (["nosuch.csv"], "'nosuch.csv' does not exist; FILES are data"),
+        (["plugin", "list"], "'plugin' does not exist; did you mean the command 'plugins'? FILES are data"),
         (["--output-format", "yaml", "-p", "q"], "'yaml' is not one of"),
         (["-p", "q", "--max-posts", "1"], "1 is not in the range"),
         (["-p", "q", "--set", "session.max_posts"], "has no '='"),
         (["-p", "q", "--set", "session.max_post=3"], "'session.max_post'; did you mean 'session.max_posts'?"),
         (["-p", "q", "--set", "session.max_posts=many"], "session.max_posts"),
+        (["-p", "q", "--set", "kernel.sandbox=lanlock", "--base-url", "http://[::1]:9", "--model", "m"], "landlock"),
+        (["-p", "q", "--set", "model.prices={m: {prompt: dear}}"], "model.prices: input should"),
         (["-p", "q", "--base-url", "localhost:1", "--api-key", "k", "--model", "m"], "has no http:// or https://"),
         (["-p", "q", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--plugins", "nosuch"], "nosuch"),
         (["-C", "nosuch", "-p", "q"], "does not exist"),

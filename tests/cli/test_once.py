@@ -120,6 +120,14 @@ def test_too_many_posts_end_with_4(ask):
     assert ran.stderr.count("posts and no answer for the user") == 1
 
 
+def test_a_limit_on_calls_ends_with_4_too(ask):
+    ran = ask([plans("step"), "I can't."], "-p", "q", "--set", "session.max_calls=1", "--output-format", "json")
+
+    assert ran.returncode == 4
+    assert (json.loads(ran.stdout)["status"], json.loads(ran.stdout)["error"]["type"]) == ("limit", "RoundTooCostly")
+    assert "it has cost 1 model call, and `session.max_calls` is 1" in ran.stderr
+
+
 def test_a_time_limit_of_ones_own_ends_with_124(ask):
     ran = ask([plans("wait"), codes("while True: pass")], "-p", "q", "--timeout", "1.5", "--output-format", "json")
 

@@ -105,9 +105,12 @@ def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greet
     assert "not recorded yet" in tw("show", "greeting").stdout
 
     named = tw("run", "greeting")
+    all_of_a_folder = tw("run", ".")
 
     assert named.exit_code == 2
     assert "nothing has been recorded for this scenario" in named.stderr
+    assert all_of_a_folder.exit_code == 0
+    assert "not recorded yet" in all_of_a_folder.stdout
 
 
 def test_the_prompts_are_shown_also_before_anything_is_recorded(tw, greeting):

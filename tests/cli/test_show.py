@@ -270,6 +270,27 @@ def test_a_terminal_gets_links_colours_and_a_foot_that_moves(tmp_path):
     assert "\x1b[32m✓ cell 1 · 1.8 s" in seen
 
 
+def test_the_foot_shows_the_text_that_grows_and_no_single_words_of_the_reply():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    show = Show(Console(file=terminal, width=80, force_terminal=True))
+    for event in (
+        RoundOpened("r", "q", []),
+        PostOpened("r", "p", "Planner"),
+        PostGrew("p", "message", "Load the file"),
+        PostGrew("p", "stop", "InProcess"),
+        called("Planner"),
+        planner("Load the file."),
+    ):
+        show(event)
+
+    assert "Load the file" in terminal.getvalue()
+    assert "InProcess" not in terminal.getvalue()
+
+
 def test_the_choice_of_plugins_is_shown_in_taskweavers_words():
     text = shown([PluginsSelected("CodeInterpreter", "features", ["a", "b"], ["z", "a", "b"], 40, False)])
 

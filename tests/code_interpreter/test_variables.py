@@ -29,3 +29,23 @@ def test_a_thousand_variables_stay_within_the_limit():
     assert len(told) <= 230
     assert told.startswith("v0: int, 0\n")
     assert told.endswith("more")
+
+
+def test_what_was_left_out_is_told_with_the_next_ones_until_all_are_told():
+    many = [Variable(f"v{number}", "int", str(number)) for number in range(60)]
+    known = KnownVariables(200)
+
+    told = [known.news(many) for _ in range(6)]
+
+    lines = [line for one in told for line in one.splitlines() if not line.startswith("…")]
+    assert lines == [str(one) for one in many]
+    assert known.news(many) == ""
+
+
+def test_a_variable_longer_than_the_limit_keeps_no_other_back():
+    known = KnownVariables(50)
+    two = [Variable("long", "str", "x" * 300), Variable("short", "int", "1")]
+
+    assert len(known.news(two)) < 80
+    assert known.news(two) == "short: int, 1"
+    assert known.news([]) == "Gone: long, short"

@@ -103,3 +103,19 @@ def test_an_executor_asks_whom_it_was_given(tmp_path):
 
     assert asked == ["tw-nothing"]
     assert "the User does not allow installing tw-nothing" in result.output
+
+
+def test_a_function_decides_in_the_place_of_the_agents_person(served, agent, tmp_path):
+    asked = []
+
+    def approve(proposal):
+        asked.append((proposal.kind, proposal.text))
+        return Decision(True, "print('It is', 42)")
+
+    config = served(plans("count", then="User"), codes("print('It is', 41)"))
+    rules = {"code_interpreter.approval": "always"}
+    with TaskWeaverAgent("tw", llm_config=config, settings=rules, workspace=tmp_path, approve=approve) as tw:
+        result = agent().initiate_chat(tw, message="count", max_turns=1, silent=True)
+
+    assert asked == [("cell", "print('It is', 41)")]
+    assert "It is 42" in result.chat_history[-1]["content"]

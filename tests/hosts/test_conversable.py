@@ -350,3 +350,17 @@ def test_an_async_chat_gets_the_same_answer(served, agent, tmp_path):
         chat = agent().a_initiate_chat(worker, message="what is 6*7?", max_turns=1, **QUIET)
 
         assert asyncio.run(chat).summary == "It is 42."
+
+
+def test_a_project_brings_settings_and_plugins(served, agent, tmp_path):
+    project = tmp_path / "project"
+    (project / "plugins").mkdir(parents=True)
+    (project / "taskweaver_config.json").write_text('{"session.max_internal_chat_round_num": 9}', encoding="utf-8")
+    code = "from tw_autogen.plugin import plugin\n@plugin\ndef thrice(x: int) -> int:\n    'Do it.'\n    return x * 3\n"
+    (project / "plugins" / "mine.py").write_text(code, encoding="utf-8")
+    config = served(plans("thrice", then="User"), codes("print('It is', thrice(14))"))
+
+    with TaskWeaverAgent("tw", llm_config=config, project=project, workspace=tmp_path / "s") as tw:
+        result = agent().initiate_chat(tw, message="three times 14?", max_turns=1, **QUIET)
+
+    assert "It is 42" in result.chat_history[-1]["content"]

@@ -63,6 +63,13 @@ def test_a_call_costs_what_the_price_of_its_model_says():
         assert model.complete(ASKED).usage.dollars is None  # the server reported no tokens
 
 
+@pytest.mark.parametrize("text", ["{tiny: {prompt: 1, completion: 2}}", '{"tiny": {"prompt": 1, "completion": 2}}'])
+def test_prices_are_settings_on_one_line_too(text):
+    read = read_settings({"model.prices": text}, environ={}).read("model", ModelSettings)
+
+    assert read.prices == {"tiny": Price(1, 2)}
+
+
 def test_prices_are_settings(tmp_path):
     (tmp_path / "tw_autogen.yaml").write_text(
         "model:\n  prices:\n    gpt-5.4-mini: {prompt: 0.4, completion: 1.6}\n", encoding="utf-8"

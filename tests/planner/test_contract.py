@@ -17,9 +17,36 @@ PLAIN = [
     "Do not save it to out.csv.",
     "Take 3 samples.",
 ]
+OF_DATA = [
+    "Give me the mean of the column value in records.json.",
+    "Report how many objects the JSON holds.",
+    "Give me a short summary of the JSON that the API sent.",
+    "What does the function return when it reads JSON?",
+    "Give me the json column's most frequent value.",
+    "Reply with the schema of the JSON response.",
+    "Report each price with at least two decimals.",
+    "How many prices in sales.csv have more than two decimals?",
+    "Give the p-values unrounded, never to 3 decimals.",
+    "The file has numbers with 3 decimals. What is their sum?",
+    "Round the column price to 2 decimals and report its exact mean.",
+    "Keep 4 decimals or more.",
+    "Plot the histogram of the file prices.csv.",
+    "Draw a map using the shapes in the file regions.json.",
+    "Create a pivot table from the file orders.csv.",
+    "Write a short report on what you see in file notes.txt.",
+    "Write code that reads a file called input.csv and prints its head.",
+    "Show me how to save a DataFrame to out.parquet.",
+    "What is written to log.txt at start?",
+    "I saved the results as results.csv yesterday: what is their mean?",
+    "My colleague stored the data in the file raw.csv. Count its rows.",
+    "Keep only rows whose name is written as a.md.",
+    "Keep the columns that also belong to b.csv.",
+    "Find the mention @alice[admin] in the text.",
+    "Email john@example[at]site.com",
+]
 
 
-@pytest.mark.parametrize("request_", PLAIN)
+@pytest.mark.parametrize("request_", PLAIN + OF_DATA)
 def test_a_request_without_a_plain_demand_asks_for_no_form(request_):
     assert AnswerContract.read(request_) == AnswerContract()
 
@@ -63,6 +90,8 @@ def test_named_values_must_all_be_there_and_filled_in(tmp_path):
         ("to one decimal place", 1),
         ("The mean with 2 decimals, the p-value with four decimals.", 4),
         ("no decimals", 0),
+        ("Give the mean (2 decimals).", 2),
+        ("Two decimals, please.", 2),
         ("exactly 2 digits after the point", 2),
     ],
 )
@@ -83,6 +112,8 @@ def test_decimals_are_counted(tmp_path, request_, decimals):
         "Export the result to `out.csv`, please.",
         "Write the table into out.csv, then report.",
         "A table is to be stored in the file out.csv",
+        "Save the chart of sales in a file named out.csv",
+        "Create a CSV file called out.csv with the first ten rows.",
     ],
 )
 def test_a_file_that_was_asked_for_must_be_there(tmp_path, request_):

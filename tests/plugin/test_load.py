@@ -78,7 +78,7 @@ def test_an_unknown_name_is_an_error_with_its_neighbour(tmp_path):
 
 
 def test_a_path_that_is_missing_is_an_error_with_the_path(tmp_path):
-    with pytest.raises(PluginSpecError, match=r"sales\.yaml: cannot be read: No such file"):
+    with pytest.raises(PluginSpecError, match=r"sales\.yaml: there is no such file"):
         find_plugins([str(tmp_path / "sales.yaml")], shipped=None)
 
 

@@ -133,7 +133,7 @@ def test_what_is_wrong_is_said_with_file_and_place(written, text, message):
 
 
 def test_a_missing_file_is_an_error_with_its_path(tmp_path):
-    with pytest.raises(PluginSpecError, match=r"none\.yaml: cannot be read: No such file"):
+    with pytest.raises(PluginSpecError, match=r"none\.yaml: there is no such file"):
         read_spec(tmp_path / "none.yaml")
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import ModelError
 from tw_autogen.recall import Talk, compress
 from tw_autogen.testing import ScriptedModel
@@ -10,7 +11,7 @@ from tw_autogen.testing import ScriptedModel
 def talk_of(rounds, *, words=400):
     talk = Talk("static")
     for number in range(rounds):
-        talk.begin_round()
+        talk.begin_round(str(number))
         talk.tell(f"question {number} " + "x" * words)
         if number < rounds - 1:
             talk.answered(f"answer {number}")
@@ -42,10 +43,10 @@ def test_a_summary_is_summarized_in_its_turn():
         compress(talk, model, tokens=200, keep_rounds=1)
         talk.answered("answer 3")
         for number in (4, 5):
-            talk.begin_round()
+            talk.begin_round(str(number))
             talk.tell(f"question {number} " + "x" * 400)
             talk.answered(f"answer {number}")
-        talk.begin_round()
+        talk.begin_round("6")
         talk.tell("question 6")
         compress(talk, model, tokens=200, keep_rounds=1)
 
@@ -58,9 +59,8 @@ def test_examples_are_never_summarized():
     talk = Talk("static")
     talk.tell("example " + "x" * 4000)
     talk.answered("as the example shows")
-    talk.settle()
-    talk.tell("The examples end here.")
-    talk.begin_round()
+    talk.settle("The examples end here.")
+    talk.begin_round("0")
     talk.tell("question")
 
     with ScriptedModel([]) as model:
@@ -78,12 +78,63 @@ def test_what_is_short_or_new_stays_as_it_is(tokens, rounds):
     assert contents(talk) == before
 
 
-def test_what_must_stay_is_put_behind_the_summary():
-    talk = talk_of(5)
-    with ScriptedModel(["summary"]) as model:
-        compress(talk, model, tokens=300, keep_rounds=1, keep="The plan:\n1. go on")
+@pytest.mark.parametrize("last_of_example", ["user", "assistant"])
+def test_what_ends_the_examples_stays_and_users_and_assistants_words_alternate(last_of_example):
+    talk = Talk("static")
+    talk.tell("example")
+    talk.answered("as the example shows")
+    if last_of_example == "user":
+        talk.tell("what came of it")
+    talk.settle("The examples end here.")
+    for number in range(4):
+        talk.begin_round(str(number))
+        talk.tell(f"question {number} " + "x" * 400)
+        talk.answered(f"answer {number}")
+    talk.begin_round("4")
+    talk.tell("question 4")
 
-    assert "summary\n\nThe plan:\n1. go on\n\nquestion 3" in contents(talk)[1]
+    with ScriptedModel(["summary", "second summary"]) as model:
+        assert compress(talk, model, tokens=200, keep_rounds=1)
+        assert compress(talk, model, tokens=10, keep_rounds=0)
+
+    for told in model.calls:
+        assert "examples end" not in told[1]["content"]
+        assert "question 4" not in told[1]["content"]
+    assert "question 0" in model.calls[0][1]["content"]
+    assert "question 3" in model.calls[1][1]["content"]
+    roles = [message["role"] for message in talk.messages]
+    assert roles == ["system", "user", "assistant", "user"]
+    end = "# What was said before, in short\nsecond summary\n\nquestion 4"
+    assert contents(talk)[3].endswith(f"The examples end here.\n\n{end}")
+
+
+def test_a_task_that_comes_after_the_summary_is_no_part_of_what_is_summarized_next():
+    talk = talk_of(3)
+    talk.answered("answer 2")
+    talk.begin_round("now")
+    with ScriptedModel(["summary"]) as model:
+        compress(talk, model, tokens=100, keep_rounds=0)
+        talk.tell("what is asked now " + "x" * 900)
+        talk.answered("a step")
+        talk.tell("go on")
+        assert not compress(talk, model, tokens=100, keep_rounds=0)
+
+    assert "what is asked now" in contents(talk)[1]
+
+
+def test_the_rounds_of_a_chat_that_is_resumed_are_older_ones():
+    rounds = [
+        Round(f"q{number}", posts=[Post("User", "Planner", f"question {number} {'x' * 400}")]) for number in (1, 2, 3)
+    ]
+    talk = Talk("static")
+    for post in talk.news(Memory.of("Planner", rounds)):
+        talk.tell(post.message)
+        talk.answered("answer")
+
+    with ScriptedModel(["summary"]) as model:
+        assert compress(talk, model, tokens=100, keep_rounds=1)
+    assert "question 1" in model.calls[0][1]["content"]
+    assert "question 2" not in model.calls[0][1]["content"]
 
 
 def test_where_nobody_can_be_asked_the_talk_stays_as_it_is():

@@ -135,6 +135,14 @@ def test_an_example_for_one_role_holds_only_its_posts():
     ]
 
 
+@pytest.mark.parametrize("name", ["odd_days", "odd_days.json", "folder.yaml/a.yaml"])
+def test_an_example_that_would_not_load_or_cannot_be_written_is_refused(tmp_path, name):
+    (tmp_path / "folder.yaml").write_text("a file\n", encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=r"\*\.yaml or \*\.yml|can't be written"):
+        write_example(cleaned_example(lived(), "Planner"), tmp_path / name)
+
+
 def test_nothing_to_make_an_example_of_is_told_and_no_file_is_replaced(tmp_path):
     with pytest.raises(ConfigError, match="no finished round in which Echo said something"):
         cleaned_example(lived(), "Echo")

@@ -67,6 +67,16 @@ print(report_of_rome["celsius"] + 1, len(long(150_000)), words(picture()), count
     assert (session.journal.parent / "mcp" / "1-weather.log").read_text().endswith("out of memory\n")
 
 
+def test_a_model_that_may_only_call_plugins_gets_the_tools_too(servers, tmp_path):
+    events = []
+    roles = ["planner", "code_interpreter_plugin_only"]
+    with (
+        ScriptedModel([]) as model,
+        open_session(model, roles=roles, mcp_servers=servers[0], folder=tmp_path, handlers=[events.append]),
+    ):
+        assert "report" in events[0].plugins
+
+
 @pytest.mark.parametrize("form", ["file", "text", "yaml", "environment"])
 def test_settings_name_the_servers(form, servers, tmp_path):
     path = tmp_path / "mcp.json"

@@ -6,7 +6,8 @@ from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.events import TalkShortened
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import Completion
-from tw_autogen.recall import read_experiences
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.recall import Experience, read_experiences, write_experience
 from tw_autogen.session import open_session, read_journal, rounds_of
 from tw_autogen.testing import ScriptedModel, codes, plans
 
@@ -22,10 +23,10 @@ def ask(kernel, tmp_path):
     """Open a session over two scripts, and ask; give the models."""
     opened = []
 
-    def open_and_ask(requests, plan_steps, code_steps=(), **settings):
+    def open_and_ask(requests, plan_steps, code_steps=(), plugins=(), **settings):
         models = {"Planner": ScriptedModel(plan_steps), "CodeInterpreter": ScriptedModel(code_steps)}
         keys = {key.replace("__", "."): value for key, value in settings.items()}
-        session = open_session(models, kernel=kernel, folder=tmp_path / "sessions", settings=keys)
+        session = open_session(models, kernel=kernel, folder=tmp_path / "sessions", settings=keys, plugins=plugins)
         opened.append((session, models))
         for request in requests:
             session.ask(request)
@@ -70,6 +71,36 @@ def test_a_saved_example_stands_in_the_next_sessions_prompts_as_a_talk(ask, tmp_
             assert later[: len(earlier)] == earlier
 
 
+def test_code_of_the_users_own_is_in_no_example(ask, tmp_path):
+    session = first_lived(ask)
+    session.run_code("print('mine')")
+    session.save_example(tmp_path / "code" / "a.yaml", "CodeInterpreter")
+
+    *_, coder = ask(
+        ["what is 2*3?"],
+        [plans("compute", then="User")],
+        [codes("2 * 3")],
+        recall__code_examples=str(tmp_path / "code"),
+    )
+
+    assert "6 * 7" in coder.calls[0][2]["content"]
+    assert "mine" not in str(coder.calls[0])
+
+
+def test_a_lesson_that_was_mended_is_recalled_as_it_is_now(ask, tmp_path):
+    path = tmp_path / "exp_1.yaml"
+    path.write_text("exp_id: a\nexperience_text: plot revenue in red\n", encoding="utf-8")
+    settings = {"recall__experience": str(tmp_path), "recall__experience_min_score": 0.0}
+    hello = plans("Done.", to="User")
+    session, planner, _ = ask(["plot revenue"], [hello, hello], **settings)
+    path.write_text("exp_id: a\nexperience_text: plot revenue in green\n", encoding="utf-8")
+
+    session.ask("plot revenue again")
+
+    assert "in red" in planner.calls[0][-1]["content"]
+    assert "in green" in planner.calls[1][-1]["content"]
+
+
 def test_a_projects_examples_come_first_in_the_prompts(ask, kernel, tmp_path):
     project = tmp_path / "project"
     first_lived(ask).save_example(project / "examples" / "planner_examples" / "a.yaml")
@@ -97,6 +128,36 @@ def test_each_prompt_still_begins_with_the_last_one(ask, tmp_path):
             assert later[: len(earlier)] == earlier
 
 
+def test_prompts_grow_at_their_end_with_plugins_chosen_lessons_recalled_and_variables_told(ask, tmp_path):
+    first_lived(ask).save_example(tmp_path / "code" / "a.yaml", "CodeInterpreter")
+    lessons = tmp_path / "lessons"
+    for number, words in enumerate(("squares are easy", "cubes are hard"), 1):
+        write_experience(Experience(str(number), words), lessons)
+
+    session, planner, coder = ask(
+        ["squares of 2", "cubes of 2", "squares and cubes"],
+        [one for task in "abc" for one in (plans(f"{task}: squares and cubes"), plans("Done.", to="User"))],
+        [codes("a = 4\na"), codes("1 / 0"), codes("b = 8\nb"), codes("del a\nb = 9\nb")],
+        recall__code_examples=str(tmp_path / "code"),
+        recall__experience=str(lessons),
+        recall__experience_min_score=0.0,
+        code_interpreter__plugin_chars=400,
+        code_interpreter__auto_plugin_selection_topk=1,
+        plugins=[
+            PluginSpec(f"{word}_{number}", f"Give {word} of numbers.", (), (), connect=lambda context: str)
+            for word in ("squares", "cubes", "roots")
+            for number in range(4)
+        ],
+    )
+
+    for model in (planner, coder):
+        for earlier, later in zip(model.calls, model.calls[1:], strict=False):
+            assert later[: len(earlier)] == earlier
+    told = " ".join(one["content"] for one in coder.calls[-1])
+    parts = ("squares_0", "# Lessons from", "ariables, new or changed", "(The examples end")
+    assert [words for words in parts if words not in told] == []
+
+
 def test_a_malformed_example_or_lesson_is_told_before_the_first_request(ask, tmp_path):
     (tmp_path / "bad.yaml").write_text("round: 1\n", encoding="utf-8")
     with pytest.raises(ConversationFormatError, match=r"bad\.yaml: unknown key 'round'"):
@@ -115,8 +176,10 @@ def test_a_lesson_is_saved_and_recalled_by_both_roles_for_each_request_that_it_f
         [plans("plot"), plans("Done.", to="User"), '{"lesson": "Months of revenue are written in German."}'],
         [codes("{}['month']"), codes("1")],
     )
+    calls = session.usage.calls
     path = session.save_experience(lessons)
 
+    assert session.usage.calls == calls + 1
     assert "KeyError" in planner.calls[-1][1]["content"]
     (lesson,) = read_experiences(lessons)
     assert path.name == f"exp_{lesson.id}.yaml"

@@ -382,11 +382,26 @@ def test_code_that_is_refused_twice_for_the_same_is_not_judged_a_third_time(team
     assert "Given up after 2 tries: the same code failed in the same way twice." in planner.calls[1][-1]["content"]
 
 
-def test_a_task_given_twice_in_the_same_words_ends_the_round_with_what_was_found(team):
-    session, *_ = team([plans("compute 6*7"), plans("compute 6*7")], [codes("6 * 7")])
+def test_a_task_given_again_after_the_same_answer_twice_ends_the_round_with_what_was_found(team):
+    session, *_ = team([plans("compute 6*7")] * 3, [codes("6 * 7")] * 2)
 
-    with pytest.raises(RoundLooped, match=r"the same to CodeInterpreter twice: 'compute 6\*7'\. Found until then: 42"):
+    with pytest.raises(RoundLooped, match=r"same twice: 'compute 6\*7'\. Found until then: 42"):
         session.ask("what is 6*7?")
+
+
+def test_a_result_in_another_form_than_asked_for_is_sent_back_once_only(team):
+    script = [plans("compute", then="User"), plans("It can't be JSON.", to="User")]
+    session, *_ = team(script, [codes("print('forty-two')")])
+
+    assert session.ask("What is 6*7? Answer in JSON.").text == "It can't be JSON."
+
+
+def test_a_task_may_be_given_as_often_as_its_answer_changes(team):
+    script = [plans("look at the counter")] * 3 + [plans("It is 3.", to="User")]
+    looks = [codes("count = globals().get('count', 0) + 1\ncount")] * 3
+    session, *_ = team(script, looks)
+
+    assert session.ask("count to 3").text == "It is 3."
 
 
 @pytest.mark.parametrize(
@@ -403,6 +418,15 @@ def test_a_round_that_costs_too_much_ends_before_the_next_call_with_what_was_fou
     session, *_ = team([steps[0]], [steps[1]], settings=SessionSettings(**limits))
 
     with pytest.raises(RoundTooCostly, match=rf"it has cost {reached}\. Found until then: 42"):
+        session.ask("what is 6*7?")
+
+
+def test_a_call_without_a_price_does_not_lift_the_limit_of_money(team):
+    known, unknown = Usage(100, 0, 10, 1, dollars=0.03), Usage(100, 0, 10, 1)
+    planned = [Completion(plans(task), usage=known) for task in ("compute 6*7", "check it")]
+    session, *_ = team(planned, [Completion(codes("6 * 7"), usage=unknown)], settings=SessionSettings(max_dollars=0.05))
+
+    with pytest.raises(RoundTooCostly, match=r"it has cost at least 0\.0600 dollars, and"):
         session.ask("what is 6*7?")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 import tempfile
 from dataclasses import replace
@@ -53,5 +54,15 @@ def _existing(name: str) -> Path:
     path = Path(name)
     if not path.is_file():
         problem = "is not a file" if path.exists() else "does not exist"
-        raise click.UsageError(f"{name!r} {problem}; FILES are data for the question, commands come first")
+        raise click.UsageError(
+            f"{name!r} {problem}; {_meant(name)}FILES are data for the question, commands come first"
+        )
     return path
+
+
+def _meant(name: str) -> str:
+    """Name the command that was probably meant, if one is near enough."""
+    context = click.get_current_context().find_root()
+    known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"did you mean the command {close[0]!r}? " if close else ""

@@ -149,13 +149,17 @@ class Chat:
             self._say(f"{'variables' if number == 0 else '':<10} {line}")
         usage = session.usage
         spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
-        self._say(f"tokens     {spent}")
+        self._say(f"tokens     {spent.removeprefix('tokens ')}")
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
         took = session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
 
     def _save(self, rest: str) -> None:
-        words = rest.split()
+        try:
+            words = shlex.split(rest)
+        except ValueError as error:
+            self._say(f"/save {rest}: {str(error).lower()}", style="red")
+            return
         if not 1 <= len(words) <= 2:
             self._say("name the file: /save examples/odd_days.yaml, or /save CodeInterpreter …", style="red")
             return
@@ -167,8 +171,7 @@ class Chat:
 
     def _learn(self, rest: str) -> None:
         try:
-            with CtrlC(self._stop):
-                self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
+            self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
         except KeyboardInterrupt:
             self._say("stopped; no lesson was written")
         except TwAutogenError as error:

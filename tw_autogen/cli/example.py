@@ -40,7 +40,8 @@ def from_session(session: str, role: str, out_path: Path | None) -> None:
 def _folder(session: str) -> Path:
     """Find a session's folder."""
     workspace = Path(read_settings().read("session", SessionSettings).workspace)
-    for folder in (Path(session), Path(session).parent, workspace / session):
+    given = Path(session)
+    for folder in (given.parent if given.name == _JOURNAL else given, workspace / session):
         if (folder / _JOURNAL).is_file():
             return folder.resolve()
     known = sorted(one.parent.name for one in workspace.glob(f"*/{_JOURNAL}"))

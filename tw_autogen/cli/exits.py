@@ -9,6 +9,7 @@ from tw_autogen.errors import (
     ConfigError,
     RoundInterrupted,
     RoundTimedOut,
+    RoundTooCostly,
     RoundTooLong,
     SandboxError,
     TwAutogenError,
@@ -61,4 +62,4 @@ def exit_of_error(error: TwAutogenError, *, timed: bool = False) -> Exit:
         return Exit.interrupted
     if isinstance(error, RoundTimedOut) and timed:
         return Exit.timeout
-    return Exit.limit if isinstance(error, RoundTooLong | RoundTimedOut) else Exit.failed
+    return Exit.limit if isinstance(error, RoundTooLong | RoundTooCostly | RoundTimedOut) else Exit.failed

@@ -104,7 +104,7 @@ def run(
     console, done = err(color=not options.no_color), []
     with _workspace(workspace) as folder:
         for scenario in scenarios:
-            if why := scenario.hindrance or _unrecorded(scenario, replay and not names):
+            if why := scenario.hindrance or _unrecorded(scenario, replay, names):
                 done.append(Runs(scenario, skipped=why))
                 continue
             outcomes, judged = [], []
@@ -233,9 +233,10 @@ def _model(options: Options, seconds: float) -> OpenAIModel:
     return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
 
 
-def _unrecorded(scenario: Scenario, matters: bool) -> str:
-    """Say that there is nothing to replay; one that is asked for by name fails instead."""
-    return "not recorded yet" if matters and not scenario.replies.exists() else ""
+def _unrecorded(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:
+    """Say that there is nothing to replay; one that is asked for by its own name or folder fails instead."""
+    asked_for = scenario.name in names or any(Path(name).resolve() == scenario.folder for name in names)
+    return "" if asked_for or not replay or scenario.replies.exists() else "not recorded yet"
 
 
 def _asked(scenario: Scenario, folder: Path) -> Outcome:

@@ -47,8 +47,11 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
             where = f"{one.scenario.name}, run {number}" if len(one.outcomes) > 1 else one.scenario.name
             for problem in outcome.problems:
                 console.print(Text(f"{signs.failed} {where}: {clean(problem)}", style="red"), soft_wrap=True)
-            for line in outcome.stale:
-                console.print(Text(f"! {where}: stale: {clean(line)}", style="yellow"), soft_wrap=True)
+            if outcome.stale:  # the first says enough: what changed there stands in the later prompts too
+                more = f" (and {len(outcome.stale) - 1} more)" if outcome.stale[1:] else ""
+                console.print(
+                    Text(f"! {where}: stale{more}: {clean(outcome.stale[0])}", style="yellow"), soft_wrap=True
+                )
         for said in one.judged:
             if not said.holds:
                 words = f"! {one.scenario.name}: the judge says {'no' if said.holds is False else 'nothing'}"

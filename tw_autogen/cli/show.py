@@ -38,6 +38,7 @@ from tw_autogen.events import (
 from tw_autogen.planner import Status
 
 _USER, _PLANNER = "User", "Planner"
+_TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
 _OUTPUT_LINES, _RESULT_LINES, _ERROR_LINES, _MESSAGE_LINES = 40, 12, 12, 8
 
 
@@ -113,7 +114,8 @@ class Show:
             self._grown, self._replied = {}, False
             self._think()
         self._grown[event.part] = self._grown.get(event.part, "") + event.text
-        self._foot.grow(self._grown[event.part])
+        if event.part not in _TERSE:
+            self._foot.grow(self._grown[event.part])
 
     @_take.register
     def _model_called(self, event: ModelCalled) -> None:

@@ -164,7 +164,6 @@ class CodeInterpreter(Role):
             self._remember(mine, memory.rounds[-1], asked)
         if mine.round_id != memory.rounds[-1].id:
             mine.round_id, mine.lessons = memory.rounds[-1].id, ""
-            mine.talk.begin_round()
         self._listen(mine, memory, asked)
         self._shorten(mine, turn)
         mine.talk.tell(self._task(mine, asked, turn))

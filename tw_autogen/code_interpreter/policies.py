@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tw_autogen.code_interpreter.bans import KERNEL, PROCESSES, STRICT_FUNCTIONS, STRICT_MODULES, WAITING
 from tw_autogen.code_interpreter.policy import Policy
+from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, PolicyError, nearest
 
 _SHELL_BANS = (PROCESSES, WAITING, KERNEL)
@@ -64,8 +63,8 @@ def find_policy(wanted: str | Path, *, folder: Path | None = None) -> Policy:
     known = name.replace("_", "-")
     if known not in POLICIES:
         raise ConfigError(
-            f"code_interpreter.policy: no policy is called {name!r}{nearest(name, POLICIES)} A policy of your own is a "
-            "path that ends in .yaml"
+            f"code_interpreter.policy: no policy is called {name!r}{nearest(name, POLICIES)} (a policy of your own "
+            "is a path that ends in .yaml)"
         )
     return POLICIES[known]
 
@@ -81,7 +80,7 @@ def read_policy(path: Path | str) -> Policy:
         PolicyError: naming file, key, and the neighbour that it was mistaken for.
     """
     path = Path(path)
-    plain = _mapping(path)
+    plain = read_mapping(path, PolicyError)
     for key in plain:
         if key not in _KEYS:
             raise PolicyError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
@@ -98,22 +97,6 @@ def read_policy(path: Path | str) -> Policy:
                 raise PolicyError(f"{key}: expected true or false, found {value!r}", path=path)
             changes[key] = value
     return dataclasses.replace(policy, **changes)
-
-
-def _mapping(path: Path) -> Mapping[str, Any]:
-    try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PolicyError("there is no such file", path=path) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"can't be read: {error}", path=path) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise PolicyError(f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None) from error
-    if not isinstance(plain, Mapping):
-        raise PolicyError(f"expected keys and values, found {type(plain).__name__}", path=path)
-    return plain
 
 
 def _names(key: str, value: Any, before: frozenset[str] | None, path: Path) -> frozenset[str] | None:

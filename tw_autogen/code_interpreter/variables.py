@@ -13,7 +13,8 @@ class KnownVariables:
     """What one talk has been told of the variables.
 
     Args:
-        limit_chars: How much one telling may take; what is left out is counted, and told by name where it can be.
+        limit_chars: How much one telling may take; what is left out is counted, and told with
+            the next one.
     """
 
     def __init__(self, limit_chars: int) -> None:
@@ -27,10 +28,13 @@ class KnownVariables:
             variables: Those that exist now.
         """
         now = {one.name: str(one) for one in variables}
-        fresh = [line for name, line in now.items() if self._told.get(name) != line]
+        fresh = {name: line for name, line in now.items() if self._told.get(name) != line}
         gone = [name for name in self._told if name not in now]
-        self._told = now
-        lines = self._within(fresh)
+        lines = self._within(list(fresh.values()))
+        left_out = set(list(fresh)[len(lines) :])
+        self._told = {name: line for name, line in now.items() if name not in left_out}
+        if left_out:
+            lines.append(f"… and {len(left_out)} more")
         if gone:
             more = f" and {len(gone) - _GONE_NAMES} more" if len(gone) > _GONE_NAMES else ""
             lines.append(f"Gone: {', '.join(gone[:_GONE_NAMES])}{more}")
@@ -41,11 +45,11 @@ class KnownVariables:
         self._told = {}
 
     def _within(self, lines: Sequence[str]) -> list[str]:
+        """Give as many lines as fit, and one at least: a single long one must not keep the others back."""
         kept, left = list[str](), self._limit_chars
         for line in lines:
             left -= len(line) + 1
-            if left < 0:
-                kept.append(f"… and {len(lines) - len(kept)} more")
+            if left < 0 and kept:
                 break
-            kept.append(line)
+            kept.append(line if left >= 0 else f"{line[: self._limit_chars]}…")
         return kept

@@ -51,7 +51,10 @@ def verify(code: str, policy: Policy, *, plugins: Collection[str] = ()) -> list[
     """
     if not isinstance(code, str):
         return [_syntax(TypeError(f"a cell is text, not {type(code).__name__}")).at(1)]
-    found = _findings(code, rules_of(policy), frozenset(plugins), first_line=1)
+    try:
+        found = _findings(code, rules_of(policy), frozenset(plugins), first_line=1)
+    except RecursionError as error:  # some Pythons read what is nested so deep, and can't walk or write it
+        return [_syntax(error).at(1)]
     return sorted(dict.fromkeys(found), key=lambda one: one.line)
 
 

@@ -8,9 +8,41 @@ from typing import Any
 
 import yaml
 
-from tw_autogen.errors import ConversationFormatError, nearest
+from tw_autogen.errors import ConversationFormatError, FileError, nearest
 
 _BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them
+
+
+def read_yaml(path: Path, error: type[FileError], *, missing: str = "there is no such file") -> Any:
+    """Read a YAML file (JSON is YAML too).
+
+    Args:
+        path: The file.
+        error: What is raised if it can't be read.
+        missing: What to say where there is none.
+
+    Raises:
+        FileError: of the kind `error`; names the file, the line where it is known, and what is wrong.
+    """
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise error(missing, path=path) from None
+    except OSError as problem:
+        raise error(f"can't be read: {problem.strerror or problem}", path=path) from problem
+    except UnicodeDecodeError as problem:
+        raise error(f"not UTF-8 text: {problem.reason}", path=path) from problem
+    except yaml.YAMLError as problem:
+        mark, words = getattr(problem, "problem_mark", None), getattr(problem, "problem", None) or str(problem)
+        raise error(f"not YAML: {words}", path=path, line=mark.line + 1 if mark else None) from problem
+
+
+def read_mapping(path: Path, error: type[FileError], *, missing: str = "there is no such file") -> Mapping[str, Any]:
+    """Read a YAML file that holds keys and values; arguments and errors as in `read_yaml`."""
+    plain = read_yaml(path, error, missing=missing)
+    if not isinstance(plain, Mapping):
+        raise error(f"expected keys and values, found {type(plain).__name__}", path=path)
+    return plain
 
 
 def read_plain(path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
@@ -23,18 +55,7 @@ def read_plain(path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
     Raises:
         ConversationFormatError: naming the file, the line where it is known, and what is wrong.
     """
-    try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise ConversationFormatError(
-            f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConversationFormatError(f"it can't be read: {error}", path=path) from error
-    if not isinstance(plain, Mapping):
-        raise ConversationFormatError(f"expected keys and values, found {type(plain).__name__}", path=path)
+    plain = read_mapping(path, ConversationFormatError)
     known = tuple(keys)
     for key in plain:
         if key not in known:

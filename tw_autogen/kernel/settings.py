@@ -54,7 +54,7 @@ class KernelSettings:
 
     python: str = sys.executable
     environment: tuple[str, ...] = ("PLUGIN_*",)
-    sandbox: str = "auto"
+    sandbox: Literal["auto", "namespaces", "landlock", "bubblewrap", "off"] = "auto"
     allow_network: bool = False
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()

@@ -133,8 +133,8 @@ class OpenAIModel:
             return tuple(model.id for model in quick.models.list())
         except expected as error:
             raise ModelError(
-                f"{self.base_url}/models: no list of models: {server_words(error, self._key)}. Is the server running, "
-                f"and is `{self._room}.base_url` (OPENAI_BASE_URL) right?"
+                f"{self.base_url}/models: no list of models: {server_words(error, self._key).rstrip('.')}. "
+                f"Is the server running, and is `{self._room}.base_url` (OPENAI_BASE_URL) right?"
             ) from None
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:

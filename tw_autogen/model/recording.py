@@ -24,6 +24,7 @@ from typing import Any
 
 import yaml
 
+from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.prompt_hash import last_words, prompt_hash
@@ -114,14 +115,7 @@ class Recording:
             ScenarioError: naming the file and what is wrong in it.
         """
         path = Path(path)
-        try:
-            plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ScenarioError("there is no such recording", path=path) from None
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            problem = getattr(error, "problem", None) or error
-            raise ScenarioError(f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None) from error
+        plain = read_yaml(path, ScenarioError, missing="there is no such recording")
         if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
             raise ScenarioError(f"expected a recording with `format: {FORMAT}`, found {found!r}", path=path)

@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -85,6 +86,7 @@ class VectorCache:
                 self._connection = self._anew()
             except OSError as error:
                 self._connection = self._in_memory(error)
+            weakref.finalize(self, self._connection.close)
         return self._connection
 
     def _anew(self) -> sqlite3.Connection:

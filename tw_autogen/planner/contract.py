@@ -10,22 +10,42 @@ from pathlib import Path
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 _NO = re.compile(r"\b(?:not|never|no|without)\b|n't\b", re.I)
 _ON_CONDITION = re.compile(r"\b(?:if|unless|or|either|instead)\b", re.I)
+_ASKS = re.compile(r"\s*(?:what|which|why|when|where|who|how|does|do|did|is|are|was|were)\b.*\?\s*$", re.I | re.S)
+_HOW = re.compile(r"\bhow\s+(?:to|would|do|does|did|can|could|should|is|was)\b", re.I)
 _AS_JSON = re.compile(
-    r"\b(?:answer|reply|respond|response|return|output|give|report|format)\b(?P<between>.*?)\bjson\b(?!\s+(?:file|lines))",
+    r"\b(?:answer|reply|respond|response|return|output|give|report|format)\b"
+    r"(?:(?P<between>[^,]*?)\b(?:as|in|with)|(?:\s+(?:me|back|must|should|has|to|be|is))*)"
+    r"(?:\s+(?:a|an|one|only|just|single|valid|strict|pure|plain|raw))*\s+json\b"
+    r"(?!['’]|\s+(?:files?|lines|columns?|fields?|keys?|schema|documents?|is|are|that|in|from|for)\b)",
     re.I,
 )
+_TELLS = re.compile(r"\b(?:how|which|what|whether|that|is|are|was|were)\b", re.I)
 _SAVES = re.compile(
-    r"\b(?:sav(?:e|ed|ing)|writ(?:e|ten)|stor(?:e|ed)|export|dump|creat(?:e|ed)|draw|plot|keep)\b", re.I
+    r"\b(?:sav(?:e|ing)|writ(?:e|ing)|store|export|dump|create|draw|plot|keep|be\s+(?:saved|written|stored|created))\b",
+    re.I,
 )
 _FILE = re.compile(
-    r"\b(?:as|to|into|called|named|file)\s+[`'\"]?(?P<name>[\w./-]+\."
+    r"\b(?P<by>as|to|into|called|named|file)\s+[`'\"]?(?P<name>[\w./-]+\."
     r"(?:csv|tsv|json|jsonl|xlsx?|png|jpe?g|svg|pdf|txt|md|html?|parquet|ya?ml|zip|sqlite|db))\b",
     re.I,
 )
-_NAMED = re.compile(r"@(?P<name>\w+)\[(?P<value>[^\[\]\n]*)\]")
+_DESCRIBED = re.compile(r"\b(?:was|were|is|are|been|has|had)\s+\w+\s+$", re.I)
+_SOURCE = re.compile(r"\b(?:from|of|on|with|about|using|reads?|loads?)\s+(?:(?:the|a|an|my|our)\s+)?(?:\w+\s+)?$", re.I)
+_SOURCE_IN = re.compile(r"\w\s+in\s+(?!(?:the|a|an)\s+(?:file\s+)?$)", re.I)
+_IN = re.compile(r"\bin\b", re.I)
+_CLAUSE = re.compile(r"\b(?:what|that|which|how)\b", re.I)
+_NAMED = re.compile(r"(?<!\w)@(?P<name>\w+)\[(?P<value>[^\[\]\n]*)\]")
+_FORM = re.compile(r"\b(?:answer|form|format|respond|reply|output|return|report|print)\b|\bas\s+`?@", re.I)
 _WORDS = {"no": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _DECIMALS = re.compile(
-    rf"\b(?P<count>\d{{1,2}}|{'|'.join(_WORDS)})\s+(?:decimals?\b(?:\s+(?:places?|digits?))?|digits? after the)", re.I
+    r"(?:(?:\b(?:to|with|exactly|only|just|most|use|give|show|keep)\s+|^\s*|\()"
+    rf"(?P<count>\d{{1,2}}|{'|'.join(_WORDS)})|\b(?P<none>no))"
+    r"\s+(?:decimals?\b(?:\s+(?:places?|digits?))?|digits? after the(?:\s+\w+)?)(?!\s+(?:or\s+more|of|is|are)\b)",
+    re.I,
+)
+_OF_DATA = re.compile(
+    r"\b(?:has|have|had|contains?|precision)\b|\bround\w*\s+(?:(?:the|each|all|every)\s+)*(?:columns?|values|rows)\b",
+    re.I,
 )
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*\.(?P<decimals>\d+)(?!\w|[.-]\d)")
 
@@ -58,11 +78,11 @@ class AnswerContract:
     def read(cls, request: str) -> AnswerContract:
         """Read it off the user's words."""
         sentences = [one for one in _SENTENCE.split(request) if one.strip()]
-        counts = [_WORDS.get(one["count"].lower(), one["count"]) for one in _DECIMALS.finditer(request)]
+        named = _NAMED.finditer(request) if _FORM.search(request) else ()
         return cls(
             any(_wants_json(one) for one in sentences),
-            tuple(dict.fromkeys((one["name"], one["value"].strip()) for one in _NAMED.finditer(request))),
-            max(map(int, counts), default=None),
+            tuple(dict.fromkeys((one["name"], one["value"].strip()) for one in named)),
+            max((count for one in sentences for count in _decimals(one)), default=None),
             tuple(dict.fromkeys(name for one in sentences for name in _files(one))),
         )
 
@@ -91,14 +111,42 @@ class AnswerContract:
 
 def _wants_json(sentence: str) -> bool:
     found = _AS_JSON.search(sentence)
-    return found is not None and not (_NO.search(sentence[: found.end()]) or _SAVES.search(found["between"]))
+    if found is None or _ASKS.match(sentence) or _NO.search(sentence[: found.end()]):
+        return False
+    between = found["between"] or ""
+    return not (_SAVES.search(between) or _TELLS.search(between))
+
+
+def _decimals(sentence: str) -> list[int]:
+    """Give the numbers of decimals that are asked for, not those that data is said to have or to be saved with."""
+    if _ASKS.match(sentence):
+        return []
+    counts = []
+    for clause in sentence.split(","):
+        found = _DECIMALS.search(clause)
+        if found and not (_NO.search(clause[: found.start()]) or _OF_DATA.search(clause) or _files(clause)):
+            count = (found["count"] or found["none"]).lower()
+            counts.append(int(_WORDS.get(count, count)))
+    return counts
 
 
 def _files(sentence: str) -> list[str]:
+    """Give the names of files that are to be made, not of those to be read or made before."""
     saves = _SAVES.search(sentence)
-    if not saves or _NO.search(sentence) or _ON_CONDITION.search(sentence):
+    if not saves or _NO.search(sentence) or _ON_CONDITION.search(sentence) or _ASKS.match(sentence):
         return []
-    return [one["name"] for one in _FILE.finditer(sentence, saves.start())]
+    if _HOW.search(sentence[: saves.start()]):
+        return []
+    found = [(one, sentence[saves.end() : one.start()]) for one in _FILE.finditer(sentence, saves.start())]
+    return [one["name"] for one, before in found if not _is_source(saves[0].lower(), one["by"].lower(), before)]
+
+
+def _is_source(verb: str, by: str, before: str) -> bool:
+    """Say whether a file that is named after these words is one to read, or only told of."""
+    if by in ("as", "to", "into"):
+        return bool(_DESCRIBED.search(before) or (by != "as" and _CLAUSE.search(before)))
+    drawn = verb in ("draw", "plot", "create") and _IN.search(before)
+    return bool(_SOURCE.search(before) or _CLAUSE.search(before) or _SOURCE_IN.search(before) or drawn)
 
 
 def _is_json(answer: str) -> bool:

@@ -137,17 +137,16 @@ class Planner(Role):
         if mine is None:
             mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), plan=_plan_so_far(here, self.name))
             self._remember(mine, here)
-            mine.talk.begin_round()
             mine.round_id = here.id
         if mine.round_id != here.id:
             mine.round_id, mine.plan, mine.mended, mine.approved = here.id, None, False, ""
-            mine.talk.begin_round()
         forwarded = _forward(here, self.name)
-        misfits = _misfits(here, turn, forwarded.message) if forwarded else []
+        misfits = _misfits(here, turn, forwarded.message) if forwarded and not mine.mended else []
         if forwarded is not None and not misfits:
             return forwarded
         self._listen(mine, memory, turn)
         if misfits:
+            mine.mended = True
             mine.talk.tell(_ill_fitting(misfits))
         reply = self._ask(mine, turn)
         if reply.stop is Stop.Completed and not mine.mended and (misfits := _misfits(here, turn, reply.message)):
@@ -194,7 +193,7 @@ class Planner(Role):
     def _ask(self, mine: _Talking, turn: Turn) -> PlannerReply:
         names = [one.name for one in self._workers]
         growing = Growing(turn, self.name, FieldStream)
-        self._recall.shorten(
+        shorter = self._recall.shorten(
             mine.talk,
             self._model,
             self.name,
@@ -203,6 +202,9 @@ class Planner(Role):
             on_call=growing.counted,
             before_call=turn.before_call,
         )
+        if shorter and mine.date:
+            mine.date = ""
+            mine.talk.tell(_date_where_new(mine).strip())
         reply, completion = ask(
             self._model,
             mine.talk.messages,

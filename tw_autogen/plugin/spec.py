@@ -10,8 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
+from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import PluginSpecError, nearest
 from tw_autogen.kernel import Loadable
 from tw_autogen.kernel.inside import PluginContext
@@ -161,7 +160,7 @@ def read_spec(path: Path | str) -> PluginSpec:
     may be left out.
     """
     path = Path(path)
-    plain = _read_keys(_load(path), _PLUGIN_KEYS, "name", "description", path=path)
+    plain = _read_keys(read_yaml(path, PluginSpecError), _PLUGIN_KEYS, "name", "description", path=path)
     _check_name(plain["name"], "name", path)
     if plain.get("runs_in", "kernel") not in ("kernel", "host"):
         raise PluginSpecError(f"runs_in: expected 'kernel' or 'host', found {plain['runs_in']!r}", path=path)
@@ -174,19 +173,6 @@ def read_spec(path: Path | str) -> PluginSpec:
             raise PluginSpecError(f"tags: expected words, found {one!r} ({type(one).__name__})", path=path)
     plain.setdefault("code", plain["name"])
     return PluginSpec(**plain, path=path)
-
-
-def _load(path: Path) -> Any:
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PluginSpecError(f"cannot be read: {error.strerror}", path=path) from error
-    except UnicodeDecodeError as error:
-        raise PluginSpecError(f"not UTF-8 text: {error.reason}", path=path) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise PluginSpecError(f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None) from error
 
 
 def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, at: str = "") -> dict[str, Any]:

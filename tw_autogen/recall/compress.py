@@ -22,7 +22,6 @@ def compress(
     *,
     tokens: int,
     keep_rounds: int,
-    keep: str = "",
     seconds: float | None = None,
     on_call: Callable[[Completion, float], None] | None = None,
     before_call: Callable[[], None] | None = None,
@@ -35,7 +34,6 @@ def compress(
         tokens: The budget of a prompt; 0: no limit.
         keep_rounds: How many rounds before the current one stay word for word, so that what was asked last and is not
             answered yet is never summarized.
-        keep: What must stay word for word as well, such as a plan; it is put behind the summary.
         seconds: For all tries together; None: the model's own limit.
         on_call: Told of each call, as `ask` tells it.
         before_call: Called before each call, as `ask` does.
@@ -58,7 +56,7 @@ def compress(
         {"role": "user", "content": _told(old)},
     ]
     summary, _ = ask(model, messages, _read, seconds=seconds, on_call=on_call, before_call=before_call)
-    talk.shorten(len(old), "\n\n".join(part for part in (f"{_HEAD}{summary}", keep) if part))
+    talk.shorten(len(old), f"{_HEAD}{summary}")
     return True
 
 

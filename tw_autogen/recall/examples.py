@@ -10,9 +10,11 @@ from pathlib import Path
 from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState, read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import Ranker
+from tw_autogen.recall.writing import write_text
 
 _TOKEN_CHARS = 4
 _SUFFIXES = (".yaml", ".yml", ".json")
+_WRITTEN = (".yaml", ".yml")
 _LONGEST_CHARS = 3000
 _KEPT = (
     AttachmentType.plan_reasoning,
@@ -121,7 +123,7 @@ def cleaned_example(
     """Make an example for one role out of rounds that were lived.
 
     Args:
-        rounds: A session's, oldest first; those that failed are left out.
+        rounds: A session's, oldest first; those that failed, or ran code which no model wrote, are left out.
         role: Whose posts are kept: what it read and what it wrote.
         private: Texts that are taken out wherever they stand, such as the session's folder.
         mask: Masks what else must not be written down.
@@ -136,7 +138,8 @@ def cleaned_example(
     def clean(text: str) -> str:
         return _cleaned(mask(text), private)
 
-    kept = [_cleaned_round(one, role, clean) for one in rounds if one.state is RoundState.finished]
+    fine = [one for one in rounds if one.state is RoundState.finished and not _ran_as_it_stood(one, role)]
+    kept = [_cleaned_round(one, role, clean) for one in fine]
     kept = [one for one in kept if any(post.send_from == role for post in one.posts)]
     if not kept:
         raise ConfigError(f"no finished round in which {role} said something: there is nothing to make an example of")
@@ -146,14 +149,26 @@ def cleaned_example(
 def write_example(conversation: Conversation, path: Path) -> Path:
     """Write an example.
 
+    Args:
+        conversation: The talk.
+        path: The YAML file; the home folder may be written `~`, and folders are made.
+
     Raises:
-        ConfigError: the file is there already.
+        ConfigError: the file is there already, has no name that examples have, or can't be written.
     """
+    path = path.expanduser()
+    if path.suffix not in _WRITTEN:
+        raise ConfigError(f"{path}: an example's file is called {' or '.join('*' + one for one in _WRITTEN)}")
     if path.exists():
         raise ConfigError(f"{path} is there already; take another name, or remove it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(conversation.to_yaml(), encoding="utf-8")
-    return path
+    return write_text(path, conversation.to_yaml())
+
+
+def _ran_as_it_stood(lived: Round, role: str) -> bool:
+    """Say whether a round ran code of somebody else's, which shows no model how to answer."""
+    kind = AttachmentType
+    mine = [post for post in lived.posts if post.send_from == role]
+    return any(post.content(kind.reply_content) and not post.content(kind.thought) for post in mine)
 
 
 def _cleaned_round(lived: Round, role: str, clean: Callable[[str], str]) -> Round:

@@ -13,6 +13,7 @@ from tw_autogen.conversation.plain import read_plain, readable_yaml
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import Ranker
+from tw_autogen.recall.writing import write_text
 
 _FILE = re.compile(r"(?:handcrafted_)?exp_(?P<id>[^/]+)\.ya?ml")
 _KEYS = (
@@ -81,11 +82,12 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
 
 
 def write_experience(experience: Experience, folder: Path) -> Path:
-    """Write a lesson as `exp_<id>.yaml`; the folder is made if it isn't there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"exp_{experience.id}.yaml"
-    path.write_text(experience.to_yaml(), encoding="utf-8")
-    return path
+    """Write a lesson as `exp_<id>.yaml`; the folder is made if it isn't there, and may begin with `~`.
+
+    Raises:
+        ConfigError: it can't be written.
+    """
+    return write_text(folder.expanduser() / f"exp_{experience.id}.yaml", experience.to_yaml())
 
 
 def fitting_experiences(

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import ModelError
@@ -40,7 +41,7 @@ class Recall:
     settings: RecallSettings = field(default_factory=RecallSettings)
     examples: tuple[Example, ...] = ()
     ranker: Ranker = field(default_factory=LexicalRanker)
-    _read: dict[Path, tuple[int, tuple[Experience, ...]]] = field(default_factory=dict, init=False, repr=False)
+    _read: dict[Path, tuple[Any, tuple[Experience, ...]]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Read what there is, so that a wrong file shows before the first request."""
@@ -94,7 +95,6 @@ class Recall:
         role: str,
         emit: Callable[[Event], None],
         *,
-        keep: str = "",
         seconds: float | None = None,
         on_call: Callable[[Completion, float], None] | None = None,
         before_call: Callable[[], None] | None = None,
@@ -106,7 +106,6 @@ class Recall:
             model: Who summarizes.
             role: Whose talk it is.
             emit: Takes the event that says what became of the prompt.
-            keep: As in `compress`.
             seconds: As in `compress`.
             on_call: As in `compress`.
             before_call: As in `compress`.
@@ -121,7 +120,6 @@ class Recall:
                 model,
                 tokens=self.settings.compress_tokens,
                 keep_rounds=self.settings.keep_rounds,
-                keep=keep,
                 seconds=seconds,
                 on_call=on_call,
                 before_call=before_call,
@@ -134,8 +132,8 @@ class Recall:
         return done
 
     def _experiences(self, folder: Path) -> tuple[Experience, ...]:
-        """Read a folder's lessons, again only if something was added to it or taken out."""
-        changed = folder.stat().st_mtime_ns if folder.is_dir() else 0
+        """Read a folder's lessons, again only if one was added, taken out or mended."""
+        changed = [(one.name, one.stat().st_mtime_ns) for one in folder.iterdir()] if folder.is_dir() else []
         known = self._read.get(folder)
         if known is None or known[0] != changed:
             known = self._read[folder] = changed, read_experiences(folder)
@@ -153,8 +151,7 @@ def remember(talk: Talk, listen: Callable[[tuple[Round, ...]], None], rounds: tu
     if rounds:
         talk.tell("(What follows are examples from other conversations.)")
         listen(rounds)
-        talk.settle()
-        talk.tell("(The examples end here. Nothing of what they made exists.)")
+        talk.settle("(The examples end here. Nothing of what they made exists.)")
 
 
 def _sub_path(here: Round) -> str:

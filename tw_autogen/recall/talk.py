@@ -29,7 +29,8 @@ class Talk:
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
         self._seen: set[str] = set()
         self._static = 1
-        self._begun: list[int] = []
+        self._fixed = ""
+        self._begun: dict[str, int] = {}
         self._token_chars = _TOKEN_CHARS
 
     @property
@@ -51,31 +52,44 @@ class Talk:
         if prompt_tokens > 0 and chars:
             self._token_chars = min(8.0, max(0.5, chars / prompt_tokens))
 
-    def settle(self) -> None:
-        """Take all that was said until now for examples: it belongs to the static part, and is never shortened."""
-        self._static = len(self.messages)
+    def settle(self, words: str) -> None:
+        """Take all that was said until now for examples: it belongs to the static part, and is never shortened.
 
-    def begin_round(self) -> None:
-        """Mark that a round begins here."""
-        pending = self.messages[-1]["role"] == "user"
-        self._begun.append(max(self._static, len(self.messages) - pending))
+        Args:
+            words: What ends the examples; what is said next goes behind them.
+        """
+        self.tell(words)
+        self._static = len(self.messages) - 1
+        self._fixed = self.messages[-1]["content"]
+        self._begun = {}
+
+    def begin_round(self, round_id: str) -> None:
+        """Mark that a round begins here, unless it has begun before."""
+        if round_id not in self._begun:
+            pending = self.messages[-1]["role"] == "user"
+            self._begun[round_id] = max(self._static, len(self.messages) - pending)
 
     def older(self, keep_rounds: int) -> list[dict[str, Any]]:
-        """Give the messages of all rounds but the current one and so many before it."""
-        begun = self._begun[-1 - keep_rounds] if len(self._begun) > keep_rounds else self._static
-        return self.messages[self._static : begun]
+        """Give the messages of all rounds but the current one and so many before it, without what ends examples."""
+        begun = list(self._begun.values())
+        end = begun[-1 - keep_rounds] if len(begun) > keep_rounds else self._static
+        old = self.messages[self._static : end]
+        if old and self._fixed:
+            old[0] = {**old[0], "content": old[0]["content"].removeprefix(self._fixed).strip()}
+        return old
 
     def shorten(self, count: int, words: str) -> None:
         """Put words in the place of the oldest messages behind the static part."""
         at, end = self._static, self._static + count
+        words = "\n\n".join(filter(None, (self._fixed, words)))
         follows = self.messages[end] if end < len(self.messages) else None
         if follows is not None and follows["role"] == "user" and isinstance(follows["content"], str):
             self.messages[at : end + 1] = [{"role": "user", "content": f"{words}\n\n{follows['content']}"}]
-            gone = count
         else:
             self.messages[at:end] = [{"role": "user", "content": words}]
-            gone = count - 1
-        self._begun = [max(at, one - gone) for one in self._begun if one >= end]
+        # what is said next is added to the summary, but for an image, which is a message of its own
+        gone = count - 1 if follows is not None and not isinstance(follows["content"], str) else count
+        self._begun = {key: max(at, one - gone) for key, one in self._begun.items()}
 
     def tell(self, words: str, images: tuple[str, ...] = ()) -> None:
         """Say something to the model.
@@ -104,7 +118,7 @@ class Talk:
         self.messages.append({"role": "assistant", "content": words})
 
     def news(self, memory: Memory) -> Iterator[Post | Round]:
-        """Give what this talk has not seen yet, oldest first, and mark it as seen.
+        """Give what this talk has not seen yet, oldest first, and mark it as seen; each round begins with its first.
 
         Returns:
             Posts, and behind the posts of a round that has failed since, that round.
@@ -113,6 +127,7 @@ class Talk:
             for post in one.posts:
                 if post.id not in self._seen:
                     self._seen.add(post.id)
+                    self.begin_round(one.id)
                     yield post
             if one.state is RoundState.failed and one.id not in self._seen:
                 self._seen.add(one.id)

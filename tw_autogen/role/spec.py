@@ -15,8 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
-import yaml
-
+from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.model import ChatModel
 from tw_autogen.role.role import Role
@@ -163,16 +162,7 @@ def read_role(folder: Path) -> RoleSpec:
         RoleSpecError: names the file and what is wrong in it.
     """
     path = folder / ROLE_FILE
-    try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RoleSpecError("there is no such file; a role's folder holds one", path=path) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RoleSpecError(f"cannot be read: {error}", path=path) from error
-    except yaml.YAMLError as error:
-        raise RoleSpecError(f"not YAML: {error}", path=path) from error
-    if not isinstance(plain, Mapping):
-        raise RoleSpecError("expected keys and values", path=path)
+    plain = read_mapping(path, RoleSpecError, missing="there is no such file; a role's folder holds one")
     for key in plain:
         if key not in _KEYS:
             raise RoleSpecError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
@@ -209,7 +199,8 @@ def find_role(wanted: str | Path | type, *, shipped: Path) -> RoleSpec:
     brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}
     if wanted in brought:
         return _of_entry_point(brought[wanted])
-    raise RoleSpecError(f"no shipped role and no folder{nearest(wanted, [*names, *brought])}", path=wanted)
+    hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
+    raise RoleSpecError(f"no shipped role and no folder{hint or nearest(wanted, [*names, *brought])}", path=wanted)
 
 
 def _of_entry_point(entry: metadata.EntryPoint) -> RoleSpec:

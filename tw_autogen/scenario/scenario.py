@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import PositiveFloat, PositiveInt
 
+from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, ScenarioError, nearest
 from tw_autogen.scenario.asked_back import AskedBack, read_rules
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
@@ -122,7 +122,7 @@ def read_scenario(path: Path | str) -> Scenario:
     """
     path = Path(path)
     path = path / FILE if path.is_dir() else path
-    plain = _mapping(path)
+    plain = read_mapping(path, ScenarioError)
     for key in plain:
         if key not in _HINTS:
             raise ScenarioError(f"unknown key {key!r}{nearest(str(key), _HINTS)}", path=path)
@@ -160,20 +160,6 @@ def find_scenarios(folder: Path | str) -> tuple[Scenario, ...]:
     if not found:
         raise ScenarioError(f"expected folders with a {FILE} in it, found none", path=folder)
     return tuple(read_scenario(path) for path in found)
-
-
-def _mapping(path: Path) -> Mapping[str, Any]:
-    try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ScenarioError("there is no such file", path=path) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise ScenarioError(f"not YAML: {problem}", path=path, line=mark.line + 1 if mark else None) from error
-    if not isinstance(plain, Mapping):
-        raise ScenarioError(f"expected keys and values, found {type(plain).__name__}", path=path)
-    return plain
 
 
 def _expectations(items: tuple[Any, ...], *, rounds: int) -> list[Expectation]:

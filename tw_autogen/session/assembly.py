@@ -385,7 +385,7 @@ def _mcp_servers(
     origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
     wanted = options.mcp_servers if wanted is None else wanted
     servers = read_mcp_servers(wanted, origin=origin) if wanted else ()
-    if not servers or not any(_known(seat.role) == "code_interpreter" for seat in seats):
+    if not servers or not any(_runs_code(seat) for seat in seats):
         return None
     started = McpServers(
         servers, folder=logs, start_seconds=options.mcp_start_seconds, call_seconds=options.mcp_call_seconds
@@ -395,10 +395,14 @@ def _mcp_servers(
 
 
 def _with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:
-    if servers is None or _known(seat.role) != "code_interpreter":
+    if servers is None or not _runs_code(seat):
         return seat
     taken = {spec.name for one in seats for spec in one.plugins}
     return replace(seat, plugins=(*seat.plugins, *servers.specs(taken)))
+
+
+def _runs_code(seat: Seat) -> bool:
+    return _ALIASES.get(_known(seat.role)) == CodeInterpreter.name
 
 
 def _known(wanted: RoleWanted) -> str:

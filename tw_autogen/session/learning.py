@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError
-from tw_autogen.model import ChatModel
+from tw_autogen.model import ChatModel, Completion
 from tw_autogen.recall import (
     Experience,
     cleaned_example,
@@ -34,24 +34,42 @@ class Learner:
     model: Callable[[], ChatModel] | None = None
     folder: Path | None = None
 
-    def learn(self, rounds: Sequence[Round], folder: Path | str | None, model: ChatModel | None) -> Path:
+    def learn(
+        self,
+        rounds: Sequence[Round],
+        folder: Path | str | None,
+        model: ChatModel | None,
+        *,
+        on_call: Callable[[Completion, float], None] | None = None,
+    ) -> Path:
         """Word a lesson out of rounds and write it down.
+
+        Args:
+            rounds: What happened.
+            folder: Where to; None: the own one.
+            model: Who words it; None: the own one.
+            on_call: Told of each call, as `distill` tells it.
 
         Raises:
             ConfigError: there is nothing to learn from, nowhere to keep it, nobody to word it, or what lies in the
                 folder can't be read.
             ModelError: the model could not be asked.
         """
-        kept_in = Path(folder) if folder else self.folder
+        kept_in = Path(folder).expanduser() if folder else self.folder
         if kept_in is None:
-            raise ConfigError("nowhere to keep the lesson: give a folder, or set `recall.experience`")
+            raise ConfigError(
+                "nowhere to keep the lesson: give a folder, or set `recall.experience` "
+                "(--set recall.experience=lessons)"
+            )
+        if kept_in.exists() and not kept_in.is_dir():
+            raise ConfigError(f"{kept_in} is a file; lessons are kept in a folder")
         if kept_in.is_dir():
             read_experiences(kept_in)
         lived = lived_experience(rounds)
         asked = model or (self.model() if self.model else None)
         if asked is None:
             raise ConfigError("no model to word the lesson; give one")
-        return write_experience(_redacted(distill(lived, asked)), kept_in)
+        return write_experience(_redacted(distill(lived, asked, on_call=on_call)), kept_in)
 
 
 def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:

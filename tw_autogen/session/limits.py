@@ -43,15 +43,23 @@ def refuse_more(
 
 
 def refuse_loop(here: Round, post: Post) -> None:
-    """Refuse a task in the very words of the one before it, which went to the same role.
+    """Refuse a task that was given twice in the same words, and answered twice in the same words.
+
+    A task that is given once more may be right: something is looked at again, or tried again, and has changed.
+
+    Args:
+        here: The round.
+        post: The newest post, not in the round yet.
 
     Raises:
         RoundLooped: with what was found until then.
     """
-    before = next((one for one in reversed(here.posts) if one.send_from == post.send_from), None)
-    if before and post.send_to != USER and (before.send_to, before.message) == (post.send_to, post.message):
+    given = [one for one in here.posts if one.send_from == post.send_from][-2:]
+    answers = [one.message for one in here.posts if one.send_to == post.send_from and one.send_from == post.send_to]
+    same = [(one.send_to, one.message) for one in given] == [(post.send_to, post.message)] * 2
+    if same and post.send_to != USER and len(set(answers[-2:])) == 1:
         raise RoundLooped(
-            f"{here.id}: {post.send_from} wrote the same to {post.send_to} twice: {post.message[:_SHOWN_CHARS]!r}. "
-            f"{found_so_far(here)}",
+            f"{here.id}: {post.send_from} wrote the same to {post.send_to} three times, and the answer had been the "
+            f"same twice: {post.message[:_SHOWN_CHARS]!r}. {found_so_far(here)}",
             round=here,
         )

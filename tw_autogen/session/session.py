@@ -37,7 +37,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.kernel import Variable
 from tw_autogen.model import ChatModel, Usage
-from tw_autogen.role import CodeRunner, Interruptible, Placed, Role, Turn
+from tw_autogen.role import CodeRunner, Interruptible, Placed, Role, Turn, report_call
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.inputs import checked_inputs, copy_in
@@ -49,6 +49,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds, Spending
 
 PLANNER = "Planner"
+_LEARNER = "Learner"
 _AT_WORK: ContextVar[frozenset[str]] = ContextVar("at_work", default=frozenset())
 """The sessions of which a step is being taken; also in threads that work for it."""
 
@@ -308,7 +309,10 @@ class Session:
             ConfigError: there is no round yet, no folder, or no model.
             ModelError: the model could not be asked.
         """
-        return self._learner.learn(self.rounds, folder, model)
+        turn = Turn(self.rounds[-1] if self.rounds else Round(""), self.folder, emit=self.emit)
+        return self._learner.learn(
+            self.rounds, folder, model, on_call=lambda reply, took: report_call(turn, _LEARNER, reply, took)
+        )
 
     def next_role(self) -> Role | None:
         """Give the role that the newest post is for; None if it is for the user.

@@ -49,6 +49,7 @@ class Spending:
         self._settings = settings
         self._lock = threading.Lock()  # plugins on threads of their own may ask the model too
         self.usage = Usage()
+        self._dollars = 0.0  # what is known of them: one unknown price must not lift the limit
         self.model_seconds = 0.0
         self.kernel_seconds = 0.0
 
@@ -58,6 +59,7 @@ class Spending:
             spent = Usage(event.prompt_tokens, event.cached_tokens, event.completion_tokens, 1, event.dollars)
             with self._lock:
                 self.usage += spent
+                self._dollars += event.dollars or 0.0
                 self.model_seconds += event.seconds
         elif isinstance(event, CellRan):
             with self._lock:
@@ -77,11 +79,14 @@ class Spending:
         tokens = usage.prompt_tokens + usage.completion_tokens
         reached = ""
         if settings.max_calls and usage.calls >= settings.max_calls:
-            reached = f"{usage.calls} model calls, and `session.max_calls` is {settings.max_calls}"
+            reached = (
+                f"{usage.calls} model call{'s' * (usage.calls != 1)}, and `session.max_calls` is {settings.max_calls}"
+            )
         elif settings.max_tokens and tokens >= settings.max_tokens:
             reached = f"{tokens} tokens, and `session.max_tokens` is {settings.max_tokens}"
-        elif settings.max_dollars and (usage.dollars or 0.0) >= settings.max_dollars:
-            reached = f"{usage.dollars:.4f} dollars, and `session.max_dollars` is {settings.max_dollars:g}"
+        elif settings.max_dollars and self._dollars >= settings.max_dollars:
+            least = "at least " * (usage.dollars is None)
+            reached = f"{least}{self._dollars:.4f} dollars, and `session.max_dollars` is {settings.max_dollars:g}"
         if reached:
             raise RoundTooCostly(f"{here.id}: it has cost {reached}. {found_so_far(here)}", round=here)
 

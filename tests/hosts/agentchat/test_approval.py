@@ -18,15 +18,15 @@ def test_whoever_was_given_is_asked_and_decides(worker, finish, monkeypatch, all
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     asked = []
 
-    def approve(names):
-        asked.append(tuple(names))
+    def approve(proposal):
+        asked.append((proposal.kind, proposal.text))
         return allowed
 
     events = []
     agent = worker(*REPLIES, settings=ASK, approve=approve, handlers=[events.append])
     finish(agent.run(task="install it"))
 
-    assert asked == [("tw-nothing",)]
+    assert asked == [("packages", "tw-nothing")]
     assert words in str([one for one in events if isinstance(one, CellRan)])
     finish(agent.close())
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import CodeInterpreter, Policy
 from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.events import Handler
@@ -22,6 +23,7 @@ from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
+from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.session import (
     DOES_DATA_WORK,
     FRESH_KERNEL,
@@ -54,6 +56,9 @@ class TaskWeaverAgent(Speaking):
         workspace: Folder in which each session makes its own; None: the setting `session.workspace`.
         settings: Dotted keys, such as `{"session.max_posts": 20}`.
         handlers: Called with each event of each session.
+        approve: Asked for packages, cells, plans and commands, as in `open_session`; None: the agent's human input.
+        project: A folder with settings, plugins and examples, as in `open_session`.
+        mcp_servers: MCP servers whose tools are plugins, as in `open_session`; each session starts its own.
         **host: Any other argument of ConversableAgent. `human_input_mode` is `NEVER` unless given; `llm_config` is what
             all roles ask through; a `system_message` becomes the Planner's house rules.
 
@@ -82,6 +87,9 @@ class TaskWeaverAgent(Speaking):
         workspace: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
+        approve: Approve | None = None,
+        project: Path | str | None = None,
+        mcp_servers: McpWanted | None = None,
         **host: Any,
     ) -> None:
         super().__init__(name, *args, does=DOES_DATA_WORK, **host)
@@ -100,8 +108,11 @@ class TaskWeaverAgent(Speaking):
             kernel=kernel,
             policy=policy,
             folder=workspace,
+            project=project,
+            mcp_servers=mcp_servers,
         )
-        most_open = read_settings(self._settings).read("session", SessionSettings).most_open
+        self._approve = approve
+        most_open = read_settings(self._settings, project=project).read("session", SessionSettings).most_open
         make = functools.partial(_make, weakref.ref(self))
         self._talks = Conversations(make, names=(name,), most_open=most_open)
         self._rules: weakref.WeakKeyDictionary[Session, str] = weakref.WeakKeyDictionary()
@@ -201,7 +212,9 @@ class TaskWeaverAgent(Speaking):
             }
             model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
-        return self._open(model, handlers=(talk, *self._handlers), settings=settings, approve=approval_by([me]))
+        return self._open(
+            model, handlers=(talk, *self._handlers), settings=settings, approve=self._approve or approval_by([me])
+        )
 
 
 def _make(agent: weakref.ref[TaskWeaverAgent], partner: Any) -> Session:
