@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.approval import Approve, Decision, Proposal, decide
-from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import SettingsError, nearest
 from tw_autogen.events import Handler
-from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
-from tw_autogen.kernel.sandbox_trial import standing
-from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, Ranker, resolve_model, resolve_ranker
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
 from tw_autogen.plugin.settings import PluginSettings
-from tw_autogen.recall import Recall, RecallSettings, load_examples, read_examples
-from tw_autogen.role import Role, RoleSpec, find_role
-from tw_autogen.session.learning import Learner
+from tw_autogen.recall import RecallSettings
+from tw_autogen.role import Role
+from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, read_project
+from tw_autogen.session.seats import (
+    KernelWanted,
+    ModelWanted,
+    RoleWanted,
+    Seat,
+    known,
+    policy_of,
+    role_name,
+    role_spec,
+    runs_code,
+)
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
@@ -45,17 +54,6 @@ ROOMS: Mapping[str, type] = {
 """Every room that has settings."""
 
 _log = logging.getLogger(__name__)
-_PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for a role of its own
-_ALIASES = {
-    "planner": Planner.name,
-    "code_interpreter": CodeInterpreter.name,
-    _PLUGIN_ONLY: CodeInterpreter.name,
-}
-
-RoleWanted = str | Path | type | Role | Callable[[], Role]
-"""A name, the path of a folder, a class, a role that is there already, or a function that makes one."""
-KernelWanted = Kernel | Callable[[Path], Kernel] | None
-ModelWanted = ChatModel | Mapping[str, ChatModel] | None
 
 
 def read_settings(
@@ -83,29 +81,6 @@ def read_settings(
         project=Path(project) if project else Path.cwd(),
         user_file=Path(home, "tw-autogen", "config.yaml"),
     )
-
-
-@dataclass(frozen=True)
-class Seat:
-    """One role of a session, and what it is made of.
-
-    Args:
-        role: The name of a shipped role or of an installed package's, the folder or class of one's own, a role, or a
-            function that makes one.
-        name: Its name in the talk; empty: the role's own.
-        model: What it asks; None: the one that the settings name.
-        plugins: For a CodeInterpreter: what its code may call.
-        kernel: For a CodeInterpreter: where its code runs; None: the one `LocalKernel` that the session's interpreters
-            share.
-        policy: For a CodeInterpreter: what its code may do; None: as the setting `code_interpreter.policy` says.
-    """
-
-    role: RoleWanted
-    name: str = ""
-    model: ChatModel | None = None
-    plugins: tuple[PluginSpec, ...] = ()
-    kernel: KernelWanted = None
-    policy: Policy | None = None
 
 
 def open_session(
@@ -166,7 +141,7 @@ def open_session(
     )
     given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
     seats = [
-        Seat(one, model=given.get(_role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
+        Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
         for one in (read.read("session", SessionSettings).roles if roles is None else roles)
     ]
     return open_team(
@@ -205,9 +180,9 @@ def open_team(
         ConfigError: as in `open_session`.
     """
     read = settings if isinstance(settings, Settings) else read_settings(settings)
-    models = _Models(read, examples)
+    models = Models(read, examples)
     for seat in seats:
-        if _known(seat.role):
+        if known(seat.role):
             models.pick(seat)  # a missing model is told before any folder or process is made
             policy_of(seat, read)
     options = read.read("session", SessionSettings)
@@ -215,11 +190,11 @@ def open_team(
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
-        kernels = _Kernels(root / "files", read, options.user_folder, _told(approve, opened), undo)
+        kernels = Kernels(root / "files", read, options.user_folder, _told(approve, opened), undo)
         servers = _mcp_servers(mcp_servers, seats, read, root / "mcp", undo)
         seats = [_with_tools(seat, servers, seats) for seat in seats]
         workers = [
-            _worker(seat, models, kernels, read, undo, approve) for seat in seats if _known(seat.role) != "planner"
+            _worker(seat, models, kernels, read, undo, approve) for seat in seats if known(seat.role) != "planner"
         ]
         own, recall = read.read("planner", PlannerSettings), models.recall("planner")
         planners: list[Role] = [
@@ -232,7 +207,7 @@ def open_team(
                 approve=approve,
             )
             for seat in seats
-            if _known(seat.role) == "planner"
+            if known(seat.role) == "planner"
         ]
         _refuse_roleless(read, seats)
         session = Session(
@@ -274,109 +249,6 @@ def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
     return ask
 
 
-def policy_of(seat: Seat, read: Settings) -> Policy:
-    """Give what a seat's code may do: what was given, else what the role's name or the settings say.
-
-    Raises:
-        ConfigError: the setting `code_interpreter.policy` names none, or its YAML is wrong.
-    """
-    own = read.read("code_interpreter", CodeInterpreterSettings)
-    origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
-    set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
-    policy = seat.policy or set_one
-    only = own.plugin_only or _known(seat.role) == _PLUGIN_ONLY
-    return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
-
-
-class _Models:
-    """Who is asked, by seat: what was given, else what the settings name, made once for each name; and what recalls."""
-
-    def __init__(self, read: Settings, examples: Sequence[Path]) -> None:
-        self._read = read
-        self._examples = examples
-        self._made: dict[str, ChatModel] = {}
-
-    @cached_property
-    def ranker(self) -> Ranker:
-        """What finds the texts that fit a request."""
-        return resolve_ranker(self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings))
-
-    def recall(self, room: str) -> Recall:
-        """Give what a role is reminded of.
-
-        Raises:
-            ConfigError: a folder or a file is missing or wrong.
-        """
-        own = self._read.read("recall", RecallSettings)
-        folder = own.planner_examples if room == "planner" else own.code_examples
-        if folder:
-            return Recall(own, read_examples(Path(folder)), self.ranker)
-        mine = [path for path in self._examples if path.parent.name.startswith("planner") == (room == "planner")]
-        return Recall(own, load_examples(mine), self.ranker)
-
-    def learner(self, seats: Sequence[Seat]) -> Learner:
-        """Give who words lessons: the model of the first role that is always known."""
-        known = next((seat for seat in seats if _known(seat.role)), None)
-        folder = self._read.read("recall", RecallSettings).experience
-        return Learner((lambda: self.pick(known)) if known else None, Path(folder) if folder else None)
-
-    def pick(self, seat: Seat, name: str = "") -> ChatModel:
-        """Give a seat's model.
-
-        Args:
-            seat: Whose.
-            name: Name of the model on the server, if the role's settings say one.
-
-        Raises:
-            NoModelError: none was given, and the settings name none.
-        """
-        if seat.model is not None:
-            return seat.model
-        own = {
-            Planner.name: self._read.read("planner", PlannerSettings).model,
-            CodeInterpreter.name: self._read.read("code_interpreter", CodeInterpreterSettings).model,
-        }.get(_ALIASES.get(_known(seat.role), ""), name)
-        if own not in self._made:
-            options = self._read.read("model", ModelSettings)
-            self._made[own] = resolve_model(replace(options, name=own) if own else options)
-        return self._made[own]
-
-
-class _Kernels:
-    """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns."""
-
-    def __init__(
-        self, folder: Path, read: Settings, user_folder: str, approve: Approve | None, undo: ExitStack
-    ) -> None:
-        self._folder = folder
-        self._read = read
-        self._user_folder = user_folder
-        self.approve = approve
-        self._undo = undo
-        self.shared: Kernel | None = None
-        self.made: list[Kernel] = []
-
-    def pick(self, seat: Seat) -> Kernel:
-        if isinstance(seat.kernel, Kernel):
-            return seat.kernel
-        if seat.kernel is not None:
-            return self._own(seat.kernel)
-        if self.shared is None:
-            options = self._read.read("kernel", KernelSettings)
-            if self._user_folder:
-                options = replace(options, read=(*options.read, self._user_folder))
-            standing(options)  # where no sandbox can stand, that is said before any model is asked
-            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self.approve))
-        return self.shared
-
-    def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        kernel = make(self._folder)
-        self._undo.callback(kernel.close)
-        self.made.append(kernel)
-        return kernel
-
-
 def _mcp_servers(
     wanted: McpWanted | None, seats: Sequence[Seat], read: Settings, logs: Path, undo: ExitStack
 ) -> McpServers | None:
@@ -385,7 +257,7 @@ def _mcp_servers(
     origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
     wanted = options.mcp_servers if wanted is None else wanted
     servers = read_mcp_servers(wanted, origin=origin) if wanted else ()
-    if not servers or not any(_runs_code(seat) for seat in seats):
+    if not servers or not any(runs_code(seat) for seat in seats):
         return None
     started = McpServers(
         servers, folder=logs, start_seconds=options.mcp_start_seconds, call_seconds=options.mcp_call_seconds
@@ -395,37 +267,16 @@ def _mcp_servers(
 
 
 def _with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:
-    if servers is None or not _runs_code(seat):
+    if servers is None or not runs_code(seat):
         return seat
     taken = {spec.name for one in seats for spec in one.plugins}
     return replace(seat, plugins=(*seat.plugins, *servers.specs(taken)))
 
 
-def _runs_code(seat: Seat) -> bool:
-    return _ALIASES.get(_known(seat.role)) == CodeInterpreter.name
-
-
-def _known(wanted: RoleWanted) -> str:
-    """Give the short name of a role that is always known; empty for one that is to be loaded."""
-    plain = str(wanted).lower().replace("codeinterpreter", "code_interpreter") if isinstance(wanted, str) else ""
-    return plain if plain in _ALIASES else ""
-
-
-def _role_name(wanted: RoleWanted) -> str:
-    """Give the name under which a role's model is looked up; empty for one that a function makes."""
-    if _known(wanted):
-        return _ALIASES[_known(wanted)]
-    return _find(wanted).alias if isinstance(wanted, str | Path | type) else ""
-
-
-def _find(wanted: str | Path | type) -> RoleSpec:
-    return find_role(wanted, shipped=shipped_folder("roles"))
-
-
 def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:
     """Refuse settings for a role that is neither here nor known from elsewhere: its name is misspelt."""
     here = [
-        _find(seat.role).name for seat in seats if isinstance(seat.role, str | Path | type) and not _known(seat.role)
+        role_spec(seat.role).name for seat in seats if isinstance(seat.role, str | Path | type) and not known(seat.role)
     ]
     shipped = [one.name for one in shipped_folder("roles").iterdir()]
     for name in read.roles:
@@ -439,10 +290,10 @@ def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:
 
 
 def _worker(
-    seat: Seat, models: _Models, kernels: _Kernels, read: Settings, undo: ExitStack, approve: Approve | None
+    seat: Seat, models: Models, kernels: Kernels, read: Settings, undo: ExitStack, approve: Approve | None
 ) -> Role:
     role: Role
-    if _known(seat.role):
+    if known(seat.role):
         own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
         name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read)
         if kernel is kernels.shared:
@@ -459,11 +310,11 @@ def _worker(
             approve=approve,
         )
     elif isinstance(seat.role, str | Path | type):
-        spec = _find(seat.role)
+        spec = role_spec(seat.role)
         named = read.of_role(spec.name, ["model"]).get("model")
         role = spec.make(
             lambda: models.pick(seat, str(named.value) if named else str(spec.settings.get("model") or "")),
-            given=lambda known: read.of_role(spec.name, known),
+            given=lambda keys: read.of_role(spec.name, keys),
             more={
                 "approve": lambda: approve,
                 "kernel": lambda: kernels.pick(seat),

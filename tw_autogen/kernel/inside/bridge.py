@@ -236,7 +236,7 @@ def start(options: str) -> None:
     package = _package()
     if not hasattr(package, "session_of_this_kernel"):
         _made().settle(loads(options))
-        package.session_of_this_kernel = True  # type: ignore[attr-defined]
+        package.session_of_this_kernel = True  # type: ignore[attr-defined] # modules take attributes
 
 
 def rehearse(_: str) -> None:
@@ -262,7 +262,7 @@ def _made() -> Bridge:
     if not hasattr(package, "bridge_of_this_kernel"):
         from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
 
-        package.bridge_of_this_kernel = Bridge(get_ipython())  # type: ignore[attr-defined]
+        package.bridge_of_this_kernel = Bridge(get_ipython())  # type: ignore[attr-defined] # as above
     return _bridge()
 
 

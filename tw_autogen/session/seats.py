@@ -1,0 +1,88 @@
+"""`Seat`: one role of a session as it is wanted, and what its name means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
+from tw_autogen.kernel import Kernel
+from tw_autogen.model import ChatModel
+from tw_autogen.planner import Planner
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.role import Role, RoleSpec, find_role
+from tw_autogen.settings import Settings
+from tw_autogen.shipped import shipped_folder
+
+_PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for a role of its own
+ALIASES = {
+    "planner": Planner.name,
+    "code_interpreter": CodeInterpreter.name,
+    _PLUGIN_ONLY: CodeInterpreter.name,
+}
+
+RoleWanted = str | Path | type | Role | Callable[[], Role]
+"""A name, the path of a folder, a class, a role that is there already, or a function that makes one."""
+KernelWanted = Kernel | Callable[[Path], Kernel] | None
+ModelWanted = ChatModel | Mapping[str, ChatModel] | None
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One role of a session, and what it is made of.
+
+    Args:
+        role: The name of a shipped role or of an installed package's, the folder or class of one's own, a role, or a
+            function that makes one.
+        name: Its name in the talk; empty: the role's own.
+        model: What it asks; None: the one that the settings name.
+        plugins: For a CodeInterpreter: what its code may call.
+        kernel: For a CodeInterpreter: where its code runs; None: the one `LocalKernel` that the session's interpreters
+            share.
+        policy: For a CodeInterpreter: what its code may do; None: as the setting `code_interpreter.policy` says.
+    """
+
+    role: RoleWanted
+    name: str = ""
+    model: ChatModel | None = None
+    plugins: tuple[PluginSpec, ...] = ()
+    kernel: KernelWanted = None
+    policy: Policy | None = None
+
+
+def policy_of(seat: Seat, read: Settings) -> Policy:
+    """Give what a seat's code may do: what was given, else what the role's name or the settings say.
+
+    Raises:
+        ConfigError: the setting `code_interpreter.policy` names none, or its YAML is wrong.
+    """
+    own = read.read("code_interpreter", CodeInterpreterSettings)
+    origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
+    set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
+    policy = seat.policy or set_one
+    only = own.plugin_only or known(seat.role) == _PLUGIN_ONLY
+    return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
+
+
+def runs_code(seat: Seat) -> bool:
+    """Say whether code is written and run here."""
+    return ALIASES.get(known(seat.role)) == CodeInterpreter.name
+
+
+def known(wanted: RoleWanted) -> str:
+    """Give the short name of a role that is always known; empty for one that is to be loaded."""
+    plain = str(wanted).lower().replace("codeinterpreter", "code_interpreter") if isinstance(wanted, str) else ""
+    return plain if plain in ALIASES else ""
+
+
+def role_name(wanted: RoleWanted) -> str:
+    """Give the name under which a role's model is looked up; empty for one that a function makes."""
+    if known(wanted):
+        return ALIASES[known(wanted)]
+    return role_spec(wanted).alias if isinstance(wanted, str | Path | type) else ""
+
+
+def role_spec(wanted: str | Path | type) -> RoleSpec:
+    """Find a role that is loaded when it is named."""
+    return find_role(wanted, shipped=shipped_folder("roles"))
