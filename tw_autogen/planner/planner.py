@@ -200,7 +200,7 @@ class Planner(Role):
             turn.emit,
             seconds=turn.seconds_left(self._settings.model_seconds),
             on_call=growing.counted,
-            before_call=turn.before_call,
+            reserve=turn.reserve,
         )
         if shorter and mine.date:
             mine.date = ""
@@ -213,7 +213,7 @@ class Planner(Role):
             schema=reply_schema(names),
             on_text=growing.take,
             on_call=growing.called,
-            before_call=turn.before_call,
+            reserve=turn.reserve,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )

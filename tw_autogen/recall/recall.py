@@ -11,7 +11,7 @@ from typing import Any
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import ModelError
 from tw_autogen.events import Event, LessonsRecalled, TalkShortened
-from tw_autogen.model import ChatModel, Completion, LexicalRanker, Ranker
+from tw_autogen.model import ChatModel, Completion, LexicalRanker, Ranker, Reserve
 from tw_autogen.recall.compress import compress
 from tw_autogen.recall.examples import Example, fitting_examples
 from tw_autogen.recall.experience import Experience, fitting_experiences, read_experiences
@@ -97,7 +97,7 @@ class Recall:
         *,
         seconds: float | None = None,
         on_call: Callable[[Completion, float], None] | None = None,
-        before_call: Callable[[], None] | None = None,
+        reserve: Reserve | None = None,
     ) -> bool:
         """Summarize the older part of a talk that has grown too long; where that fails, the talk goes on as it is.
 
@@ -108,7 +108,7 @@ class Recall:
             emit: Takes the event that says what became of the prompt.
             seconds: As in `compress`.
             on_call: As in `compress`.
-            before_call: As in `compress`.
+            reserve: As in `compress`.
 
         Returns:
             Whether it was done.
@@ -122,7 +122,7 @@ class Recall:
                 keep_rounds=self.settings.keep_rounds,
                 seconds=seconds,
                 on_call=on_call,
-                before_call=before_call,
+                reserve=reserve,
             )
         except ModelError as error:
             _log.warning("the talk of %s stays as long as it is: %s", role, error)

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
-
-_TOKEN_CHARS = 4.0
-_IMAGE_CHARS = 4000
+from tw_autogen.model import TOKEN_CHARS, chars_of, token_chars
 
 
 class Talk:
@@ -31,7 +29,7 @@ class Talk:
         self._static = 1
         self._fixed = ""
         self._begun: dict[str, int] = {}
-        self._token_chars = _TOKEN_CHARS
+        self._token_chars = TOKEN_CHARS
 
     @property
     def tokens(self) -> int:
@@ -40,7 +38,7 @@ class Talk:
 
     def tokens_of(self, messages: Sequence[Mapping[str, Any]]) -> int:
         """About how many tokens these messages are."""
-        return round(sum(map(_chars, messages)) / self._token_chars)
+        return round(chars_of(messages) / self._token_chars)
 
     def measured(self, prompt_tokens: int) -> None:
         """Take in how many tokens the server counted in the prompt before the newest answer.
@@ -48,9 +46,8 @@ class Talk:
         Args:
             prompt_tokens: As reported; 0: it reported none, and the estimate stays.
         """
-        chars = sum(map(_chars, self.messages[:-1]))
-        if prompt_tokens > 0 and chars:
-            self._token_chars = min(8.0, max(0.5, chars / prompt_tokens))
+        if prompt_tokens > 0:
+            self._token_chars = token_chars(chars_of(self.messages[:-1]), prompt_tokens)
 
     def settle(self, words: str) -> None:
         """Take all that was said until now for examples: it belongs to the static part, and is never shortened.
@@ -136,10 +133,3 @@ class Talk:
     def saw(self, post: Post) -> None:
         """Mark a post as known: the role's own, whose words are here already as the model's answer."""
         self._seen.add(post.id)
-
-
-def _chars(message: Mapping[str, Any]) -> int:
-    content = message["content"]
-    if isinstance(content, str):
-        return len(content)
-    return sum(len(part["text"]) if "text" in part else _IMAGE_CHARS for part in content)

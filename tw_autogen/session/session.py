@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 import tempfile
 import threading
@@ -354,7 +355,7 @@ class Session:
                 self._opened_at + self._settings.round_seconds,
                 self._cancelled,
                 self.variables,
-                lambda: self._spending.refuse_more(here),
+                functools.partial(self._spending.reserve, here),
             )
             board = here.read_board()
             token = _AT_WORK.set(_AT_WORK.get() | {self.id})
