@@ -239,6 +239,7 @@ class CodeInterpreter(Role):
             seconds=turn.seconds_left(self._settings.model_seconds),
             on_call=Growing(turn, self.name, CodeStream).counted,
             reserve=turn.reserve,
+            cancelled=turn.cancelled,
         )
         if done:
             mine.variables.forget()

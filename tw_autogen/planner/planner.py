@@ -201,6 +201,7 @@ class Planner(Role):
             seconds=turn.seconds_left(self._settings.model_seconds),
             on_call=growing.counted,
             reserve=turn.reserve,
+            cancelled=turn.cancelled,
         )
         if shorter and mine.date:
             mine.date = ""

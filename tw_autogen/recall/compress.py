@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -25,6 +26,7 @@ def compress(
     seconds: float | None = None,
     on_call: Callable[[Completion, float], None] | None = None,
     reserve: Reserve | None = None,
+    cancelled: threading.Event | None = None,
 ) -> bool:
     """Put a summary in the place of the older rounds of a talk whose next prompt would pass a budget.
 
@@ -37,6 +39,7 @@ def compress(
         seconds: For all tries together; None: the model's own limit.
         on_call: Told of each call, as `ask` tells it.
         reserve: Surrounds each call, as in `ask`.
+        cancelled: Once set, ends this by `ModelError`.
 
     Returns:
         Whether it was done: not if the prompt is short, or there is too little that is old.
@@ -55,7 +58,7 @@ def compress(
         {"role": "system", "content": _PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},
         {"role": "user", "content": _told(old)},
     ]
-    summary, _ = ask(model, messages, _read, seconds=seconds, on_call=on_call, reserve=reserve)
+    summary, _ = ask(model, messages, _read, seconds=seconds, on_call=on_call, reserve=reserve, cancelled=cancelled)
     talk.shorten(len(old), f"{_HEAD}{summary}")
     return True
 

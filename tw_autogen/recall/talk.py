@@ -29,6 +29,7 @@ class Talk:
         self._static = 1
         self._fixed = ""
         self._begun: dict[str, int] = {}
+        self._put_off_to = 0
         self._token_chars = TOKEN_CHARS
 
     @property
@@ -65,6 +66,19 @@ class Talk:
         if round_id not in self._begun:
             pending = self.messages[-1]["role"] == "user"
             self._begun[round_id] = max(self._static, len(self.messages) - pending)
+
+    @property
+    def put_off(self) -> bool:
+        """Whether too few rounds have begun since `put_off_for`."""
+        return len(self._begun) < self._put_off_to
+
+    def put_off_for(self, rounds: int) -> None:
+        """Leave the talk as long as it is until so many more rounds have begun.
+
+        Args:
+            rounds: At least 1; 1 is over as soon as the next one begins.
+        """
+        self._put_off_to = len(self._begun) + rounds
 
     def older(self, keep_rounds: int) -> list[dict[str, Any]]:
         """Give the messages of all rounds but the current one and so many before it, without what ends examples."""
