@@ -287,7 +287,7 @@ def _date_where_new(mine: _Talking) -> str:
 
 def _misfits(here: Round, turn: Turn, answer: str) -> list[str]:
     """Say how an answer departs from the form that the user asked for."""
-    return AnswerContract.read(here.user_query).misfits(answer, turn.folder)
+    return AnswerContract.read(here.user_query).misfits(answer, turn.folder, *turn.folders)
 
 
 def _ill_fitting(misfits: Sequence[str]) -> str:

@@ -40,6 +40,7 @@ class Turn:
         reserve: Surrounds each call of a model and its `report_call`, from any thread: `with turn.reserve(messages):`.
             Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or money, what calls under way
             are expected to cost included.
+        folders: Where roles of the session run code, so far as it is known: each may have a kernel of its own.
     """
 
     round: Round
@@ -50,6 +51,7 @@ class Turn:
     cancelled: threading.Event = field(default_factory=threading.Event)
     variables: Mapping[str, Any] = field(default_factory=dict)
     reserve: Reserve = _allow
+    folders: tuple[Path, ...] = ()
 
     def seconds_left(self, at_most: float) -> float:
         """Give how long one wait may last, in seconds: never longer than the round, never less than 0."""

@@ -356,6 +356,7 @@ class Session:
                 self._cancelled,
                 self.variables,
                 functools.partial(self._spending.reserve, here),
+                tuple(one.folder for one in self._roles.values() if isinstance(one, Placed) and one.folder),
             )
             board = here.read_board()
             token = _AT_WORK.set(_AT_WORK.get() | {self.id})
