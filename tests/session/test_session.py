@@ -396,6 +396,25 @@ def test_a_result_in_another_form_than_asked_for_is_sent_back_once_only(team):
     assert session.ask("What is 6*7? Answer in JSON.").text == "It can't be JSON."
 
 
+def test_an_image_behind_a_request_that_failed_goes_in_one_message_and_prompts_still_grow_at_their_end(team):
+    dot = "data:image/png;base64,AAAA"
+    hello = plans("Hello.", to="User")
+    session, planner, _ = team([ModelError("no server"), hello, hello], [])
+    with pytest.raises(RoundError, match="no server"):
+        session.ask("hello")
+
+    session.ask("what is this?", images=[dot])
+    session.ask("and now?")
+
+    _, second, third = planner.calls
+    assert [one["role"] for one in second] == ["system", "user"]
+    first, seen, *more = second[1]["content"]
+    assert "hello" in first["text"]
+    assert "what is this?" in first["text"]
+    assert (seen["image_url"], more) == ({"url": dot}, [])
+    assert third[:2] == second
+
+
 class Saving(FakeKernel):
     """Saves a table whatever it is asked."""
 
