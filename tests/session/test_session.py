@@ -1,6 +1,7 @@
 """Whole rounds: routing, limits, board, failures, and what each role is told. Real kernel, scripted model."""
 
 import json
+import re
 import threading
 
 import pandas as pd
@@ -413,6 +414,19 @@ def test_an_image_behind_a_request_that_failed_goes_in_one_message_and_prompts_s
     assert "what is this?" in first["text"]
     assert (seen["image_url"], more) == ({"url": dot}, [])
     assert third[:2] == second
+
+
+def test_a_session_says_where_code_runs_now(tmp_path):
+    with ScriptedModel([plans("compute", then="User")]) as planner, ScriptedModel([codes("print(6 * 7)")]) as coder:
+        interpreter = CodeInterpreter(coder, LocalKernel)
+        with Session([Planner(planner, [interpreter]), interpreter], folder=tmp_path) as session:
+            before = session.where
+            session.ask("what is 6*7?")
+            after = session.where
+
+    assert "not started" in before
+    assert "not started" not in after
+    assert re.search(r"Python 3\.\d+", after)
 
 
 class Saving(FakeKernel):

@@ -118,8 +118,7 @@ class Session:
             one.mkdir(parents=True, exist_ok=True)
         self._journal = Journal(root / "events.jsonl", [self._count, *handlers])
         plugins = [name for role in placed for name in role.plugin_names]
-        where = placed[0].where if placed else "no kernel"
-        self.emit(SessionOpened(self.id, str(self.folder), names, plugins, where))
+        self.emit(SessionOpened(self.id, str(self.folder), names, plugins, self.where))
         self._idle.start(self._settings.idle_seconds)
 
     @property
@@ -131,6 +130,12 @@ class Session:
     def roles(self) -> tuple[Role, ...]:
         """Who answers, in the order given."""
         return tuple(self._roles.values())
+
+    @property
+    def where(self) -> str:
+        """Say in one line where code runs now; `no kernel` if no role runs any."""
+        places = dict.fromkeys(role.where for role in self._roles.values() if isinstance(role, Placed))
+        return "; ".join(places) or "no kernel"
 
     @property
     def usage(self) -> Usage:
