@@ -117,6 +117,9 @@ class Settings:
         ConfigError: a file that is not YAML or JSON.
     """
 
+    DEFAULT = "the default"
+    """Where a value comes from that nobody has set."""
+
     def __init__(
         self,
         rooms: Mapping[str, type],
@@ -200,7 +203,7 @@ class Settings:
     def origin(self, key: str) -> str:
         """Say where a value comes from; `the default` if nobody set it."""
         found = self._found.get(key)
-        return found.origin if found else "the default"
+        return found.origin if found else self.DEFAULT
 
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known)
