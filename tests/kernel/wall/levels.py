@@ -162,8 +162,8 @@ class Level:
 
 
 def ended_by_wall(probe, outcome):
-    """Tell whether the wall held by ending the kernel, or the cell at its time limit, so that it never spoke."""
-    return probe.ends and any(one in outcome.error for one in ("(kernel.", "the kernel was killed", "its time limit"))
+    """Tell whether the limit that a probe attacks ended its kernel, or the cell, so that it never spoke."""
+    return bool(probe.ends) and probe.ends in outcome.error
 
 
 def _verdict(stdout):
