@@ -5,6 +5,7 @@ import ctypes
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import time
 from dataclasses import dataclass
@@ -124,6 +125,7 @@ class Level:
             if (signalled := Path(self.sibling["folder"], "signalled")).exists():
                 signalled.unlink()
                 seen.append("the other session was signalled")
+        shutil.rmtree(kernel.folder, ignore_errors=True)  # a kernel that was ended leaves a full disk behind
         verdict = _verdict(execution.stdout)
         return Outcome(
             verdict["how"], seen, verdict["tried"], verdict["errors"], execution.error, time.monotonic() - began
