@@ -120,7 +120,7 @@ class ManualReader(Role):
         """Pin a text up beside what was read before in this round."""
         if turn is None:
             return ""
-        bulletin = f"From {where}, word for word:\n{text}"
+        bulletin = f"Read from {where}, word for word:\n{text}"
         before = turn.round.read_board(self.name) or ""
         if bulletin in before:
             return ", which is pinned on the board already"

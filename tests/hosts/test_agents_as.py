@@ -220,7 +220,7 @@ def test_the_planner_writes_to_an_agent_as_to_a_worker(agent, served, tmp_path):
     assert result.summary == "Yes."
     assert [len(one.posts) for one in rounds] == [4, 4]
     assert "## lawyer\nKnows the law." in model.calls[0][0]["content"]
-    assert "The user's request:\nis it legal?" in served.requests[0]["messages"][-1]["content"]
+    assert "The User's request:\nis it legal?" in served.requests[0]["messages"][-1]["content"]
     assert len(served.requests[1]["messages"]) == 4  # it remembers within the session
 
 

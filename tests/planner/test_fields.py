@@ -64,7 +64,7 @@ def test_then_is_forgotten_in_a_message_to_the_user():
         ({"send_to": "Cook"}, "`send_to` is 'Cook', and nobody here is called that: write one of CodeInterpreter"),
         ({"send_to": None}, "`send_to` is missing: write one of CodeInterpreter, Echo, User"),
         ({"message": " "}, "`message` is missing or empty"),
-        ({"init_plan": None, "plan": None}, "`init_plan` and `plan` are missing: this round has no plan yet"),
+        ({"init_plan": None, "plan": None}, "`init_plan` and `plan` are missing: this request has no plan yet"),
         ({"plan": "1. a <sequentially depends on 4>"}, "`plan`: step 1 depends on step 4"),
         ({"send_to": "User", "stop": "InProcess"}, "`stop` is 'InProcess' in a message to the User: write one of Comp"),
         ({"send_to": "User", "stop": "Bored"}, "`stop` is 'Bored' in a message to the User"),

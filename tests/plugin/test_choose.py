@@ -30,6 +30,12 @@ def test_all_go_in_their_order_when_they_fit():
     assert chosen.left_out == ()
 
 
+def test_a_plugin_that_is_named_word_for_word_comes_first():
+    chosen = choose(POOL, "compress_sensor, whatever the weather forecast says", budget_chars=BUDGET, top_k=3)
+
+    assert chosen.selected[0] == "compress_sensor"
+
+
 def test_one_character_too_many_and_it_is_the_request_that_chooses():
     few = POOL[:5]
 

@@ -21,7 +21,7 @@ def test_a_manual_is_read_word_for_word_and_pinned(manual):
 
     assert said.startswith("Read cleaning.md, lines 1-11 (all of it), and pinned it on the board, where all workers")
     assert said.endswith(MANUAL.strip())
-    assert manual.board(role) == f"From cleaning.md, lines 1-11 (all of it), word for word:\n{MANUAL.strip()}"
+    assert manual.board(role) == f"Read from cleaning.md, lines 1-11 (all of it), word for word:\n{MANUAL.strip()}"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_is_read_later_is_pinned_below_and_nothing_twice(manual):
 
     assert "which is pinned on the board already" in again
     assert manual.board(role).count("word for word:") == 2
-    assert manual.board(role).endswith("From safety.txt, lines 1-1 (all of it), word for word:\nKeep a copy.")
+    assert manual.board(role).endswith("Read from safety.txt, lines 1-1 (all of it), word for word:\nKeep a copy.")
 
 
 def test_of_a_long_one_it_shows_the_headings_and_pins_nothing(manual):
@@ -143,7 +143,7 @@ def test_the_code_interpreter_reads_what_is_pinned(tmp_path):
         session.ask("Follow cleaning.md", files=[tmp_path / "cleaning.md"])
 
     task = model.calls[2][-1]["content"]
-    assert "From cleaning.md, lines 1-11 (all of it), word for word:\n# Cleaning" in task
+    assert "Read from cleaning.md, lines 1-11 (all of it), word for word:\n# Cleaning" in task
     assert "Multiply by 1000." in task
 
 

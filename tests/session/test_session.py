@@ -89,9 +89,31 @@ def test_the_planner_pins_request_and_plan_and_the_interpreter_reads_them(team):
     session.ask("what is 6*7?")
 
     assert "what is 6*7?" in session.rounds[-1].read_board("Planner")
-    assert (
-        "# Board\nThe user's request:\nwhat is 6*7?\nThe plan:\n1. compute\n2. report" in coder.calls[0][-1]["content"]
+    board = "# Board\nThe User's request:\nwhat is 6*7?\n\nThe plan:\n1. compute\n2. report\n\nToday is "
+    assert board in coder.calls[0][-1]["content"]
+
+
+def test_an_answer_to_a_question_belongs_to_the_request_that_led_to_it(team):
+    session, planner, coder = team(
+        [
+            plans("Which factor?", to="User", stop="Clarification", plan="1. compute\n2. report"),
+            json.dumps({"send_to": "CodeInterpreter", "message": "compute it", "plan": None, "stop": "InProcess"}),
+            plans("It is 42, or 42.123.", to="User"),
+            plans("It is 42.1.", to="User"),
+            plans("Nothing more.", to="User"),
+        ],
+        [codes("6 * 7")],
     )
+
+    session.ask("multiply 6, and answer with one decimal")
+    answer = session.ask("by 7")
+
+    board = coder.calls[0][-1]["content"]
+    assert "request:\nmultiply 6, and answer with one decimal" in board
+    assert "asked:\nWhich factor?\nand answered:\nby 7\n\nThe plan:\n1. compute" in board
+    assert answer.text == "It is 42.1."
+    session.ask("and now?")
+    assert "multiply 6" not in session.rounds[-1].read_board("Planner")
 
 
 def test_the_next_round_begins_with_an_empty_board(team):
@@ -128,7 +150,7 @@ def test_findings_and_failures_are_counted_apart_and_both_stay_in_the_interprete
     told = "\n".join(message["content"] for message in coder.calls[-1])
     for trace in ("eval('1')", "ZeroDivisionError", "exec('1')", "IndexError"):
         assert trace in told
-    assert "It took 5 tries." in planner.calls[1][-1]["content"]
+    assert "It took 5 tries; the one before: IndexError" in planner.calls[1][-1]["content"]
 
 
 def test_a_task_that_keeps_failing_is_given_up_after_one_try_and_three_more_and_reported(team):
@@ -190,7 +212,7 @@ def test_an_answer_is_forwarded_without_a_call_if_the_planner_said_so_and_nothin
     assert answer.text == "The answer is 42."
     assert len(answer.round.posts) == 4
     assert answer.usage.calls == 2
-    assert "What you print goes to the User" in coder.calls[0][-1]["content"]
+    assert "What you print is the answer that the User gets" in coder.calls[0][-1]["content"]
     session.ask("thanks")
     assert json.loads(planner.calls[1][-2]["content"])["message"] == "The answer is 42."
 

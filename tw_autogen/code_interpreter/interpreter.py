@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +33,7 @@ NAME = "CodeInterpreter"
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 _ONLY_PLUGINS = Template(Path(__file__).with_name("only_plugins.md").read_text(encoding="utf-8"))
 _INSTALLING = {
-    "never": "- If a library is missing, use another way; nothing can be installed.",
+    "never": "- If a library is missing, use another way and say so in a printed line; nothing can be installed.",
     "ask": "- If a library is missing, use another way, or write `%pip install name` above its import: the User is "
     "asked whether it may be installed.",
     "allow": "- If a library is missing, write `%pip install name` above its import.",
@@ -42,9 +43,10 @@ _INTRO_ONLY_PLUGINS = (
     "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
     "remembers results as variables from task to task."
 )
+_SAME_CHARS = 200
 _MEND = (
-    "If you can mend it, send the whole block again, without what has already run well: the variables that exist are "
-    "listed. If it can't be done, say why in words, without a block."
+    "If you can mend it, send a new block with what still has to run: the variables that exist are listed. If it can't "
+    "be done, say why in words, without a block."
 )
 
 
@@ -220,7 +222,7 @@ class CodeInterpreter(Role):
             "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, "
             f"and mends its own errors up to {self._settings.max_tries} times. It reads and writes files in the "
             "working folder, works on tables, fits models, draws charts. It reports what was printed, the last value, "
-            "errors, and files made."
+            f"errors, and files made. Its code may not: {self._policy.refused()}."
         )
         return "\n".join([_INTRO_ONLY_PLUGINS if self._policy.only_plugins else own_code, *self._selection.intro()])
 
@@ -264,9 +266,9 @@ class CodeInterpreter(Role):
     def _task(self, mine: _Talking, asked: Post, turn: Turn) -> str:
         """Word the task: board, variables and plugins where they have changed, then what is asked."""
         parts = []
-        board = "\n".join(text for role, text in turn.round.read_board().items() if role != self.name)
+        board = "\n\n".join(text for role, text in turn.round.read_board().items() if role != self.name)
         if board and board != mine.board:
-            parts.append(f"# Board\n{board}")
+            parts.append(_board(mine.board, board))
         mine.board = board
         news = mine.variables.news(self._open(turn).kernel.variables())
         if news:
@@ -279,8 +281,10 @@ class CodeInterpreter(Role):
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
         if asked.content(AttachmentType.then) and not self._policy.only_plugins:
             parts.append(
-                "What you print goes to the User as the answer, unread. If they asked for a form, such as JSON, print "
-                "that and nothing else; if not, whole sentences with the numbers, their units and what was chosen."
+                "What you print is the answer that the User gets; nobody looks at it in between. If they asked for a "
+                "form, such as JSON, print that and nothing else; if not, whole sentences in the language of the "
+                "request, with the numbers, their units and what was chosen. If there is no answer, raise an error "
+                "that says why."
             )
         return "\n\n".join(part for part in parts if part)
 
@@ -311,6 +315,7 @@ class CodeInterpreter(Role):
                 continue
             execution = self._run(work, cells, turn)
             told = report.execution_report(execution, execution.artifacts, limit)
+            work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
             if execution.ok:
@@ -368,6 +373,12 @@ class CodeInterpreter(Role):
         )
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply
+
+
+def _board(before: str, now: str) -> str:
+    """Give the board, or what of it comes behind the paragraphs that it begins with as before."""
+    same = os.path.commonprefix([before, now]).rfind("\n\n")
+    return f"# Board\n{now}" if same < _SAME_CHARS else f"# Board, begins as before; then\n{now[same + 2 :]}"
 
 
 def _as_reply(post: Post) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
 from tw_autogen.code_interpreter.bans import BANS, MAGICS, PARTS, STRICT_BANS, Ban
+
+_IN_BRACKETS = re.compile(r" \([^()]*\)")
 
 
 def _all_of(get: Callable[[Ban], frozenset[str]]) -> frozenset[str]:
@@ -65,6 +68,16 @@ class Policy:
         own = self.modules
         both = {one for one in wanted if _is_in(one, own)} | {one for one in own if _is_in(one, wanted)}
         return replace(self, modules=frozenset(both))
+
+    def refused(self) -> str:
+        """Say in one line what code may not do, for somebody who doesn't write it.
+
+        Example:
+            >>> Policy(blocked_modules=frozenset(), blocked_functions=frozenset({"eval"})).refused()
+            'use eval'
+        """
+        lines = [line.removeprefix("- Don't ") for line in self.summary().splitlines() if line.startswith("- Don't ")]
+        return "; ".join(_IN_BRACKETS.sub("", line).rstrip(".") for line in lines)
 
     def summary(self) -> str:
         """Say in a few lines what code may not do, for a prompt; the same text for the same policy."""

@@ -28,10 +28,7 @@ from tw_autogen.role import Turn
 
 _log = logging.getLogger(__name__)
 _HEAD = "# Plugins\nThese functions exist already; call them, don't define or import them."
-_MORE = (
-    "# More plugins\nThese functions exist too, and are called in the same way; those that fit a task are shown with "
-    "it in full."
-)
+_MORE = "# All plugins\nThese functions exist beside Python's own; those that fit a task are shown with it in full."
 _UNLISTED = (
     "# Plugins\n{count} functions exist beside Python's own; those that fit a task are shown with it. If you need "
     f'another one, reply with nothing but `{LOOKUP}("what it should do")` in the block: you are told which there are.'

@@ -21,6 +21,10 @@ class KnownVariables:
         self._limit_chars = limit_chars
         self._told: dict[str, str] = {}
 
+    def fresh(self, variables: Sequence[Variable]) -> list[str]:
+        """Give the names of those that are new or changed since the last telling."""
+        return [one.name for one in variables if self._told.get(one.name) != str(one)]
+
     def news(self, variables: Sequence[Variable]) -> str:
         """Say which variables are new, changed or gone since the last telling, a line each; empty if none are.
 

@@ -12,6 +12,8 @@ from tw_autogen.conversation import Attachment, AttachmentType
 from tw_autogen.kernel import Artifact, Execution
 
 _WRONG_CHARS = 600
+_MADE_NAMES = 20
+_WHY_CHARS = 160
 _CELL = re.compile(r"\bcell \d+")
 
 
@@ -30,6 +32,7 @@ class Work:
         wrong: Why code failed or was refused, each time.
         gave_up: The tries are used up, or the work went in circles.
         looped: The same code has failed in the same way twice.
+        made: Names of variables that are new or changed.
         unworded: What comes of it are bare results, so that somebody must word them for the user.
     """
 
@@ -43,6 +46,7 @@ class Work:
     wrong: list[str] = field(default_factory=list)
     gave_up: bool = False
     looped: bool = False
+    made: list[str] = field(default_factory=list)
     unworded: bool = False
     _last: tuple[str, str] = ("", "")
 
@@ -74,7 +78,10 @@ class Work:
             output = report.output_text(self.execution, self.artifacts, limit_chars)
             return "\n\n".join(part for part in (self.thought, output) if part)
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
-        return f"{note}{called}{report.execution_report(self.execution, self.artifacts, limit_chars)}"
+        told = report.execution_report(self.execution, self.artifacts, limit_chars)
+        more = f" and {len(self.made) - _MADE_NAMES} more" if len(self.made) > _MADE_NAMES else ""
+        made = f"\nNew or changed in the kernel: {', '.join(self.made[:_MADE_NAMES])}{more}" if self.made else ""
+        return f"{note}{called}{told}{made}"
 
     def attachments(self, limit_chars: int) -> list[Attachment]:
         """Give thought, code, verification, status, result and files, in TaskWeaver's types."""
@@ -110,4 +117,8 @@ class Work:
             return f"Given up after {tries - 1} tries: the same code failed in the same way twice.\n"
         if self.gave_up:
             return f"Given up after {tries - 1} tries.\n"
-        return f"It took {tries} tries.\n" if tries > 1 else ""
+        if tries < 2:
+            return ""
+        why = next(iter(reversed(self.wrong[-1].strip().splitlines())), "")
+        short = why if len(why) <= _WHY_CHARS else f"{why[:_WHY_CHARS]}…"
+        return f"It took {tries} tries; the one before: {short}\n"

@@ -93,7 +93,7 @@ def read_reply(text: str, workers: Sequence[str], *, has_plan: bool) -> PlannerR
     init_plan, plan = _plan(fields, "init_plan", problems), _plan(fields, "plan", problems)
     if not has_plan and plan is None and send_to in workers:
         if init_plan is None:
-            problems.append("`init_plan` and `plan` are missing: this round has no plan yet")
+            problems.append("`init_plan` and `plan` are missing: this request has no plan yet")
         plan = init_plan
     then = fields.get("then", "").strip()
     if problems:

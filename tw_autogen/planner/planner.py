@@ -17,7 +17,7 @@ from tw_autogen.model import ChatModel, FieldStream, ask
 from tw_autogen.planner.approving import decide_plan
 from tw_autogen.planner.contract import AnswerContract
 from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, reply_schema
-from tw_autogen.planner.plan import Plan
+from tw_autogen.planner.plan import Plan, Status
 from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Offering, Role, Turn, Worker
 
@@ -131,17 +131,19 @@ class Planner(Role):
         Raises:
             ModelError: the model could not be asked, or stayed unreadable.
         """
-        here = memory.rounds[-1]
+        here, asked = memory.rounds[-1], _request(memory, self.name)
         turn = kwargs.get("turn") or Turn(here, Path.cwd())
         mine = self._talks.get(memory.session_id)
         if mine is None:
-            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), plan=_plan_so_far(here, self.name))
+            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), plan=_plan_so_far(asked, self.name))
             self._remember(mine, here)
             mine.round_id = here.id
         if mine.round_id != here.id:
-            mine.round_id, mine.plan, mine.mended, mine.approved = here.id, None, False, ""
+            mine.round_id, mine.mended = here.id, False
+            if len(asked) == 1:
+                mine.plan, mine.approved = None, ""
         forwarded = _forward(here, self.name)
-        misfits = _misfits(here, turn, forwarded.message) if forwarded and not mine.mended else []
+        misfits = _misfits(asked, turn, forwarded.message) if forwarded and not mine.mended else []
         if forwarded is not None and not misfits:
             return forwarded
         self._listen(mine, memory, turn)
@@ -149,7 +151,7 @@ class Planner(Role):
             mine.mended = True
             mine.talk.tell(_ill_fitting(misfits))
         reply = self._ask(mine, turn)
-        if reply.stop is Stop.Completed and not mine.mended and (misfits := _misfits(here, turn, reply.message)):
+        if reply.stop is Stop.Completed and not mine.mended and (misfits := _misfits(asked, turn, reply.message)):
             mine.mended = True
             mine.talk.tell(_ill_fitting(misfits))
             reply = self._ask(mine, turn)
@@ -157,7 +159,7 @@ class Planner(Role):
             reply = self._agreed(mine, reply, turn)
         post = self._post(mine, reply)
         mine.talk.saw(post)
-        turn.round.write_board(self.name, _bulletin(here, mine))
+        turn.round.write_board(self.name, _bulletin(asked, mine))
         return post
 
     def close(self) -> None:
@@ -258,11 +260,17 @@ class Planner(Role):
             AttachmentType.plan_reasoning: reply.reasoning,
             AttachmentType.init_plan: str(reply.init_plan or ""),
             AttachmentType.plan: str(reply.plan or ""),
-            AttachmentType.current_plan_step: reply.current_plan_step,
+            AttachmentType.current_plan_step: _in_words(mine.plan, reply.current_plan_step),
             AttachmentType.then: reply.then,
             AttachmentType.stop: reply.stop.value,
         }
         return Post(self.name, reply.send_to, reply.message, tuple(Attachment(k, v) for k, v in said.items() if v))
+
+
+def _in_words(plan: Plan | None, step: str) -> str:
+    """Give a step with its words, where the model has sent its number."""
+    steps = plan.at(step).steps if plan and step else ()
+    return next((f"{one.id}. {one.text}" for one in steps if one.status is Status.current), step)
 
 
 def _forward(here: Round, name: str) -> Post | None:
@@ -285,9 +293,24 @@ def _date_where_new(mine: _Talking) -> str:
     return "" if told == today else f"\n\nToday is {today}."
 
 
-def _misfits(here: Round, turn: Turn, answer: str) -> list[str]:
+def _request(memory: Memory, name: str) -> list[Round]:
+    """Give the current round, with those before it that ended with a question of this Planner's: it answers that."""
+    rounds = list(memory.rounds)
+    first = len(rounds) - 1
+    while first and rounds[first - 1].posts and _is_question(rounds[first - 1].posts[-1], name):
+        first -= 1
+    return rounds[first:]
+
+
+def _is_question(post: Post, name: str) -> bool:
+    stop = post.content(AttachmentType.stop)
+    return post.send_from == name and stop in (Stop.Clarification.value, Stop.AdditionalInformation.value)
+
+
+def _misfits(asked: Sequence[Round], turn: Turn, answer: str) -> list[str]:
     """Say how an answer departs from the form that the user asked for."""
-    return AnswerContract.read(here.user_query).misfits(answer, turn.folder, *turn.folders)
+    words = "\n".join(one.user_query for one in asked)
+    return AnswerContract.read(words).misfits(answer, turn.folder, *turn.folders)
 
 
 def _ill_fitting(misfits: Sequence[str]) -> str:
@@ -297,31 +320,35 @@ def _ill_fitting(misfits: Sequence[str]) -> str:
     )
 
 
-def _bulletin(here: Round, mine: _Talking) -> str:
-    """Give what is pinned up for the workers: the user's request with what it brings, and the plan as it stands."""
-    asked = next((post.message for post in here.posts if post.send_from == USER), here.user_query)
-    lines = [f"The user's request:\n{asked}"]
+def _bulletin(asked: Sequence[Round], mine: _Talking) -> str:
+    """Give what is pinned up for the workers: the user's request with what it brings, the plan, and the date."""
+    lines = [f"The User's request:\n{_said(asked[0])}"]
+    for before, after in zip(asked, asked[1:], strict=False):
+        lines.append(f"The User was asked:\n{before.posts[-1].message}\nand answered:\n{_said(after)}")
     if mine.plan is not None:
         lines.append(f"The plan:\n{mine.plan}")
-    return "\n".join(lines)
+    if mine.date:
+        lines.append(f"Today is {mine.date}.")
+    return "\n\n".join(lines)
 
 
-def _plan_so_far(here: Round, name: str) -> Plan | None:
-    """Give the plan that stands in a round whose talk begins in its middle."""
-    said = [post.content(AttachmentType.plan) for post in here.posts if post.send_from == name]
+def _said(here: Round) -> str:
+    return next((post.message for post in here.posts if post.send_from == USER), here.user_query)
+
+
+def _plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
+    """Give the plan that stands in a request whose talk begins in its middle."""
+    said = [post.content(AttachmentType.plan) for one in asked for post in one.posts if post.send_from == name]
     plans = [text for text in said if text]
     return Plan.parse(plans[-1]) if plans else None
 
 
 def _as_json(post: Post) -> str:
     """Give a stored post of the Planner's in the form in which its model would have replied."""
-    names = {AttachmentType.plan_reasoning: "reasoning"}
-    kept = (
-        AttachmentType.plan_reasoning,
-        AttachmentType.init_plan,
-        AttachmentType.plan,
-        AttachmentType.current_plan_step,
-        AttachmentType.stop,
-    )
-    said = {names.get(one.type, one.type.value): one.content for one in post.attachments if one.type in kept}
-    return json.dumps({**said, "send_to": post.send_to, "message": post.message}, ensure_ascii=False)
+    names = {"reasoning": AttachmentType.plan_reasoning.value}
+    said = {one.type.value: one.content for one in post.attachments} | {
+        "send_to": post.send_to,
+        "message": post.message,
+    }
+    fields = reply_schema(())["properties"]
+    return json.dumps({key: said.get(names.get(key, key)) or None for key in fields}, ensure_ascii=False)

@@ -15,6 +15,7 @@ from tw_autogen.plugin.task_type import task_type
 Enabled = bool | Literal["auto"]
 
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
+_WORD = re.compile(r"[^\W\d]\w*")
 _OF_ITS_TYPE = 0.25
 """What a plugin gains that serves the task's type, as a part of the best one's score."""
 
@@ -102,14 +103,18 @@ def selects(specs: Sequence[PluginSpec], budget_chars: int, enabled: Enabled = "
 def rank(specs: Sequence[PluginSpec], request: str, ranker: Ranker | None = None) -> Ranked:
     """Give the positions of the specs that have to do with a request, best first; see `Ranker.rank`.
 
+    One that the request names comes before all that it doesn't.
+
     Raises:
         ModelError: the ranker's server could not be asked.
     """
     ranked = (ranker or LexicalRanker()).rank(request, texts_of(specs))
     best = ranked[0][1] if ranked else 1.0
     scores = dict(ranked)
-    kind = task_type(request)
+    kind, words = task_type(request), set(_WORD.findall(request))
     for at, spec in enumerate(specs):
+        if spec.name in words and "_" in spec.name:  # named word for word; one plain word may mean something else
+            scores[at] = scores.get(at, 0.0) + 2 * best
         if kind and kind in spec.tags:
             scores[at] = scores.get(at, 0.0) + _OF_ITS_TYPE * best
     return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
