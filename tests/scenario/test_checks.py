@@ -12,6 +12,7 @@ from tw_autogen.events import (
     PluginsSelected,
     RoundClosed,
     RoundOpened,
+    TalkShortened,
 )
 from tw_autogen.scenario import CHECKS, read_scenario
 from tw_autogen.scenario.evidence import Evidence
@@ -39,6 +40,7 @@ def evidence(tmp_path):
     ]
     events = [
         RoundOpened(here.id, "q", []),
+        TalkShortened("Planner", 900, 300, "The user weighs barges."),
         ModelCalled("Planner", "m", 1, 0, 1, "stop", 0.1),
         PluginsSelected("CodeInterpreter", "", ["sql_pull_data"], ["sql_pull_data", "tell_joke"], 40, False),
         CodeChecked("import os", ["line 1 (module): import of 'os' is not allowed"]),
@@ -53,6 +55,10 @@ def evidence(tmp_path):
 
 CASES = [
     ({"number": 1234.5}, {"number": {"value": 1234, "within": 0.4}}, r"expected 1234 \(within 0\.4\) in the answer"),
+    ({"numbers": [1234.5]}, {"numbers": {"values": [1234], "within": 0.4}}, r"expected 1234 \(within 0\.4\)"),
+    ({"numbers": [None]}, {"numbers": [None, 3]}, "expected 2 requests to be answered, found 1"),
+    ({"summaries": 1}, {"summaries": {"at_least": 2, "matches": "barges"}}, "expected at least 2 summaries, found 1"),
+    ({"summaries": {"matches": "barges"}}, {"summaries": {"matches": "lorries"}}, "in summary 1, Planner's: 'The user"),
     ({"answer": "kg"}, {"answer": "tons"}, "expected an answer that matches 'tons'"),
     ({"answer_lacks": "tons"}, {"answer_lacks": "kg"}, "expected no answer that matches 'kg'"),
     ({"stop": "Completed"}, {"stop": ["Clarification"]}, "expected the stop word Clarification, found Completed"),

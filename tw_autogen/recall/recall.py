@@ -115,7 +115,7 @@ class Recall:
         """
         before = talk.tokens
         try:
-            done = compress(
+            summary = compress(
                 talk,
                 model,
                 tokens=self.settings.compress_tokens,
@@ -127,9 +127,9 @@ class Recall:
         except ModelError as error:
             _log.warning("the talk of %s stays as long as it is: %s", role, error)
             return False
-        if done:
-            emit(TalkShortened(role, before, talk.tokens))
-        return done
+        if summary:
+            emit(TalkShortened(role, before, talk.tokens, summary))
+        return bool(summary)
 
     def _experiences(self, folder: Path) -> tuple[Experience, ...]:
         """Read a folder's lessons, again only if one was added, taken out or mended."""

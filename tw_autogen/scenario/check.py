@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tw_autogen.scenario.check_answer import answer, answer_lacks, asked_back, json, number, stop
+from tw_autogen.scenario.check_answer import answer, answer_lacks, asked_back, json, number, numbers, stop
 from tw_autogen.scenario.check_code import cells, failed_cells, never_executed, plugins, refused, selected
 from tw_autogen.scenario.check_files import file, same_content, table
-from tw_autogen.scenario.check_talk import calls, nowhere, path, plan, plan_grew, posts
+from tw_autogen.scenario.check_talk import calls, nowhere, path, plan, plan_grew, posts, summaries
 from tw_autogen.scenario.kinds import Problems
 
 CHECKS: Mapping[str, Callable[..., Problems]] = {
     one.__name__: one
     for one in (
         number,
+        numbers,
         answer,
         answer_lacks,
         json,
@@ -30,11 +31,11 @@ CHECKS: Mapping[str, Callable[..., Problems]] = {
         path,
         posts,
         calls,
+        summaries,
         plan,
         plan_grew,
         nowhere,
         plugins,
-        selected,
         selected,
         refused,
         never_executed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import PositiveInt
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.events import CellRan, ModelCalled
+from tw_autogen.events import CellRan, ModelCalled, TalkShortened
 from tw_autogen.planner import Plan
 from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, count, short, span
 
@@ -27,6 +27,24 @@ def calls(rounds: Rounds, at_most: PositiveInt | None = None, *, at_least: Posit
     """Expect so many calls of models, in all the rounds together."""
     found = sum(isinstance(event, ModelCalled) for seen in rounds for event in seen.events)
     yield from count(span(rounds), "calls of models", found, at_least, at_most)
+
+
+def summaries(
+    rounds: Rounds,
+    at_least: PositiveInt | None = None,
+    *,
+    at_most: PositiveInt | None = None,
+    matches: Regex | None = None,
+) -> Problems:
+    """Expect that older rounds became a summary so many times, and that each of them has a place that matches."""
+    found = [event for seen in rounds for event in seen.events if isinstance(event, TalkShortened)]
+    yield from count(span(rounds), "summaries", len(found), at_least, at_most)
+    for number, event in enumerate(found, start=1):
+        if matches and not matches.search(event.summary):
+            yield (
+                f"{span(rounds)}: expected a summary that matches {matches.pattern!r}, found in summary {number}, "
+                f"{event.role}'s: {short(event.summary)}"
+            )
 
 
 def plan_grew(rounds: Rounds, by: PositiveInt = 1) -> Problems:
