@@ -1,8 +1,9 @@
 """What a scenario may expect: one function a check; its name and its parameters are those of the YAML.
 
 A check about rounds takes `rounds` (those of one request, if the YAML names a `round`; else all of them), one about
-files the `folder`. Each yields a line for every problem: what was expected, what was found, where. The parameter that
-comes second may be given without its name: `number: 11` is `number: {value: 11}`.
+files the `folder`, one about what the session teaches the `lesson`. Each yields a line for every problem: what was
+expected, what was found, where. The parameter that comes second may be given without its name: `number: 11` is
+`number: {value: 11}`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 from tw_autogen.scenario.check_answer import answer, answer_lacks, asked_back, json, number, numbers, stop
 from tw_autogen.scenario.check_code import cells, failed_cells, never_executed, plugins, refused, selected
 from tw_autogen.scenario.check_files import file, same_content, table
-from tw_autogen.scenario.check_talk import calls, nowhere, path, plan, plan_grew, posts, summaries
+from tw_autogen.scenario.check_talk import calls, lesson, nowhere, path, plan, plan_grew, posts, recalled, summaries
 from tw_autogen.scenario.kinds import Problems
 
 CHECKS: Mapping[str, Callable[..., Problems]] = {
@@ -32,6 +33,8 @@ CHECKS: Mapping[str, Callable[..., Problems]] = {
         posts,
         calls,
         summaries,
+        lesson,
+        recalled,
         plan,
         plan_grew,
         nowhere,

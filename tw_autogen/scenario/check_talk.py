@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import PositiveInt
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.events import CellRan, ModelCalled, TalkShortened
+from tw_autogen.events import CellRan, LessonsRecalled, ModelCalled, TalkShortened
 from tw_autogen.planner import Plan
-from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, count, short, span
+from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, Words, count, short, span
 
 
 def path(rounds: Rounds, posts: Names) -> Problems:
@@ -45,6 +45,23 @@ def summaries(
                 f"{span(rounds)}: expected a summary that matches {matches.pattern!r}, found in summary {number}, "
                 f"{event.role}'s: {short(event.summary)}"
             )
+
+
+def lesson(lesson: str, matches: Regex) -> Problems:
+    """Expect that what the session teaches has a place that matches."""
+    if not matches.search(lesson):
+        yield f"expected a lesson that matches {matches.pattern!r}, found {short(lesson) if lesson else 'none'}"
+
+
+def recalled(rounds: Rounds, lessons: Words) -> Problems:
+    """Expect that each of these lessons was put into a prompt, by their ids."""
+    found = [
+        name for seen in rounds for event in seen.events if isinstance(event, LessonsRecalled) for name in event.lessons
+    ]
+    for name in lessons:
+        if name not in found:
+            named = ", ".join(dict.fromkeys(found)) or "none"
+            yield f"{span(rounds)}: expected the lesson {name} to be recalled, found {named}"
 
 
 def plan_grew(rounds: Rounds, by: PositiveInt = 1) -> Problems:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import RoundError, ScenarioError
+from tw_autogen.errors import ConfigError, ModelError, RoundError, ScenarioError
 from tw_autogen.events import Event, Handler
 from tw_autogen.model import ChatModel, Recording, RecordingModel, ReplayModel, Usage
+from tw_autogen.recall import Experience, read_experiences, write_experience
 from tw_autogen.scenario.asked_back import take_rule
 from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.heard import Call, HeardModel
@@ -40,6 +41,7 @@ class Outcome:
         evidence: What the checks saw: rounds, events, folder.
         calls: What models were asked, and what they said.
         stale: A line for each reply whose prompt has changed since it was recorded; no problem unless `strict`.
+        lesson: What the session teaches, where the scenario has a `learn`.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Outcome:
     evidence: Evidence
     calls: tuple[Call, ...] = ()
     stale: tuple[str, ...] = ()
+    lesson: Experience | None = None
 
     @property
     def ok(self) -> bool:
@@ -85,6 +88,7 @@ def run_scenario(
     keywords = {
         "session.max_posts": scenario.limits.posts,
         "session.round_seconds": scenario.limits.seconds,
+        **({"recall.experience": str(scenario.folder / scenario.lessons)} if scenario.lessons else {}),
         **scenario.settings,
         **(settings or {}),
     }
@@ -104,7 +108,11 @@ def run_scenario(
     ):
         talk = _Talk(session)
         problems = talk.hold(scenario)
+        lesson = None
+        if scenario.learn and not problems:
+            lesson, problems = _learn(session)
     evidence = Evidence.of(session.rounds, events, session.folder, numbers=talk.numbers)
+    evidence = replace(evidence, lesson=lesson.lesson if lesson else "")
     for expectation in scenario.expect:
         problems += expectation.problems(evidence)
     seconds = time.monotonic() - started
@@ -117,6 +125,7 @@ def run_scenario(
         seconds,
         evidence,
         tuple(heard.calls),
+        lesson=lesson,
     )
 
 
@@ -144,6 +153,16 @@ class _Talk:
                 words = take_rule(left, answer)
             self.answers.append(said)
         return []
+
+
+def _learn(session: Session) -> tuple[Experience | None, list[str]]:
+    """Have a lesson worded, and give it, or the problem that there was."""
+    folder = session.journal.parent / "lessons"
+    try:
+        session.save_experience(folder)
+    except (ConfigError, ModelError) as error:
+        return None, [f"the lesson failed: {error}"]
+    return read_experiences(folder)[0], []
 
 
 @contextmanager
@@ -196,6 +215,7 @@ def replay_scenario(
         problems += (f"{len(model.unused)} recorded replies were left over: the recording and the run have parted",)
     if strict:
         problems += tuple(f"stale: {one}" for one in model.stale)
+    problems += tuple(_otherwise_kept(scenario, outcome.lesson))
     return replace(outcome, problems=problems, stale=tuple(model.stale))
 
 
@@ -257,7 +277,20 @@ def record_scenario(
     outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
     if outcome.ok:
         kept.replace(scenario.replies)
+        if outcome.lesson:
+            write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
     return outcome
+
+
+def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[str]:
+    """Say if the lesson that other scenarios are given is not the one that comes of these replies."""
+    if lesson is None:
+        return
+    kept = scenario.kept_lesson
+    there = {one.id: one.lesson for one in read_experiences(kept.parent)} if kept.is_file() else {}
+    if there.get(scenario.name) != lesson.lesson:
+        name = kept.relative_to(scenario.folder).as_posix()
+        yield f"the lesson in {name} is not the one that comes of these replies: record it anew"
 
 
 def _hidden(workspace: Path | str) -> tuple[str, ...]:

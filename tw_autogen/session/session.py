@@ -311,7 +311,11 @@ class Session:
         """
         turn = Turn(self.rounds[-1] if self.rounds else Round(""), self.folder, emit=self.emit)
         return self._learner.learn(
-            self.rounds, folder, model, on_call=lambda reply, took: report_call(turn, _LEARNER, reply, took)
+            self.rounds,
+            folder,
+            model,
+            private=[str(self.folder), str(self.folder.parent)],
+            on_call=lambda reply, took: report_call(turn, _LEARNER, reply, took),
         )
 
     def next_role(self) -> Role | None:
