@@ -61,7 +61,7 @@ def test_what_was_recorded_replays_and_a_changed_prompt_fails_only_if_strict(tw,
 
     assert (lenient.exit_code, strict.exit_code) == (0, 1)
     assert "greeting (1 stale)" in lenient.stdout
-    assert "greeting: stale: call 1: " in strict.stdout
+    assert "greeting: stale: call 1, Planner: " in strict.stdout
 
 
 def test_a_recording_that_does_not_hold_is_kept_apart_and_the_earlier_one_stays(tw, greeting):
@@ -116,7 +116,7 @@ def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greet
 def test_the_prompts_are_shown_also_before_anything_is_recorded(tw, greeting):
     shown = tw("show", "greeting", "--prompts").stdout
 
-    assert "== greeting, call 1: 2 messages" in shown
+    assert "== greeting, call 1, Planner: 2 messages" in shown
     assert "You are the Planner" in shown
     assert "greet me" in shown
 

@@ -219,7 +219,7 @@ def test_a_changed_prompt_is_stale_and_a_problem_only_if_strict(write, tmp_path)
 
     assert lenient.ok
     assert len(lenient.stale) == 1
-    assert [one.startswith("stale: call 1: ") for one in strict.problems] == [True]
+    assert [one.startswith("stale: call 1, Planner: ") for one in strict.problems] == [True]
 
 
 def test_a_judge_is_asked_about_the_talk_alone_and_its_word_changes_no_check(write, tmp_path):

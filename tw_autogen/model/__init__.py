@@ -1,5 +1,6 @@
 """Asking a language model: any OpenAI-compatible server, recorded replies, and reading tolerantly what it wrote."""
 
+from tw_autogen.model.asked_as import AskedAs, TellsRoles, asked_as
 from tw_autogen.model.asking import ask
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.embed import Embedder, EmbeddingRanker
@@ -16,6 +17,7 @@ from tw_autogen.model.streams import CodeStream, FieldStream
 from tw_autogen.model.vectors import VectorCache, cache_folder
 
 __all__ = [
+    "AskedAs",
     "ChatModel",
     "CodeReply",
     "CodeStream",
@@ -37,11 +39,13 @@ __all__ = [
     "Recording",
     "RecordingModel",
     "ReplayModel",
+    "TellsRoles",
     "ToolCall",
     "Unreadable",
     "Usage",
     "VectorCache",
     "ask",
+    "asked_as",
     "cache_folder",
     "is_loopback",
     "read_code",

@@ -4,7 +4,8 @@ format: 1
 model: gpt-5.4-mini
 date: '2026-11-21'
 replies:
-- prompt: 5f1c…                   # sha256 of the messages, without what differs from run to run
+- role: Planner                   # who asked
+  prompt: 5f1c…                   # sha256 of the messages, without what differs from run to run
   last: 'user: From: User Message: what is 6*7?'
   reply: |-
     {"reasoning": "…"}
@@ -26,11 +27,12 @@ import yaml
 
 from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import ScenarioError, nearest
+from tw_autogen.model.asked_as import asked_as
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.prompt_hash import last_words, prompt_hash
 
 FORMAT = 1
-_KEYS = ("prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
+_KEYS = ("role", "prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,13 @@ class RecordedReply:
         completion: What the model answered.
         prompt: Hash of the messages that it answered; empty if any will do.
         last: A readable head of the last of them, for errors.
+        role: Who asked; empty if that isn't known, and it answers whoever asks.
     """
 
     completion: Completion
     prompt: str = ""
     last: str = ""
+    role: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the plain values of the file's entry."""
@@ -53,6 +57,7 @@ class RecordedReply:
         tokens = {"prompt": usage.prompt_tokens, "cached": usage.cached_tokens, "completion": usage.completion_tokens}
         calls = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in said.tool_calls]
         return {
+            **({"role": self.role} if self.role else {}),
             "prompt": self.prompt,
             "last": self.last,
             "reply": _Block(said.text),
@@ -82,7 +87,7 @@ class RecordedReply:
             finish_reason=str(plain.get("finish_reason", "stop")),
             model=str(plain.get("model", "")),
         )
-        return cls(completion, str(plain.get("prompt", "")), str(plain.get("last", "")))
+        return cls(completion, str(plain.get("prompt", "")), str(plain.get("last", "")), str(plain.get("role", "")))
 
 
 @dataclass(frozen=True)
@@ -159,11 +164,15 @@ class RecordingModel:
         cancelled: threading.Event | None = None,
     ) -> Completion:
         """Let the model answer, and keep the answer; see `ChatModel.complete`."""
-        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
-        completion = self._model.complete(
-            messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
+        return self.complete_as(
+            "", messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
         )
-        self._keep(RecordedReply(completion, prompt, last))
+
+    def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
+        """Let the model answer, and keep the answer with who has asked; see `TellsRoles`."""
+        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
+        completion = asked_as(role, self._model).complete(messages, **options)
+        self._keep(RecordedReply(completion, prompt, last, role))
         return completion
 
     def _keep(self, reply: RecordedReply) -> None:

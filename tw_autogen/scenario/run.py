@@ -1,4 +1,4 @@
-"""Runs a scenario: with any model, with recorded replies, or with a model whose replies are recorded."""
+"""Runs a scenario with any model, or with a live one, which gets more time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import ConfigError, ModelError, RoundError, ScenarioError
+from tw_autogen.errors import ConfigError, ModelError, RoundError
 from tw_autogen.events import Event, Handler
-from tw_autogen.model import ChatModel, Recording, RecordingModel, ReplayModel, Usage
-from tw_autogen.recall import Experience, read_experiences, write_experience
+from tw_autogen.model import ChatModel, Usage, asked_as
+from tw_autogen.recall import Experience, read_experiences
 from tw_autogen.scenario.asked_back import take_rule
 from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.heard import Call, HeardModel
 from tw_autogen.scenario.scenario import Scenario
-from tw_autogen.session import ROOMS, Session, open_session
+from tw_autogen.session import ROOMS, Session, open_session, role_name
 from tw_autogen.settings import Settings
 
-FAILED_REPLIES = "replies.failed.yaml"
 PATIENCE = 3600.0
 """How long a live model's reply, and a round with it, may take: its own speed is no property of the task."""
 
@@ -41,6 +40,7 @@ class Outcome:
         evidence: What the checks saw: rounds, events, folder.
         calls: What models were asked, and what they said.
         stale: A line for each reply whose prompt has changed since it was recorded; no problem unless `strict`.
+        moved: A line for each reply that was given before others which were recorded earlier; no problem.
         lesson: What the session teaches, where the scenario has a `learn`.
     """
 
@@ -53,6 +53,7 @@ class Outcome:
     evidence: Evidence
     calls: tuple[Call, ...] = ()
     stale: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
     lesson: Experience | None = None
 
     @property
@@ -98,7 +99,7 @@ def run_scenario(
     with (
         _environment(scenario.environment),
         open_session(
-            heard,
+            {name: asked_as(name, heard) for name in map(role_name, scenario.roles)},
             roles=scenario.roles,
             plugins=scenario.plugins,
             folder=workspace,
@@ -180,45 +181,6 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def replay_scenario(
-    scenario: Scenario,
-    *,
-    workspace: Path | str,
-    handlers: Sequence[Handler] = (),
-    recording: Recording | None = None,
-    strict: bool = False,
-) -> Outcome:
-    """Run a scenario with recorded replies; everything else is real.
-
-    Args:
-        scenario: What to ask, with what, and what to expect.
-        workspace: The folder in which the session makes its own; it stays.
-        handlers: Called with each event.
-        recording: The replies; None: those that lie in the scenario's folder.
-        strict: A prompt that has changed since it was recorded is a problem.
-
-    Returns:
-        An outcome; replies that nobody asked for are a problem, changed prompts are named apart.
-
-    Raises:
-        ScenarioError: nothing has been recorded.
-        ConfigError: a role or a plugin is wrong; nothing has run.
-    """
-    if recording is None:
-        if not scenario.replies.exists():
-            raise ScenarioError("nothing has been recorded for this scenario", path=scenario.replies)
-        recording = Recording.read(scenario.replies)
-    model = ReplayModel(recording, hide=_hidden(workspace))
-    outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
-    problems = outcome.problems
-    if model.unused:
-        problems += (f"{len(model.unused)} recorded replies were left over: the recording and the run have parted",)
-    if strict:
-        problems += tuple(f"stale: {one}" for one in model.stale)
-    problems += tuple(_otherwise_kept(scenario, outcome.lesson))
-    return replace(outcome, problems=problems, stale=tuple(model.stale))
-
-
 def run_live(
     scenario: Scenario,
     model: ChatModel,
@@ -245,55 +207,3 @@ def run_live(
         "code_interpreter.model_seconds": seconds,
     }
     return run_scenario(scenario, model, workspace=workspace, handlers=handlers, settings=patience)
-
-
-def record_scenario(
-    scenario: Scenario,
-    model: ChatModel,
-    *,
-    workspace: Path | str,
-    handlers: Sequence[Handler] = (),
-    seconds: float = PATIENCE,
-) -> Outcome:
-    """Run a scenario live, and keep the replies in its folder for replays.
-
-    Args:
-        scenario: What to ask, with what, and what to expect.
-        model: What all roles ask.
-        workspace: The folder in which the session makes its own; it stays.
-        handlers: Called with each event.
-        seconds: How long a reply, and a round, may take.
-
-    Returns:
-        An outcome. Replies that did not lead to what is expected are kept in `replies.failed.yaml` only, so that a
-        recording in `replies.yaml` always passes; those that were there before stay.
-
-    Raises:
-        ConfigError: a role or a plugin is wrong; nothing has run.
-    """
-    kept = scenario.folder / FAILED_REPLIES
-    kept.unlink(missing_ok=True)
-    recorder = RecordingModel(model, kept, hide=_hidden(workspace))
-    outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
-    if outcome.ok:
-        kept.replace(scenario.replies)
-        if outcome.lesson:
-            write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
-    return outcome
-
-
-def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[str]:
-    """Say if the lesson that other scenarios are given is not the one that comes of these replies."""
-    if lesson is None:
-        return
-    kept = scenario.kept_lesson
-    there = {one.id: one.lesson for one in read_experiences(kept.parent)} if kept.is_file() else {}
-    if there.get(scenario.name) != lesson.lesson:
-        name = kept.relative_to(scenario.folder).as_posix()
-        yield f"the lesson in {name} is not the one that comes of these replies: record it anew"
-
-
-def _hidden(workspace: Path | str) -> tuple[str, ...]:
-    """Give the spellings of the workspace's path that a prompt may hold."""
-    here = Path(workspace)
-    return tuple(dict.fromkeys((str(here.absolute()), str(here.resolve()))))

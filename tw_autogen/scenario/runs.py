@@ -63,6 +63,7 @@ class Runs:
                     "ok": one.ok,
                     "problems": list(one.problems),
                     "stale": list(one.stale),
+                    "moved": list(one.moved),
                     "answers": list(one.answers),
                     "usage": one.usage.to_dict(),
                     "seconds": round(one.seconds, 3),
