@@ -11,9 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tw_autogen.scenario.check_answer import answer, answer_lacks, asked_back, json, number, numbers, stop
-from tw_autogen.scenario.check_code import cells, failed_cells, never_executed, plugins, refused, selected
+from tw_autogen.scenario.check_code import cells, executed, failed_cells, never_executed, plugins, refused, selected
 from tw_autogen.scenario.check_files import file, same_content, table
-from tw_autogen.scenario.check_talk import calls, lesson, nowhere, path, plan, plan_grew, posts, recalled, summaries
+from tw_autogen.scenario.check_talk import (
+    calls,
+    lesson,
+    nowhere,
+    path,
+    plan,
+    plan_grew,
+    posts,
+    recalled,
+    said,
+    summaries,
+)
 from tw_autogen.scenario.kinds import Problems
 
 CHECKS: Mapping[str, Callable[..., Problems]] = {
@@ -37,10 +48,12 @@ CHECKS: Mapping[str, Callable[..., Problems]] = {
         recalled,
         plan,
         plan_grew,
+        said,
         nowhere,
         plugins,
         selected,
         refused,
+        executed,
         never_executed,
         cells,
         failed_cells,

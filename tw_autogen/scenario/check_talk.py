@@ -91,6 +91,14 @@ def plan(
     yield from count(span(rounds), "steps in the plan", len(steps), at_least, at_most)
 
 
+def said(rounds: Rounds, matches: Regex, *, by: str = "CodeInterpreter") -> Problems:
+    """Expect that a post of this role, which holds what its code has printed, has a place that matches."""
+    posts = [post.message for seen in rounds for post in seen.round.posts if post.send_from == by]
+    if not any(matches.search(one) for one in posts):
+        last = f"the last of {len(posts)} is {short(posts[-1])}" if posts else "there is none"
+        yield f"{span(rounds)}: expected a post of {by} that matches {matches.pattern!r}; {last}"
+
+
 def nowhere(rounds: Rounds, matches: Regex) -> Problems:
     """Expect that nothing that was said, and nothing that code has printed, has a place that matches."""
     for seen in rounds:
