@@ -2,13 +2,16 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from tw_autogen.cli import main
-from tw_autogen.testing import plans, replay_server
+from tw_autogen.testing import ScriptedModel, plans, replay_server
 
 SCENARIO = """\
 source: our own
@@ -99,6 +102,37 @@ def test_a_table_says_how_many_runs_were_as_expected(tw, greeting):
     assert "greeting" in ran.stdout
     assert "1 of 2" in ran.stdout
     assert "greeting, run 2: answer: round 1: expected" in ran.stdout
+
+
+def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_path):
+    pytest.importorskip("jinja2", reason="the extra `report`")
+    running = []
+
+    def stop(messages):
+        running[0].send_signal(signal.SIGINT)
+        return greets("never heard")
+
+    with ScriptedModel([greets("hello!"), stop]) as model, replay_server(model) as server:
+        args = ["run", "greeting", "--live", "--times", "3", "--no-judge", "--base-url", server.base_url]
+        running.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "tw_autogen.cli", "scenario", *args, "--html", "report.html", "--json"],
+                cwd=tmp_path,
+                env=environ,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )  # fmt: skip
+        )
+        out, err = running[0].communicate(timeout=60)
+
+    assert running[0].returncode == 130
+    assert "greeting: run 1 of 3: as expected, 1 call, " in err
+    assert "stopped; what was run until then:" in err
+    said = json.loads(out)
+    assert (said["ok"], said["scenarios"][0]["passed"], len(said["scenarios"][0]["runs"])) == (False, 1, 1)
+    assert "1 of 1" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greeting):

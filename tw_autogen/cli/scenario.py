@@ -101,37 +101,42 @@ def run(
         check_report()
     scenarios = _find(names)
     model = None if replay else _model(options, seconds)
-    console, done = err(color=not options.no_color), []
+    console, stopped = err(color=not options.no_color), False
+    done: list[Runs] = []
     with _workspace(workspace) as folder:
-        for scenario in scenarios:
-            if why := scenario.hindrance or _unrecorded(scenario, replay, names):
-                done.append(Runs(scenario, skipped=why))
-                continue
-            outcomes, judged = [], []
-            for number in range(1, times + 1):
-                if model is None:
-                    outcomes.append(replay_scenario(scenario, workspace=folder, strict=strict))
-                    continue
-                console.print(f"{scenario.name}: run {number} of {times} ...", soft_wrap=True)
-                outcomes.append(run_live(scenario, model, workspace=folder, seconds=seconds))
-                if scenario.judge and not no_judge:
-                    judged.append(judge(scenario, outcomes[-1], model, seconds=seconds))
-            done.append(Runs(scenario, tuple(outcomes), tuple(judged)))
+        try:
+            for scenario in scenarios:
+                done.append(Runs(scenario, skipped=scenario.hindrance or _unrecorded(scenario, replay, names)))
+                for number in range(1, 1 if done[-1].skipped else times + 1):
+                    if model is None:
+                        done[-1] = done[-1].plus(replay_scenario(scenario, workspace=folder, strict=strict))
+                        continue
+                    head = f"{scenario.name}: run {number} of {times}"
+                    console.print(f"{head} ...", soft_wrap=True)
+                    outcome = run_live(scenario, model, workspace=folder, seconds=seconds)
+                    console.print(f"{head}: {outcome.summary}", soft_wrap=True)
+                    asks = scenario.judge and not no_judge
+                    done[-1] = done[-1].plus(
+                        outcome, judge(scenario, outcome, model, seconds=seconds) if asks else None
+                    )
+        except KeyboardInterrupt:
+            stopped, done = True, [one for one in done if one.outcomes or one.skipped]
+            console.print("stopped; what was run until then:", soft_wrap=True)
         if html:
             title = "Scenarios, replayed" if model is None else f"Scenarios, {model.name} at {model.base_url}"
-            write_report(done, html, title=title)
+            console.print(f"the whole talk is in {write_report(done, html, title=title)}", soft_wrap=True)
     if as_json:
         plain = {
             "schema_version": 1,
             "mode": "replay" if model is None else "live",
             "model": model.name if model else None,
-            "ok": all(one.ok for one in done),
+            "ok": all(one.ok for one in done) and not stopped,
             "scenarios": [one.to_dict() for one in done],
         }
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
     else:
         print_runs(out(color=not options.no_color), done)
-    ctx.exit(Exit.done if all(one.ok for one in done) else Exit.failed)
+    ctx.exit(Exit.interrupted if stopped else Exit.done if all(one.ok for one in done) else Exit.failed)
 
 
 @with_options(MODEL_OPTIONS)

@@ -61,6 +61,14 @@ class Outcome:
         """All was as expected."""
         return not self.problems
 
+    @property
+    def summary(self) -> str:
+        """What came of it, in a line: `as expected, 2 calls, 3.1 s`."""
+        count = len(self.problems)
+        came = f"{count} problem{'s' if count > 1 else ''}" if count else "as expected"
+        calls = self.usage.calls
+        return f"{came}, {calls} call{'' if calls == 1 else 's'}, {self.seconds:.1f} s"
+
 
 def run_scenario(
     scenario: Scenario,
