@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tw_autogen.errors import ScenarioError
+from tw_autogen.errors import ModelError, ScenarioError
 from tw_autogen.model import Completion, Recording, Usage
 from tw_autogen.scenario import (
     Runs,
@@ -205,6 +205,19 @@ def test_what_was_recorded_replays_elsewhere_without_a_stale_prompt(write, tmp_p
     assert str(tmp_path) in str(recorded.calls[2].messages[-1]["content"])  # the path was in the prompt
     outcome = replay_scenario(scenario, workspace=tmp_path / "another place", strict=True)
     assert outcome.problems == ()
+
+
+def test_a_recording_that_broke_off_goes_on_where_it_was(write, tmp_path):
+    scenario = write("source: our own\nask: [three, four]\nexpect: [{numbers: [3, 4]}]\n")
+    with ScriptedModel([told("It is 3."), ModelError("gone")]) as model:
+        broken = record_scenario(scenario, model, workspace=tmp_path / "work")
+    with ScriptedModel([told("It is 4.")]) as model:
+        whole = record_scenario(scenario, model, workspace=tmp_path / "other", resume=True)
+
+    assert not broken.ok
+    assert whole.problems == ()
+    assert [one.role for one in Recording.read(scenario.replies).replies] == ["Planner", "Planner"]
+    assert replay_scenario(scenario, workspace=tmp_path / "again", strict=True).ok
 
 
 def test_a_changed_prompt_is_stale_and_a_problem_only_if_strict(write, tmp_path):

@@ -144,10 +144,14 @@ class RecordingModel:
         model: Who really answers.
         path: The file; made anew with the first reply, so that what was there survives if there is none.
         hide: Paths that are others in each run; see `prompt_hash`.
+        known: Replies of an earlier try: a prompt that one of them has answered for the same role is not asked again.
     """
 
-    def __init__(self, model: ChatModel, path: Path | str, *, hide: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: ChatModel, path: Path | str, *, hide: Sequence[str] = (), known: Sequence[RecordedReply] = ()
+    ) -> None:
         self.path = Path(path)
+        self._known = list(known)
         self._hide = tuple(hide)
         self._model = model
         self._lock = threading.Lock()
@@ -171,9 +175,15 @@ class RecordingModel:
     def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
         """Let the model answer, and keep the answer with who has asked; see `TellsRoles`."""
         prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
-        completion = asked_as(role, self._model).complete(messages, **options)
+        completion = self._recall(role, prompt) or asked_as(role, self._model).complete(messages, **options)
         self._keep(RecordedReply(completion, prompt, last, role))
         return completion
+
+    def _recall(self, role: str, prompt: str) -> Completion | None:
+        """Take what an earlier try was told on this very prompt."""
+        with self._lock:
+            at = next((at for at, one in enumerate(self._known) if (one.role, one.prompt) == (role, prompt)), None)
+            return None if at is None else self._known.pop(at).completion
 
     def _keep(self, reply: RecordedReply) -> None:
         with self._lock:

@@ -64,6 +64,7 @@ def record_scenario(
     workspace: Path | str,
     handlers: Sequence[Handler] = (),
     seconds: float = PATIENCE,
+    resume: bool = False,
 ) -> Outcome:
     """Run a scenario live, and keep the replies in its folder for replays.
 
@@ -73,6 +74,7 @@ def record_scenario(
         workspace: The folder in which the session makes its own; it stays.
         handlers: Called with each event.
         seconds: How long a reply, and a round, may take.
+        resume: Don't ask again what an earlier try, which was stopped or failed, was told on the same prompts.
 
     Returns:
         An outcome. Replies that did not lead to what is expected are kept in `replies.failed.yaml` only, so that a
@@ -80,10 +82,12 @@ def record_scenario(
 
     Raises:
         ConfigError: a role or a plugin is wrong; nothing has run.
+        ScenarioError: what the earlier try has left can't be read.
     """
     kept = scenario.folder / FAILED_REPLIES
+    known = Recording.read(kept).replies if resume and kept.is_file() else ()
     kept.unlink(missing_ok=True)
-    recorder = RecordingModel(model, kept, hide=_hidden(workspace))
+    recorder = RecordingModel(model, kept, hide=_hidden(workspace), known=known)
     outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
     if outcome.ok:
         kept.replace(scenario.replies)
