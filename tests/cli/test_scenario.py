@@ -143,6 +143,8 @@ def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greet
 
     assert named.exit_code == 2
     assert "nothing has been recorded for this scenario" in named.stderr
+    assert f"tw-autogen scenario record {greeting.resolve()}" in named.stderr
+    assert tw("show", "greeting/scenario.yaml").stdout == tw("show", "greeting").stdout
     assert all_of_a_folder.exit_code == 0
     assert "not recorded yet" in all_of_a_folder.stdout
 

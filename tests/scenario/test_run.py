@@ -294,3 +294,5 @@ def test_the_table_is_made_of_recordings_and_put_between_its_marks(write, tmp_pa
     readme.write_text("# Mine\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match=r"README\.md: no place for the table"):
         put_table(readme, table)
+    with pytest.raises(ScenarioError, match=r"READ\.md: there is no such file"):
+        put_table(tmp_path / "READ.md", table)

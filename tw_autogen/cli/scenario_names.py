@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tw_autogen.errors import ScenarioError, nearest
-from tw_autogen.scenario import Scenario, find_scenarios, read_scenario
+from tw_autogen.scenario import FILE, Scenario, find_scenarios, read_scenario
 from tw_autogen.shipped import shipped_folder
 
 
@@ -20,13 +20,15 @@ def find_named(names: Sequence[str]) -> tuple[Scenario, ...]:
     found: list[Scenario] = []
     for name in names or (str(shipped),):
         path = Path(name)
-        if path.is_dir():
-            own = (path / "scenario.yaml").is_file()
+        if path.name == FILE and path.is_file():
+            found.append(read_scenario(path))
+        elif path.is_dir():
+            own = (path / FILE).is_file()
             found += [read_scenario(path)] if own else find_scenarios(path)
         elif (shipped / name).is_dir():
             found.append(read_scenario(shipped / name))
         else:
-            known = [one.name for one in shipped.iterdir() if (one / "scenario.yaml").is_file()]
+            known = [one.name for one in shipped.iterdir() if (one / FILE).is_file()]
             raise ScenarioError(f"neither a folder nor a shipped scenario{nearest(name, known)}", path=name)
     return tuple(found)
 

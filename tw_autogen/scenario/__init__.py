@@ -12,11 +12,12 @@ from tw_autogen.scenario.recorded import FAILED_REPLIES, record_scenario, replay
 from tw_autogen.scenario.report import check_report, write_report
 from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
 from tw_autogen.scenario.runs import Runs
-from tw_autogen.scenario.scenario import REPLIES, Limits, Scenario, find_scenarios, read_scenario
+from tw_autogen.scenario.scenario import FILE, REPLIES, Limits, Scenario, find_scenarios, read_scenario
 
 __all__ = [
     "CHECKS",
     "FAILED_REPLIES",
+    "FILE",
     "PATIENCE",
     "REPLIES",
     "AskedBack",

@@ -43,7 +43,11 @@ def replay_scenario(
     """
     if recording is None:
         if not scenario.replies.exists():
-            raise ScenarioError("nothing has been recorded for this scenario", path=scenario.replies)
+            raise ScenarioError(
+                "nothing has been recorded for this scenario; with a model, this does it:\n"
+                f"  tw-autogen scenario record {scenario.folder}",
+                path=scenario.replies,
+            )
         recording = Recording.read(scenario.replies)
     model = ReplayModel(recording, hide=_hidden(workspace))
     outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
