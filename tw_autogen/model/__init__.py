@@ -1,7 +1,7 @@
 """Asking a language model: any OpenAI-compatible server, recorded replies, and reading tolerantly what it wrote."""
 
 from tw_autogen.model.asked_as import AskedAs, TellsRoles, asked_as
-from tw_autogen.model.asking import ask
+from tw_autogen.model.asking import Reserve, ask
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.embed import Embedder, EmbeddingRanker
 from tw_autogen.model.embedders import EmbeddingSettings, FolderEmbedder, OpenAIEmbedder, resolve_ranker
@@ -13,6 +13,7 @@ from tw_autogen.model.replay import ReplayModel
 from tw_autogen.model.resolve import resolve_model
 from tw_autogen.model.running import run_abandonable
 from tw_autogen.model.settings import ModelSettings, Price
+from tw_autogen.model.size import TOKEN_CHARS, chars_of, token_chars
 from tw_autogen.model.streams import CodeStream, FieldStream
 from tw_autogen.model.vectors import VectorCache, cache_folder
 
@@ -39,6 +40,8 @@ __all__ = [
     "Recording",
     "RecordingModel",
     "ReplayModel",
+    "Reserve",
+    "TOKEN_CHARS",
     "TellsRoles",
     "ToolCall",
     "Unreadable",
@@ -47,10 +50,12 @@ __all__ = [
     "ask",
     "asked_as",
     "cache_folder",
+    "chars_of",
     "is_loopback",
     "read_code",
     "read_object",
     "resolve_model",
     "resolve_ranker",
     "run_abandonable",
+    "token_chars",
 ]
