@@ -104,6 +104,24 @@ def test_a_table_says_how_many_runs_were_as_expected(tw, greeting):
     assert "greeting, run 2: answer: round 1: expected" in ran.stdout
 
 
+def test_a_scenario_and_one_that_it_teaches_are_recorded_one_after_the_other(tw, greeting, tmp_path):
+    teaching = f"{SCENARIO}learn: lessons\n"
+    (greeting / "scenario.yaml").write_text(teaching, encoding="utf-8")
+    (tmp_path / "taught").mkdir()
+    taught = f"{SCENARIO}lessons: ../greeting/lessons\n"
+    (tmp_path / "taught" / "scenario.yaml").write_text(taught, encoding="utf-8")
+    alone = tw("record", "taught", "--base-url", "http://127.0.0.1:9", "--model", "any")
+    assert "can't be recorded: it needs the lessons in ../greeting/lessons" in alone.stderr
+
+    lesson = '{"lesson": "Those who greet are greeted."}'
+    with replay_server([greets("hello!"), lesson, greets("hello again!")]) as server:
+        both = tw("record", "greeting", "taught", "--base-url", server.base_url)
+
+    assert both.exit_code == 0
+    assert "Those who greet are greeted." in (greeting / "lessons" / "exp_greeting.yaml").read_text(encoding="utf-8")
+    assert tw("run", "taught", "greeting", "--strict").exit_code == 0
+
+
 def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_path):
     pytest.importorskip("jinja2", reason="the extra `report`")
     running = []

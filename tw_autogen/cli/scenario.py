@@ -14,10 +14,9 @@ import click
 
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
-from tw_autogen.cli.scenario_names import find_named, unrecorded
+from tw_autogen.cli.scenario_names import find_named, refuse_hindered, unrecorded
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
 from tw_autogen.cli.terminal import err, out
-from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.scenario import (
     FAILED_REPLIES,
@@ -160,11 +159,12 @@ def record(
         raise click.UsageError("name the scenarios that are to be recorded")
     scenarios = find_named(names)
     for scenario in scenarios:
-        if scenario.hindrance:
-            raise ScenarioError(f"can't be recorded: it {scenario.hindrance}", path=scenario.folder)
+        if not scenario.lessons:  # these may be taught by one that is recorded before
+            refuse_hindered(scenario)
     model, console, done = _model(options, seconds), err(color=not options.no_color), []
     with _workspace(workspace) as folder:
         for scenario in scenarios:
+            refuse_hindered(scenario)
             console.print(f"{scenario.name}: recording ...", soft_wrap=True)
             outcome = record_scenario(scenario, model, workspace=folder, seconds=seconds, resume=resume)
             kept = REPLIES if outcome.ok else FAILED_REPLIES

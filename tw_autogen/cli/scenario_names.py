@@ -37,3 +37,13 @@ def unrecorded(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:
     """Say that there is nothing to replay; one that is asked for by its own name or folder fails instead."""
     asked_for = scenario.name in names or any(Path(name).resolve() == scenario.folder for name in names)
     return "" if asked_for or not replay or scenario.replies.exists() else "not recorded yet"
+
+
+def refuse_hindered(scenario: Scenario) -> None:
+    """Refuse one that can't run here.
+
+    Raises:
+        ScenarioError: says why.
+    """
+    if scenario.hindrance:
+        raise ScenarioError(f"can't be recorded: it {scenario.hindrance}", path=scenario.folder)
