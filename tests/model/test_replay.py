@@ -133,6 +133,16 @@ def test_a_changed_prompt_is_noted_in_words_and_the_next_reply_is_given(tmp_path
     ]
 
 
+def test_a_changed_system_message_is_named_in_few_words(tmp_path):
+    path = tmp_path / "replies.yaml"
+    planner, coder = ([{"role": "system", "content": f"You {verb}."}, *asked("x")] for verb in ("plan", "code"))
+    RecordingModel(ScriptedModel(["hi"]), path).complete(planner)
+    replay = ReplayModel(path)
+
+    assert replay.complete(coder).text == "hi"
+    assert replay.stale == ["call 1: its system message is not as it was recorded"]
+
+
 def test_a_strict_replay_fails_at_the_first_changed_prompt(tmp_path):
     path = record(tmp_path / "replies.yaml", "zero", "one")
     replay = ReplayModel(path, strict=True)

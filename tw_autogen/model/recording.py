@@ -5,6 +5,7 @@ model: gpt-5.4-mini
 date: '2026-11-21'
 replies:
 - role: Planner                   # who asked
+  system: 0a41…                   # of the system message alone, to say what has changed
   prompt: 5f1c…                   # sha256 of the messages, without what differs from run to run
   last: 'user: From: User Message: what is 6*7?'
   reply: |-
@@ -29,10 +30,10 @@ from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model.asked_as import asked_as
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
-from tw_autogen.model.prompt_hash import last_words, prompt_hash
+from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
 
 FORMAT = 1
-_KEYS = ("role", "prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
+_KEYS = ("role", "system", "prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,14 @@ class RecordedReply:
         prompt: Hash of the messages that it answered; empty if any will do.
         last: A readable head of the last of them, for errors.
         role: Who asked; empty if that isn't known, and it answers whoever asks.
+        system: Short hash of the system message; empty if there was none, or that isn't known.
     """
 
     completion: Completion
     prompt: str = ""
     last: str = ""
     role: str = ""
+    system: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the plain values of the file's entry."""
@@ -58,6 +61,7 @@ class RecordedReply:
         calls = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in said.tool_calls]
         return {
             **({"role": self.role} if self.role else {}),
+            **({"system": self.system} if self.system else {}),
             "prompt": self.prompt,
             "last": self.last,
             "reply": _Block(said.text),
@@ -87,7 +91,7 @@ class RecordedReply:
             finish_reason=str(plain.get("finish_reason", "stop")),
             model=str(plain.get("model", "")),
         )
-        return cls(completion, str(plain.get("prompt", "")), str(plain.get("last", "")), str(plain.get("role", "")))
+        return cls(completion, *(str(plain.get(key, "")) for key in ("prompt", "last", "role", "system")))
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,7 @@ class RecordingModel:
         """Let the model answer, and keep the answer with who has asked; see `TellsRoles`."""
         prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
         completion = self._recall(role, prompt) or asked_as(role, self._model).complete(messages, **options)
-        self._keep(RecordedReply(completion, prompt, last, role))
+        self._keep(RecordedReply(completion, prompt, last, role, system_hash(messages, hide=self._hide)))
         return completion
 
     def _recall(self, role: str, prompt: str) -> Completion | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tw_autogen.errors import ModelError, ReplayParted
 from tw_autogen.model.chat import Completion, Message
-from tw_autogen.model.prompt_hash import last_words, prompt_hash
+from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
 from tw_autogen.model.recording import RecordedReply, Recording
 
 _PIECE_CHARS = 24
@@ -119,6 +119,8 @@ class ReplayModel:
                 note = f"{call}: recorded after {reply.last!r}, asked now after {last!r}"
                 if reply.last == last:
                     note = f"{call}: something before its last message, {last!r}, is not as it was recorded"
+                if reply.system and reply.system != system_hash(messages, hide=self._hide):
+                    note = f"{call}: its system message is not as it was recorded"
                 if self._strict:
                     raise ReplayParted(f"{self._name}: the recording and the run have parted at {note}", index=number)
                 self.stale.append(note)
