@@ -113,11 +113,12 @@ class LessonsRecalled(Event):
 
 @dataclass(frozen=True)
 class TalkShortened(Event):
-    """The older part of a role's talk became a summary; about so many tokens its prompt had, and has now."""
+    """The older part of a role's talk became this summary; about so many tokens its prompt had, and has now."""
 
     role: str
     tokens_before: int
     tokens_after: int
+    summary: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,16 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from tw_autogen.cli import main
-from tw_autogen.testing import plans, replay_server
+from tw_autogen.testing import ScriptedModel, plans, replay_server
 
 SCENARIO = """\
 source: our own
@@ -61,7 +64,7 @@ def test_what_was_recorded_replays_and_a_changed_prompt_fails_only_if_strict(tw,
 
     assert (lenient.exit_code, strict.exit_code) == (0, 1)
     assert "greeting (1 stale)" in lenient.stdout
-    assert "greeting: stale: call 1: " in strict.stdout
+    assert "greeting: stale: call 1, Planner: " in strict.stdout
 
 
 def test_a_recording_that_does_not_hold_is_kept_apart_and_the_earlier_one_stays(tw, greeting):
@@ -101,6 +104,55 @@ def test_a_table_says_how_many_runs_were_as_expected(tw, greeting):
     assert "greeting, run 2: answer: round 1: expected" in ran.stdout
 
 
+def test_a_scenario_and_one_that_it_teaches_are_recorded_one_after_the_other(tw, greeting, tmp_path):
+    teaching = f"{SCENARIO}learn: lessons\n"
+    (greeting / "scenario.yaml").write_text(teaching, encoding="utf-8")
+    (tmp_path / "taught").mkdir()
+    taught = f"{SCENARIO}lessons: ../greeting/lessons\n"
+    (tmp_path / "taught" / "scenario.yaml").write_text(taught, encoding="utf-8")
+    alone = tw("record", "taught", "--base-url", "http://127.0.0.1:9", "--model", "any")
+    assert "can't be recorded: it needs the lessons in ../greeting/lessons" in alone.stderr
+
+    lesson = '{"lesson": "Those who greet are greeted."}'
+    with replay_server([greets("hello!"), lesson, greets("hello again!")]) as server:
+        both = tw("record", "greeting", "taught", "--base-url", server.base_url)
+
+    assert both.exit_code == 0
+    assert "Those who greet are greeted." in (greeting / "lessons" / "exp_greeting.yaml").read_text(encoding="utf-8")
+    assert tw("run", "taught", "greeting", "--strict").exit_code == 0
+
+
+def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_path):
+    pytest.importorskip("jinja2", reason="the extra `report`")
+    running = []
+
+    def stop(messages):
+        running[0].send_signal(signal.SIGINT)
+        return greets("never heard")
+
+    with ScriptedModel([greets("hello!"), stop]) as model, replay_server(model) as server:
+        args = ["run", "greeting", "--live", "--times", "3", "--no-judge", "--base-url", server.base_url]
+        running.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "tw_autogen.cli", "scenario", *args, "--html", "report.html", "--json"],
+                cwd=tmp_path,
+                env=environ,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )  # fmt: skip
+        )
+        out, err = running[0].communicate(timeout=60)
+
+    assert running[0].returncode == 130
+    assert "greeting: run 1 of 3: as expected, 1 call, " in err
+    assert "stopped; what was run until then:" in err
+    said = json.loads(out)
+    assert (said["ok"], said["scenarios"][0]["passed"], len(said["scenarios"][0]["runs"])) == (False, 1, 1)
+    assert "1 of 1" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greeting):
     assert "not recorded yet" in tw("show", "greeting").stdout
 
@@ -109,6 +161,8 @@ def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greet
 
     assert named.exit_code == 2
     assert "nothing has been recorded for this scenario" in named.stderr
+    assert f"tw-autogen scenario record {greeting.resolve()}" in named.stderr
+    assert tw("show", "greeting/scenario.yaml").stdout == tw("show", "greeting").stdout
     assert all_of_a_folder.exit_code == 0
     assert "not recorded yet" in all_of_a_folder.stdout
 
@@ -116,7 +170,7 @@ def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greet
 def test_the_prompts_are_shown_also_before_anything_is_recorded(tw, greeting):
     shown = tw("show", "greeting", "--prompts").stdout
 
-    assert "== greeting, call 1: 2 messages" in shown
+    assert "== greeting, call 1, Planner: 2 messages" in shown
     assert "You are the Planner" in shown
     assert "greet me" in shown
 

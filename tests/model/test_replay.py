@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tw_autogen.errors import ModelError, ReplayParted, ScenarioError
-from tw_autogen.model import ChatModel, Completion, Recording, RecordingModel, ReplayModel, ToolCall, Usage
+from tw_autogen.model import ChatModel, Completion, Recording, RecordingModel, ReplayModel, ToolCall, Usage, asked_as
 from tw_autogen.testing import ScriptedModel
 
 NASTY = [
@@ -133,6 +133,16 @@ def test_a_changed_prompt_is_noted_in_words_and_the_next_reply_is_given(tmp_path
     ]
 
 
+def test_a_changed_system_message_is_named_in_few_words(tmp_path):
+    path = tmp_path / "replies.yaml"
+    planner, coder = ([{"role": "system", "content": f"You {verb}."}, *asked("x")] for verb in ("plan", "code"))
+    RecordingModel(ScriptedModel(["hi"]), path).complete(planner)
+    replay = ReplayModel(path)
+
+    assert replay.complete(coder).text == "hi"
+    assert replay.stale == ["call 1: its system message is not as it was recorded"]
+
+
 def test_a_strict_replay_fails_at_the_first_changed_prompt(tmp_path):
     path = record(tmp_path / "replies.yaml", "zero", "one")
     replay = ReplayModel(path, strict=True)
@@ -157,6 +167,66 @@ def test_one_call_too_many_says_where_the_two_have_parted(tmp_path):
     assert "one more was asked for after 'user: one more'" in str(parted.value)
     assert "The first difference was call 2: recorded after 'user: question 1'" in str(parted.value)
     assert "Record it anew" in str(parted.value)
+
+
+def record_for(path, *roles):
+    """Record a call of each of these roles, one after the other; each asks for its own number, and is told it."""
+    model = RecordingModel(ScriptedModel([f"{role} {number}" for number, role in enumerate(roles)]), path)
+    for number, role in enumerate(roles):
+        asked_as(role, model).complete(asked(f"question {number}"))
+    return path
+
+
+def test_a_changed_prompt_gets_the_next_reply_of_the_role_that_asks(tmp_path):
+    path = record_for(tmp_path / "replies.yaml", "Planner", "CodeInterpreter", "Planner", "CodeInterpreter")
+    replay = ReplayModel(path)
+    planner, coder = asked_as("Planner", replay), asked_as("CodeInterpreter", replay)
+
+    assert coder.complete(asked("changed")).text == "CodeInterpreter 1"
+    assert coder.complete(asked("question 3")).text == "CodeInterpreter 3"
+    assert planner.complete(asked("changed")).text == "Planner 0"
+    assert planner.complete(asked("changed too")).text == "Planner 2"
+    assert [one.split(":")[0] for one in replay.stale] == [
+        "call 1, CodeInterpreter",
+        "call 3, Planner",
+        "call 4, Planner",
+    ]
+    assert replay.moved == []
+
+
+def test_a_role_is_never_given_what_was_recorded_for_another(tmp_path):
+    path = record_for(tmp_path / "replies.yaml", "Planner", "CodeInterpreter", "Planner")
+    coder = asked_as("CodeInterpreter", ReplayModel(path))
+    coder.complete(asked("question 1"))
+
+    with pytest.raises(
+        ReplayParted,
+        match=r"call 2, CodeInterpreter: the recording holds 1 reply for CodeInterpreter, .* 'user: question 2'\. "
+        r"Left over are those for Planner \(2\)\. Record it anew",
+    ):
+        coder.complete(asked("question 2"))
+
+
+def test_a_reply_that_is_given_before_its_turn_is_said(tmp_path):
+    replay = ReplayModel(record_for(tmp_path / "replies.yaml", "Planner", "CodeInterpreter", "Planner", "Planner"))
+
+    assert asked_as("Planner", replay).complete(asked("question 3")).text == "Planner 3"
+    assert asked_as("Planner", replay).complete(asked("question 0")).text == "Planner 0"
+    assert replay.moved == ["call 1, Planner: its reply is number 4, and number 1 waits still"]
+    assert replay.stale == []
+
+
+def test_roles_side_by_side_each_get_their_own_replies_in_order_even_if_all_prompts_have_changed(tmp_path):
+    roles = [f"Interpreter {number % 4}" for number in range(40)]
+    replay = ReplayModel(record_for(tmp_path / "replies.yaml", *roles))
+
+    def talk(role):
+        return [asked_as(role, replay).complete(asked(f"changed {number}")).text for number in range(10)]
+
+    with ThreadPoolExecutor(4) as threads:
+        said = list(threads.map(talk, roles[:4]))
+    assert said == [[f"{role} {number}" for number in range(at, 40, 4)] for at, role in enumerate(roles[:4])]
+    assert (len(replay.stale), replay.unused, replay.moved) == (40, (), [])
 
 
 def test_replies_left_over_are_there_to_be_counted(tmp_path):

@@ -1,5 +1,7 @@
 """Each check, where it holds and where it doesn't; and what a wrong scenario.yaml says."""
 
+from dataclasses import replace
+
 import pytest
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
@@ -8,10 +10,12 @@ from tw_autogen.events import (
     CellRan,
     CellStarted,
     CodeChecked,
+    LessonsRecalled,
     ModelCalled,
     PluginsSelected,
     RoundClosed,
     RoundOpened,
+    TalkShortened,
 )
 from tw_autogen.scenario import CHECKS, read_scenario
 from tw_autogen.scenario.evidence import Evidence
@@ -39,6 +43,8 @@ def evidence(tmp_path):
     ]
     events = [
         RoundOpened(here.id, "q", []),
+        LessonsRecalled("Planner", ["weights"]),
+        TalkShortened("Planner", 900, 300, "The user weighs barges."),
         ModelCalled("Planner", "m", 1, 0, 1, "stop", 0.1),
         PluginsSelected("CodeInterpreter", "", ["sql_pull_data"], ["sql_pull_data", "tell_joke"], 40, False),
         CodeChecked("import os", ["line 1 (module): import of 'os' is not allowed"]),
@@ -48,11 +54,20 @@ def evidence(tmp_path):
         ran(ok=True),
         RoundClosed(here.id, "finished", "Completed", "It is 1,234.5 kg.", "", 1.0),
     ]
-    return Evidence.of([here], events, tmp_path)
+    return replace(Evidence.of([here], events, tmp_path), lesson="Weigh each barge twice.")
 
 
 CASES = [
     ({"number": 1234.5}, {"number": {"value": 1234, "within": 0.4}}, r"expected 1234 \(within 0\.4\) in the answer"),
+    ({"numbers": [1234.5]}, {"numbers": {"values": [1234], "within": 0.4}}, r"expected 1234 \(within 0\.4\)"),
+    ({"numbers": [None]}, {"numbers": [None, 3]}, "expected 2 requests to be answered, found 1"),
+    ({"said": "^done$"}, {"said": {"matches": "done", "by": "Echo"}}, "matches 'done'; there is none"),
+    ({"said": {"matches": "do", "by": "Planner"}}, {"said": "well"}, "matches 'well'; the last of 1 is 'done'"),
+    ({"executed": "1 / 0"}, {"executed": "import os"}, "expected code that matches 'import os', found 2 cells"),
+    ({"lesson": "(?i)twice"}, {"lesson": "once"}, "expected a lesson that matches 'once', found 'Weigh each"),
+    ({"recalled": "weights"}, {"recalled": ["weights", "tides"]}, "the lesson tides to be recalled, found weights"),
+    ({"summaries": 1}, {"summaries": {"at_least": 2, "matches": "barges"}}, "expected at least 2 summaries, found 1"),
+    ({"summaries": {"matches": "barges"}}, {"summaries": {"matches": "lorries"}}, "in summary 1, Planner's: 'The user"),
     ({"answer": "kg"}, {"answer": "tons"}, "expected an answer that matches 'tons'"),
     ({"answer_lacks": "tons"}, {"answer_lacks": "kg"}, "expected no answer that matches 'kg'"),
     ({"stop": "Completed"}, {"stop": ["Clarification"]}, "expected the stop word Clarification, found Completed"),
@@ -181,6 +196,8 @@ GOOD = "source: our own\nask: [hello]\nexpect: [{stop: Completed}]\n"
         (GOOD + "when_asked: [{matches: '(', say: id}]\n", r"when_asked\.0\.matches"),
         (GOOD + "limits: {post: 3}\n", r"limits: unknown key 'post'; did you mean 'posts'"),
         (GOOD + "environment: {KEY: 3}\n", r"environment"),
+        (GOOD + "learn: ../lessons\n", r"learn: expected the name of a folder beside it, .*found '\.\./lessons'"),
+        (GOOD.replace("{stop: Completed}", "{lesson: slips}"), r"`lesson` is about .*add `learn: lessons`"),
     ],
 )
 def test_a_wrong_scenario_is_an_error_that_names_file_key_and_neighbour(tmp_path, text, problem):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tw_autogen.errors import ScenarioError
+from tw_autogen.errors import ModelError, ScenarioError
 from tw_autogen.model import Completion, Recording, Usage
 from tw_autogen.scenario import (
     Runs,
@@ -122,6 +122,71 @@ def test_what_an_installation_hinders_is_said(write):
     assert write(SECRET + "needs: [yaml]\nlacks: [no_such_module]\n", "fits").hindrance == ""
 
 
+TEACHES = """\
+source: our own
+ask: [count the slips, 'no: the last line of a slip counts']
+learn: lessons
+limits: {posts: 6, seconds: 60}
+expect: [{number: 3}, {lesson: last line}]
+"""
+TAUGHT = """\
+source: our own
+ask: [count the slips of April]
+lessons: ../teaching/lessons
+settings: {recall.experience_min_score: 0.0} # one lesson of few words scores low
+limits: {posts: 6, seconds: 60}
+expect: [{number: 4}, {recalled: teaching}]
+"""
+
+
+def teach(scenario, workspace, *, words="The last line of a slip counts."):
+    worded = f'{{"lesson": "{words}"}}'
+    where = "import os\nprint(5, os.getcwd())"
+    steps = [plans("count", then="User"), codes("1 / 0"), codes(where), told("It is 3.")]
+    with ScriptedModel([*steps, worded]) as model:
+        return record_scenario(scenario, model, workspace=workspace)
+
+
+def test_a_lesson_that_a_recording_has_taught_is_given_to_another_scenario(write, tmp_path):
+    teaching, taught = write(TEACHES, "teaching"), write(TAUGHT, "taught")
+    assert taught.hindrance.startswith("needs the lessons in ../teaching/lessons")
+
+    assert teach(teaching, tmp_path / "work").problems == ()
+
+    kept = teaching.kept_lesson.read_text(encoding="utf-8")
+    assert kept.startswith("exp_id: teaching\nexperience_text: The last line of a slip counts.\n")
+    assert "ZeroDivisionError" in kept
+    assert str(tmp_path) not in kept
+    assert taught.hindrance == ""
+    with ScriptedModel([told("It is 4.")]) as model:
+        outcome = run_scenario(taught, model, workspace=tmp_path / "work")
+    assert outcome.problems == ()
+    assert "- The last line of a slip counts." in model.calls[0][-1]["content"]
+
+
+def test_a_kept_lesson_that_is_not_the_recordings_is_a_problem_of_the_replay(write, tmp_path):
+    teaching = write(TEACHES, "teaching")
+    teach(teaching, tmp_path / "work")
+    assert replay_scenario(teaching, workspace=tmp_path / "again", strict=True).problems == ()
+
+    text = teaching.kept_lesson.read_text(encoding="utf-8")
+    teaching.kept_lesson.write_text(text.replace("The last", "The first or last"), encoding="utf-8")
+
+    problems = replay_scenario(teaching, workspace=tmp_path / "again").problems
+    assert problems == (
+        "the lesson in lessons/exp_teaching.yaml is not the one that comes of these replies: record it anew",
+    )
+
+
+def test_a_lesson_that_is_not_as_expected_is_not_kept(write, tmp_path):
+    teaching = write(TEACHES, "teaching")
+
+    outcome = teach(teaching, tmp_path / "work", words="All lines count.")
+
+    assert outcome.problems == ("lesson: expected a lesson that matches 'last line', found 'All lines count.'",)
+    assert not teaching.kept_lesson.exists()
+
+
 def spent(text):
     return Completion(text, usage=Usage(1200, 200, 30, 1))
 
@@ -142,6 +207,19 @@ def test_what_was_recorded_replays_elsewhere_without_a_stale_prompt(write, tmp_p
     assert outcome.problems == ()
 
 
+def test_a_recording_that_broke_off_goes_on_where_it_was(write, tmp_path):
+    scenario = write("source: our own\nask: [three, four]\nexpect: [{numbers: [3, 4]}]\n")
+    with ScriptedModel([told("It is 3."), ModelError("gone")]) as model:
+        broken = record_scenario(scenario, model, workspace=tmp_path / "work")
+    with ScriptedModel([told("It is 4.")]) as model:
+        whole = record_scenario(scenario, model, workspace=tmp_path / "other", resume=True)
+
+    assert not broken.ok
+    assert whole.problems == ()
+    assert [one.role for one in Recording.read(scenario.replies).replies] == ["Planner", "Planner"]
+    assert replay_scenario(scenario, workspace=tmp_path / "again", strict=True).ok
+
+
 def test_a_changed_prompt_is_stale_and_a_problem_only_if_strict(write, tmp_path):
     scenario = write(SECRET)
     with ScriptedModel([told("I can't know.")]) as model:
@@ -154,7 +232,7 @@ def test_a_changed_prompt_is_stale_and_a_problem_only_if_strict(write, tmp_path)
 
     assert lenient.ok
     assert len(lenient.stale) == 1
-    assert [one.startswith("stale: call 1: ") for one in strict.problems] == [True]
+    assert [one.startswith("stale: call 1, Planner: ") for one in strict.problems] == [True]
 
 
 def test_a_judge_is_asked_about_the_talk_alone_and_its_word_changes_no_check(write, tmp_path):
@@ -216,3 +294,5 @@ def test_the_table_is_made_of_recordings_and_put_between_its_marks(write, tmp_pa
     readme.write_text("# Mine\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match=r"README\.md: no place for the table"):
         put_table(readme, table)
+    with pytest.raises(ScenarioError, match=r"READ\.md: there is no such file"):
+        put_table(tmp_path / "READ.md", table)

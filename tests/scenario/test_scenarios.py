@@ -48,26 +48,27 @@ def test_a_recorded_scenario_holds(scenario, tmp_path):
 def with_reply(recording, at, text):
     """A recording of which one reply is another."""
     replies = list(recording.replies)
-    replies[at] = replace(replies[at], completion=replace(replies[at].completion, text=text))
+    replies[at] = replace(replies[at], completion=replace(replies[at].completion, text=text, tool_calls=()))
     return replace(recording, replies=tuple(replies))
 
 
-@EACH
-def test_a_scenario_with_a_corrupted_last_reply_turns_red(scenario, tmp_path):
-    wrong = with_reply(Recording.read(scenario.replies), -1, plans("I do not know.", to="User"))
+def every_reply():
+    """Each reply of each recording; the first and the last one are tried always, those between among the slow tests."""
+    for scenario in RECORDED:
+        count = len(Recording.read(scenario.replies).replies)
+        for at in range(count):
+            marks = () if at in (0, count - 1) else pytest.mark.slow
+            yield pytest.param(scenario, at, marks=marks, id=f"{scenario.name}-{at + 1}")
 
-    outcome = replay_scenario(scenario, workspace=tmp_path, recording=wrong)
 
-    assert outcome.problems
+@pytest.mark.parametrize(("scenario", "at"), list(every_reply()))
+def test_a_scenario_with_a_corrupted_reply_turns_red(scenario, at, tmp_path):
+    recording = Recording.read(scenario.replies)
 
+    for wrong in ("\x00 {]", "", plans("I do not know.", to="User")):
+        outcome = replay_scenario(scenario, workspace=tmp_path, recording=with_reply(recording, at, wrong))
 
-@EACH
-def test_a_scenario_with_an_unreadable_first_reply_turns_red(scenario, tmp_path):
-    wrong = with_reply(Recording.read(scenario.replies), 0, "\x00 {]")
-
-    outcome = replay_scenario(scenario, workspace=tmp_path, recording=wrong)
-
-    assert outcome.problems
+        assert outcome.problems, f"reply {at + 1} was {wrong!r}"
 
 
 @EACH

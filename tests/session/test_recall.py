@@ -1,5 +1,6 @@
 """What sessions recall into prompts and leave for later ones. Real kernel, scripted models."""
 
+import re
 import threading
 
 import pytest
@@ -243,6 +244,7 @@ def test_a_long_session_is_summarized_and_goes_on(kernel, tmp_path):
     events = [event for event in read_journal(session.journal) if isinstance(event, TalkShortened)]
     assert {event.role for event in events} == {"Planner", "CodeInterpreter"}
     assert all(event.tokens_after < event.tokens_before for event in events)
+    assert all(re.fullmatch(r"Summary \d+\.", event.summary) for event in events)
 
 
 class Forgetting(Summarizing):

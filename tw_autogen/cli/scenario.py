@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +14,9 @@ import click
 
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.scenario_names import find_named, refuse_hindered, unrecorded
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
 from tw_autogen.cli.terminal import err, out
-from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.scenario import (
     FAILED_REPLIES,
@@ -28,10 +28,8 @@ from tw_autogen.scenario import (
     Scenario,
     check_report,
     costs_table,
-    find_scenarios,
     judge,
     put_table,
-    read_scenario,
     record_scenario,
     replay_scenario,
     run_live,
@@ -39,7 +37,6 @@ from tw_autogen.scenario import (
     write_report,
 )
 from tw_autogen.session import read_settings
-from tw_autogen.shipped import shipped_folder
 
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME|FOLDER]...")
 _WORKSPACE = click.option(
@@ -99,49 +96,59 @@ def run(
         raise click.UsageError("--strict is about recorded replies; leave it out with --live")
     if html:
         check_report()
-    scenarios = _find(names)
+    scenarios = find_named(names)
     model = None if replay else _model(options, seconds)
-    console, done = err(color=not options.no_color), []
+    console, stopped = err(color=not options.no_color), False
+    done: list[Runs] = []
     with _workspace(workspace) as folder:
-        for scenario in scenarios:
-            if why := scenario.hindrance or _unrecorded(scenario, replay, names):
-                done.append(Runs(scenario, skipped=why))
-                continue
-            outcomes, judged = [], []
-            for number in range(1, times + 1):
-                if model is None:
-                    outcomes.append(replay_scenario(scenario, workspace=folder, strict=strict))
-                    continue
-                console.print(f"{scenario.name}: run {number} of {times} ...", soft_wrap=True)
-                outcomes.append(run_live(scenario, model, workspace=folder, seconds=seconds))
-                if scenario.judge and not no_judge:
-                    judged.append(judge(scenario, outcomes[-1], model, seconds=seconds))
-            done.append(Runs(scenario, tuple(outcomes), tuple(judged)))
+        try:
+            for scenario in scenarios:
+                done.append(Runs(scenario, skipped=scenario.hindrance or unrecorded(scenario, replay, names)))
+                for number in range(1, 1 if done[-1].skipped else times + 1):
+                    if model is None:
+                        done[-1] = done[-1].plus(replay_scenario(scenario, workspace=folder, strict=strict))
+                        continue
+                    head = f"{scenario.name}: run {number} of {times}"
+                    console.print(f"{head} ...", soft_wrap=True)
+                    outcome = run_live(scenario, model, workspace=folder, seconds=seconds)
+                    console.print(f"{head}: {outcome.summary}", soft_wrap=True)
+                    asks = scenario.judge and not no_judge
+                    done[-1] = done[-1].plus(
+                        outcome, judge(scenario, outcome, model, seconds=seconds) if asks else None
+                    )
+        except KeyboardInterrupt:
+            stopped, done = True, [one for one in done if one.outcomes or one.skipped]
+            console.print("stopped; what was run until then:", soft_wrap=True)
         if html:
             title = "Scenarios, replayed" if model is None else f"Scenarios, {model.name} at {model.base_url}"
-            write_report(done, html, title=title)
+            console.print(f"the whole talk is in {write_report(done, html, title=title)}", soft_wrap=True)
     if as_json:
         plain = {
             "schema_version": 1,
             "mode": "replay" if model is None else "live",
             "model": model.name if model else None,
-            "ok": all(one.ok for one in done),
+            "ok": all(one.ok for one in done) and not stopped,
             "scenarios": [one.to_dict() for one in done],
         }
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
     else:
         print_runs(out(color=not options.no_color), done)
-    ctx.exit(Exit.done if all(one.ok for one in done) else Exit.failed)
+    ctx.exit(Exit.interrupted if stopped else Exit.done if all(one.ok for one in done) else Exit.failed)
 
 
 @with_options(MODEL_OPTIONS)
 @command.command("record")
 @_NAMES
+@click.option(
+    "--resume",
+    is_flag=True,
+    help=f"Don't ask again what an earlier try has left in {FAILED_REPLIES}, where the prompts are the same.",
+)
 @_WORKSPACE
 @_SECONDS
 @click.pass_context
 def record(
-    ctx: click.Context, /, names: tuple[str, ...], workspace: Path | None, seconds: float, **shared: Any
+    ctx: click.Context, /, names: tuple[str, ...], resume: bool, workspace: Path | None, seconds: float, **shared: Any
 ) -> None:
     """Run the scenarios NAMES live, and keep the replies in their folders.
 
@@ -150,17 +157,20 @@ def record(
     options = Options(**shared)
     if not names:
         raise click.UsageError("name the scenarios that are to be recorded")
-    scenarios = _find(names)
+    scenarios = find_named(names)
     for scenario in scenarios:
-        if scenario.hindrance:
-            raise ScenarioError(f"can't be recorded: it {scenario.hindrance}", path=scenario.folder)
+        if not scenario.lessons:  # these may be taught by one that is recorded before
+            refuse_hindered(scenario)
     model, console, done = _model(options, seconds), err(color=not options.no_color), []
     with _workspace(workspace) as folder:
         for scenario in scenarios:
+            refuse_hindered(scenario)
             console.print(f"{scenario.name}: recording ...", soft_wrap=True)
-            outcome = record_scenario(scenario, model, workspace=folder, seconds=seconds)
+            outcome = record_scenario(scenario, model, workspace=folder, seconds=seconds, resume=resume)
             kept = REPLIES if outcome.ok else FAILED_REPLIES
-            console.print(f"{scenario.name}: the replies are in {scenario.folder / kept}", soft_wrap=True)
+            console.print(
+                f"{scenario.name}: {outcome.summary}; the replies are in {scenario.folder / kept}", soft_wrap=True
+            )
             done.append(Runs(scenario, (outcome,)))
     print_runs(out(color=not options.no_color), done)
     ctx.exit(Exit.done if all(one.ok for one in done) else Exit.failed)
@@ -174,7 +184,7 @@ def show(names: tuple[str, ...], prompts: bool, as_json: bool) -> None:
     """Say what the scenarios NAMES, or all, ask and expect; or show what the model gets to read."""
     if as_json and not prompts:
         raise click.UsageError("--json goes with --prompts")
-    scenarios, console, plain = _find(names), out(), {}
+    scenarios, console, plain = find_named(names), out(), {}
     for scenario in scenarios:
         if not prompts:
             print_scenario(console, scenario)
@@ -196,7 +206,7 @@ def show(names: tuple[str, ...], prompts: bool, as_json: bool) -> None:
 @click.pass_context
 def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check: Path | None) -> None:
     """Print calls and tokens of each recording as a Markdown table."""
-    made = costs_table(_find(names))
+    made = costs_table(find_named(names))
     if write:
         write.write_text(put_table(write, made), encoding="utf-8", newline="\n")
     elif check:
@@ -207,36 +217,9 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
         print_table(out(), made)
 
 
-def _find(names: Sequence[str]) -> tuple[Scenario, ...]:
-    """Read scenarios by name or folder; all shipped ones where none is named.
-
-    Raises:
-        ScenarioError: there is no such scenario, or it is wrong.
-    """
-    shipped = shipped_folder("scenarios")
-    found: list[Scenario] = []
-    for name in names or (str(shipped),):
-        path = Path(name)
-        if path.is_dir():
-            own = (path / "scenario.yaml").is_file()
-            found += [read_scenario(path)] if own else find_scenarios(path)
-        elif (shipped / name).is_dir():
-            found.append(read_scenario(shipped / name))
-        else:
-            known = [one.name for one in shipped.iterdir() if (one / "scenario.yaml").is_file()]
-            raise ScenarioError(f"neither a folder nor a shipped scenario{nearest(name, known)}", path=name)
-    return tuple(found)
-
-
 def _model(options: Options, seconds: float) -> OpenAIModel:
     settings = read_settings(options.keywords, project=options.project)
     return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
-
-
-def _unrecorded(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:
-    """Say that there is nothing to replay; one that is asked for by its own name or folder fails instead."""
-    asked_for = scenario.name in names or any(Path(name).resolve() == scenario.folder for name in names)
-    return "" if asked_for or not replay or scenario.replies.exists() else "not recorded yet"
 
 
 def _asked(scenario: Scenario, folder: Path) -> Outcome:

@@ -52,6 +52,10 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
                 console.print(
                     Text(f"! {where}: stale{more}: {clean(outcome.stale[0])}", style="yellow"), soft_wrap=True
                 )
+            if outcome.moved:
+                more = f" (and {len(outcome.moved) - 1} more)" if outcome.moved[1:] else ""
+                words = f"! {where}: in another order{more}: {clean(outcome.moved[0])}"
+                console.print(Text(words, style="yellow"), soft_wrap=True)
         for said in one.judged:
             if not said.holds:
                 words = f"! {one.scenario.name}: the judge says {'no' if said.holds is False else 'nothing'}"
@@ -88,17 +92,19 @@ def print_scenario(console: Console, scenario: Scenario) -> None:
 
 def print_prompts(console: Console, outcome: Outcome) -> None:
     """Print every prompt; of a talk that goes on only what is new."""
-    seen: tuple[Message, ...] = ()
+    talks: dict[str, tuple[Message, ...]] = {}
     for number, call in enumerate(outcome.calls, start=1):
+        seen = talks.get(call.role, ())
         known = len(seen) if call.messages[: len(seen)] == seen else 0
         chars = sum(len(str(one.get("content") or "")) for one in call.messages)
-        head = f"{outcome.name}, call {number}: {len(call.messages)} messages, {chars} characters"
+        who = f", {call.role}" if call.role else ""
+        head = f"{outcome.name}, call {number}{who}: {len(call.messages)} messages, {chars} characters"
         above = f", {known} of them shown above" if known else ""
         console.print(Text(f"== {head}{above}", style="bold"), soft_wrap=True)
         for message in call.messages[known:]:
             console.print(Text(f"-- {message.get('role')}", style="cyan"))
             console.print(Text(clean(str(message.get("content") or ""))), soft_wrap=True)
-        seen = call.messages
+        talks[call.role] = call.messages
 
 
 def prompts_dict(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any]]:

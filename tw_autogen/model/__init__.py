@@ -1,5 +1,6 @@
 """Asking a language model: any OpenAI-compatible server, recorded replies, and reading tolerantly what it wrote."""
 
+from tw_autogen.model.asked_as import AskedAs, TellsRoles, asked_as
 from tw_autogen.model.asking import Reserve, ask
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.embed import Embedder, EmbeddingRanker
@@ -17,6 +18,7 @@ from tw_autogen.model.streams import CodeStream, FieldStream
 from tw_autogen.model.vectors import VectorCache, cache_folder
 
 __all__ = [
+    "AskedAs",
     "ChatModel",
     "CodeReply",
     "CodeStream",
@@ -40,11 +42,13 @@ __all__ = [
     "ReplayModel",
     "Reserve",
     "TOKEN_CHARS",
+    "TellsRoles",
     "ToolCall",
     "Unreadable",
     "Usage",
     "VectorCache",
     "ask",
+    "asked_as",
     "cache_folder",
     "chars_of",
     "is_loopback",

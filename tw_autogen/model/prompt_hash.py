@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tw_autogen.model.chat import Message
 
 _HEAD_CHARS = 160
+_SHORT_CHARS = 12
 _ID = re.compile(r"\b(session|round|post)-[0-9a-f]{12}\b")
 
 
@@ -36,6 +37,12 @@ def prompt_hash(messages: Sequence[Message], *, hide: Sequence[str] = (), today:
     canonical = json.dumps([dict(one) for one in messages], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     escaped = [json.dumps(one, ensure_ascii=False)[1:-1] for one in hide]
     return hashlib.sha256(_steady(canonical, escaped, today).encode()).hexdigest()
+
+
+def system_hash(messages: Sequence[Message], *, hide: Sequence[str] = ()) -> str:
+    """Give a short hash of the system message; empty if the messages don't begin with one."""
+    first = messages[:1]
+    return prompt_hash(first, hide=hide)[:_SHORT_CHARS] if first and first[0].get("role") == "system" else ""
 
 
 def last_words(messages: Sequence[Message], *, hide: Sequence[str] = ()) -> str:

@@ -4,7 +4,9 @@ format: 1
 model: gpt-5.4-mini
 date: '2026-11-21'
 replies:
-- prompt: 5f1c…                   # sha256 of the messages, without what differs from run to run
+- role: Planner                   # who asked
+  system: 0a41…                   # of the system message alone, to say what has changed
+  prompt: 5f1c…                   # sha256 of the messages, without what differs from run to run
   last: 'user: From: User Message: what is 6*7?'
   reply: |-
     {"reasoning": "…"}
@@ -26,11 +28,12 @@ import yaml
 
 from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import ScenarioError, nearest
+from tw_autogen.model.asked_as import asked_as
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
-from tw_autogen.model.prompt_hash import last_words, prompt_hash
+from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
 
 FORMAT = 1
-_KEYS = ("prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
+_KEYS = ("role", "system", "prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,15 @@ class RecordedReply:
         completion: What the model answered.
         prompt: Hash of the messages that it answered; empty if any will do.
         last: A readable head of the last of them, for errors.
+        role: Who asked; empty if that isn't known, and it answers whoever asks.
+        system: Short hash of the system message; empty if there was none, or that isn't known.
     """
 
     completion: Completion
     prompt: str = ""
     last: str = ""
+    role: str = ""
+    system: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the plain values of the file's entry."""
@@ -53,6 +60,8 @@ class RecordedReply:
         tokens = {"prompt": usage.prompt_tokens, "cached": usage.cached_tokens, "completion": usage.completion_tokens}
         calls = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in said.tool_calls]
         return {
+            **({"role": self.role} if self.role else {}),
+            **({"system": self.system} if self.system else {}),
             "prompt": self.prompt,
             "last": self.last,
             "reply": _Block(said.text),
@@ -82,7 +91,7 @@ class RecordedReply:
             finish_reason=str(plain.get("finish_reason", "stop")),
             model=str(plain.get("model", "")),
         )
-        return cls(completion, str(plain.get("prompt", "")), str(plain.get("last", "")))
+        return cls(completion, *(str(plain.get(key, "")) for key in ("prompt", "last", "role", "system")))
 
 
 @dataclass(frozen=True)
@@ -139,10 +148,14 @@ class RecordingModel:
         model: Who really answers.
         path: The file; made anew with the first reply, so that what was there survives if there is none.
         hide: Paths that are others in each run; see `prompt_hash`.
+        known: Replies of an earlier try: a prompt that one of them has answered for the same role is not asked again.
     """
 
-    def __init__(self, model: ChatModel, path: Path | str, *, hide: Sequence[str] = ()) -> None:
+    def __init__(
+        self, model: ChatModel, path: Path | str, *, hide: Sequence[str] = (), known: Sequence[RecordedReply] = ()
+    ) -> None:
         self.path = Path(path)
+        self._known = list(known)
         self._hide = tuple(hide)
         self._model = model
         self._lock = threading.Lock()
@@ -159,12 +172,22 @@ class RecordingModel:
         cancelled: threading.Event | None = None,
     ) -> Completion:
         """Let the model answer, and keep the answer; see `ChatModel.complete`."""
-        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
-        completion = self._model.complete(
-            messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
+        return self.complete_as(
+            "", messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
         )
-        self._keep(RecordedReply(completion, prompt, last))
+
+    def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
+        """Let the model answer, and keep the answer with who has asked; see `TellsRoles`."""
+        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
+        completion = self._recall(role, prompt) or asked_as(role, self._model).complete(messages, **options)
+        self._keep(RecordedReply(completion, prompt, last, role, system_hash(messages, hide=self._hide)))
         return completion
+
+    def _recall(self, role: str, prompt: str) -> Completion | None:
+        """Take what an earlier try was told on this very prompt."""
+        with self._lock:
+            at = next((at for at, one in enumerate(self._known) if (one.role, one.prompt) == (role, prompt)), None)
+            return None if at is None else self._known.pop(at).completion
 
     def _keep(self, reply: RecordedReply) -> None:
         with self._lock:

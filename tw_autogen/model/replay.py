@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ModelError, ReplayParted
 from tw_autogen.model.chat import Completion, Message
-from tw_autogen.model.prompt_hash import last_words, prompt_hash
+from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
 from tw_autogen.model.recording import RecordedReply, Recording
 
 _PIECE_CHARS = 24
@@ -18,8 +19,12 @@ _PIECE_CHARS = 24
 class ReplayModel:
     """A recording as a `ChatModel`; one for all roles of a session, from any thread.
 
-    The reply to the very messages that are asked now is given, wherever it stands among those not yet used, so that
-    calls side by side may come in another order. If there is none, the next in order is given, and `stale` says so.
+    Each role has replies of its own, those that were recorded when it asked, so that roles side by side don't take one
+    another's. Of them the reply to the very messages that are asked now is given, wherever it stands among those not
+    yet used, so that one role's calls side by side may come in another order; if it isn't the next one, `moved` says
+    so. If there is none, the role's next one is given, and `stale` says so. A role that has none left is an error,
+    whatever there may be for others. Who asks is told by `asked_as`; a caller without a name, and a reply that was
+    recorded without one, go with anybody.
 
     Args:
         recording: The replies, or the file that holds them.
@@ -42,6 +47,8 @@ class ReplayModel:
         self.recording = recording if isinstance(recording, Recording) else Recording.read(recording)
         self.stale: list[str] = []
         """What was asked otherwise than it was recorded, call by call, in words."""
+        self.moved: list[str] = []
+        """Which replies were given before others that were recorded earlier, call by call, in words."""
         self._delay = delay
         self._strict = strict
         self._hide = tuple(hide)
@@ -71,10 +78,22 @@ class ReplayModel:
             ReplayParted: all replies are used, or, if strict, the prompt has changed.
             ModelError: cancelled.
         """
+        return self.complete_as("", messages, on_text=on_text, cancelled=cancelled)
+
+    def complete_as(
+        self,
+        role: str,
+        messages: Sequence[Message],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        cancelled: threading.Event | None = None,
+        **options: Any,
+    ) -> Completion:
+        """Give a reply that was recorded for this role; see `TellsRoles`, and `complete` for errors."""
         halt = cancelled or threading.Event()
         if halt.is_set():
             raise ModelError(f"{self._name}: the call was cancelled")
-        completion = self._take(messages)
+        completion = self._take(role, messages)
         if on_text:
             for piece in pieces(completion.text):
                 if halt.wait(self._delay) if self._delay else halt.is_set():
@@ -86,32 +105,55 @@ class ReplayModel:
     def _name(self) -> str:
         return str(self.recording.path or "the recording")
 
-    def _take(self, messages: Sequence[Message]) -> Completion:
+    def _take(self, role: str, messages: Sequence[Message]) -> Completion:
         prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
         with self._lock:
             number, self._calls = self._calls, self._calls + 1
-            if not self._left:
-                raise ReplayParted(self._parted(number, last), index=number)
-            following = next(iter(self._left))
-            index = next((at for at, one in self._left.items() if one.prompt == prompt), following)
+            call = f"call {number + 1}" + (f", {role}" if role else "")
+            own = [at for at, one in self._left.items() if _goes_with(one, role)]
+            if not own:
+                raise ReplayParted(self._parted(role, call, last), index=number)
+            index = next((at for at in own if self._left[at].prompt == prompt), own[0])
             reply = self._left[index]
             if reply.prompt not in ("", prompt):
-                note = f"call {number + 1}: recorded after {reply.last!r}, asked now after {last!r}"
+                note = f"{call}: recorded after {reply.last!r}, asked now after {last!r}"
                 if reply.last == last:
-                    note = f"call {number + 1}: something before its last message, {last!r}, is not as it was recorded"
+                    note = f"{call}: something before its last message, {last!r}, is not as it was recorded"
+                if reply.system and reply.system != system_hash(messages, hide=self._hide):
+                    note = f"{call}: its system message is not as it was recorded"
                 if self._strict:
                     raise ReplayParted(f"{self._name}: the recording and the run have parted at {note}", index=number)
                 self.stale.append(note)
+            if index != own[0]:
+                self.moved.append(f"{call}: its reply is number {index + 1}, and number {own[0] + 1} waits still")
             del self._left[index]
             return reply.completion
 
-    def _parted(self, number: int, last: str) -> str:
-        held = len(self.recording.replies)
-        said = f"{self._name}: the recording and the run have parted at call {number + 1}: the recording holds "
-        said += f"{held} {'reply' if held == 1 else 'replies'}, and one more was asked for after {last!r}."
+    def _parted(self, role: str, call: str, last: str) -> str:
+        held = sum(_goes_with(one, role) for one in self.recording.replies)
+        said = f"{self._name}: the recording and the run have parted at {call}: the recording holds "
+        said += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
+        said += f"and one more was asked for after {last!r}."
+        if self._left:
+            said += f" Left over are those for {names_of(self._left.values())}."
         if self.stale:
             said += f" The first difference was {self.stale[0]}."
         return f"{said} Record it anew"
+
+
+def names_of(replies: Iterable[RecordedReply]) -> str:
+    """Name the roles for which these replies were recorded, with how many there are for each.
+
+    Example:
+        >>> names_of([RecordedReply(Completion("a"), role="Planner"), RecordedReply(Completion("b"), role="Planner")])
+        'Planner (2)'
+    """
+    counts = Counter(one.role or "anybody" for one in replies)
+    return ", ".join(f"{name} ({count})" for name, count in counts.items())
+
+
+def _goes_with(reply: RecordedReply, role: str) -> bool:
+    return not role or reply.role in ("", role)
 
 
 def pieces(text: str) -> Iterator[str]:

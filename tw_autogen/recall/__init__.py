@@ -21,6 +21,7 @@ from tw_autogen.recall.experience import (
 from tw_autogen.recall.recall import Recall, remember
 from tw_autogen.recall.settings import RecallSettings
 from tw_autogen.recall.talk import Talk
+from tw_autogen.recall.writing import without_paths
 
 __all__ = [
     "DocumentIndex",
@@ -40,6 +41,7 @@ __all__ = [
     "read_examples",
     "read_experiences",
     "remember",
+    "without_paths",
     "write_example",
     "write_experience",
 ]

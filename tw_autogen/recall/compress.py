@@ -27,7 +27,7 @@ def compress(
     on_call: Callable[[Completion, float], None] | None = None,
     reserve: Reserve | None = None,
     cancelled: threading.Event | None = None,
-) -> bool:
+) -> str:
     """Put a summary in the place of the older rounds of a talk whose next prompt would pass a budget.
 
     Args:
@@ -42,7 +42,7 @@ def compress(
         cancelled: Once set, ends this by `ModelError`.
 
     Returns:
-        Whether it was done: not if the prompt is short, or there is too little that is old.
+        The summary; empty if none was made, because the prompt is short, or there is too little that is old.
 
     Raises:
         ModelError: the model could not be asked; the talk is as it was.
@@ -50,17 +50,17 @@ def compress(
     Source: TaskWeaver's round compressor. Differs: by tokens and not by rounds.
     """
     if not tokens or talk.tokens <= tokens:
-        return False
+        return ""
     old = talk.older(keep_rounds)
     if talk.tokens_of(old) < tokens * _LEAST_SHARE:
-        return False
+        return ""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": _PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},
         {"role": "user", "content": _told(old)},
     ]
     summary, _ = ask(model, messages, _read, seconds=seconds, on_call=on_call, reserve=reserve, cancelled=cancelled)
     talk.shorten(len(old), f"{_HEAD}{summary}")
-    return True
+    return summary
 
 
 def _told(messages: Sequence[Mapping[str, Any]]) -> str:

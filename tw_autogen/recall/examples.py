@@ -10,7 +10,7 @@ from pathlib import Path
 from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState, read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import Ranker
-from tw_autogen.recall.writing import write_text
+from tw_autogen.recall.writing import without_paths, write_text
 
 _TOKEN_CHARS = 4
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -183,8 +183,7 @@ def _cleaned_round(lived: Round, role: str, clean: Callable[[str], str]) -> Roun
 
 
 def _cleaned(text: str, private: Sequence[str]) -> str:
-    for one in sorted(filter(None, private), key=len, reverse=True):
-        text = text.replace(f"file://{one}/", "").replace(f"{one}/", "").replace(one, ".")
+    text = without_paths(text, private)
     if len(text) <= _LONGEST_CHARS:
         return text
     return f"{text[:_LONGEST_CHARS]}\n… {len(text) - _LONGEST_CHARS} characters left out …"

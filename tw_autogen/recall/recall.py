@@ -125,7 +125,7 @@ class Recall:
             return False
         before = talk.tokens
         try:
-            done = compress(
+            summary = compress(
                 talk,
                 model,
                 tokens=self.settings.compress_tokens,
@@ -141,9 +141,9 @@ class Recall:
             talk.put_off_for(_ROUNDS_APART)
             emit(TalkNotShortened(role, before, str(error), _ROUNDS_APART))
             return False
-        if done:
-            emit(TalkShortened(role, before, talk.tokens))
-        return done
+        if summary:
+            emit(TalkShortened(role, before, talk.tokens, summary))
+        return bool(summary)
 
     def _experiences(self, folder: Path) -> tuple[Experience, ...]:
         """Read a folder's lessons, again only if one was added, taken out or mended."""

@@ -1,10 +1,23 @@
-"""`write_text`: a file that a person asked for, written or refused with the reason."""
+"""What a person asked to have written down: without private paths, and written or refused with the reason."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
+
+
+def without_paths(text: str, private: Sequence[str]) -> str:
+    """Take paths out of a text: what lies in a folder is named from there, the folder itself is `.`.
+
+    Example:
+        >>> without_paths("read /tmp/a/files/x.csv in /tmp/a", ["/tmp/a/files", "/tmp/a"])
+        'read x.csv in .'
+    """
+    for one in sorted(filter(None, private), key=len, reverse=True):
+        text = text.replace(f"file://{one}/", "").replace(f"{one}/", "").replace(one, ".")
+    return text
 
 
 def write_text(path: Path, text: str) -> Path:

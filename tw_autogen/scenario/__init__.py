@@ -8,22 +8,16 @@ from tw_autogen.scenario.expect import Expectation, read_expectation
 from tw_autogen.scenario.heard import Call, HeardModel
 from tw_autogen.scenario.judging import Judgement, judge
 from tw_autogen.scenario.numbers import numbers_in
+from tw_autogen.scenario.recorded import FAILED_REPLIES, record_scenario, replay_scenario
 from tw_autogen.scenario.report import check_report, write_report
-from tw_autogen.scenario.run import (
-    FAILED_REPLIES,
-    PATIENCE,
-    Outcome,
-    record_scenario,
-    replay_scenario,
-    run_live,
-    run_scenario,
-)
+from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
 from tw_autogen.scenario.runs import Runs
-from tw_autogen.scenario.scenario import REPLIES, Limits, Scenario, find_scenarios, read_scenario
+from tw_autogen.scenario.scenario import FILE, REPLIES, Limits, Scenario, find_scenarios, read_scenario
 
 __all__ = [
     "CHECKS",
     "FAILED_REPLIES",
+    "FILE",
     "PATIENCE",
     "REPLIES",
     "AskedBack",

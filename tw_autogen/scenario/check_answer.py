@@ -5,10 +5,10 @@ from __future__ import annotations
 import json as json_
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import jsonschema
-from pydantic import NonNegativeFloat
+from pydantic import Field, NonNegativeFloat
 
 from tw_autogen.scenario.evidence import ASKING
 from tw_autogen.scenario.kinds import Problems, Regex, Rounds, Words, short, span
@@ -22,6 +22,19 @@ def number(rounds: Rounds, value: float, *, within: NonNegativeFloat = 0.0) -> P
         wanted = f"{value:.15g}" + (f" (within {within:g})" if within else "")
         named = f"the numbers {', '.join(f'{one:.15g}' for one in found)}" if found else "no number"
         yield f"{rounds[-1]}: expected {wanted} in the answer, found {named} in {short(rounds[-1].answer)}"
+
+
+def numbers(
+    rounds: Rounds, values: Annotated[tuple[float | None, ...], Field(min_length=1)], *, within: NonNegativeFloat = 0.0
+) -> Problems:
+    """Expect of each request, in order, this number in its last answer; null where it doesn't matter."""
+    last = list({seen.number: seen for seen in rounds}.values())
+    for at, value in enumerate(values):
+        if at >= len(last):
+            yield f"{span(rounds)}: expected {len(values)} requests to be answered, found {len(last)}"
+            return
+        if value is not None:
+            yield from number([last[at]], value, within=within)
 
 
 def answer(rounds: Rounds, matches: Regex) -> Problems:

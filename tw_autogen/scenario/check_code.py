@@ -53,6 +53,13 @@ def refused(rounds: Rounds, finding: Regex = re.compile(""), *, stop: Words = ("
     )
 
 
+def executed(rounds: Rounds, matches: Regex) -> Problems:
+    """Expect that code which was run, well or not, has a place that the regular expression matches."""
+    ran = [cell.code for seen in rounds for cell in seen.cells]
+    if not any(matches.search(code) for code in ran):
+        yield f"{span(rounds)}: expected code that matches {matches.pattern!r}, found {len(ran)} cells without it"
+
+
 def never_executed(rounds: Rounds, matches: Regex) -> Problems:
     """Expect that no code which was run has a place that the regular expression matches."""
     for seen in rounds:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import PositiveInt
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.events import CellRan, ModelCalled
+from tw_autogen.events import CellRan, LessonsRecalled, ModelCalled, TalkShortened
 from tw_autogen.planner import Plan
-from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, count, short, span
+from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, Words, count, short, span
 
 
 def path(rounds: Rounds, posts: Names) -> Problems:
@@ -27,6 +27,41 @@ def calls(rounds: Rounds, at_most: PositiveInt | None = None, *, at_least: Posit
     """Expect so many calls of models, in all the rounds together."""
     found = sum(isinstance(event, ModelCalled) for seen in rounds for event in seen.events)
     yield from count(span(rounds), "calls of models", found, at_least, at_most)
+
+
+def summaries(
+    rounds: Rounds,
+    at_least: PositiveInt | None = None,
+    *,
+    at_most: PositiveInt | None = None,
+    matches: Regex | None = None,
+) -> Problems:
+    """Expect that older rounds became a summary so many times, and that each of them has a place that matches."""
+    found = [event for seen in rounds for event in seen.events if isinstance(event, TalkShortened)]
+    yield from count(span(rounds), "summaries", len(found), at_least, at_most)
+    for number, event in enumerate(found, start=1):
+        if matches and not matches.search(event.summary):
+            yield (
+                f"{span(rounds)}: expected a summary that matches {matches.pattern!r}, found in summary {number}, "
+                f"{event.role}'s: {short(event.summary)}"
+            )
+
+
+def lesson(lesson: str, matches: Regex) -> Problems:
+    """Expect that what the session teaches has a place that matches."""
+    if not matches.search(lesson):
+        yield f"expected a lesson that matches {matches.pattern!r}, found {short(lesson) if lesson else 'none'}"
+
+
+def recalled(rounds: Rounds, lessons: Words) -> Problems:
+    """Expect that each of these lessons was put into a prompt, by their ids."""
+    found = [
+        name for seen in rounds for event in seen.events if isinstance(event, LessonsRecalled) for name in event.lessons
+    ]
+    for name in lessons:
+        if name not in found:
+            named = ", ".join(dict.fromkeys(found)) or "none"
+            yield f"{span(rounds)}: expected the lesson {name} to be recalled, found {named}"
 
 
 def plan_grew(rounds: Rounds, by: PositiveInt = 1) -> Problems:
@@ -54,6 +89,14 @@ def plan(
         found = short("; ".join(steps) or "no plan")
         yield f"{span(rounds)}: expected a step that matches {step.pattern!r}, found {found}"
     yield from count(span(rounds), "steps in the plan", len(steps), at_least, at_most)
+
+
+def said(rounds: Rounds, matches: Regex, *, by: str = "CodeInterpreter") -> Problems:
+    """Expect that a post of this role, which holds what its code has printed, has a place that matches."""
+    posts = [post.message for seen in rounds for post in seen.round.posts if post.send_from == by]
+    if not any(matches.search(one) for one in posts):
+        last = f"the last of {len(posts)} is {short(posts[-1])}" if posts else "there is none"
+        yield f"{span(rounds)}: expected a post of {by} that matches {matches.pattern!r}; {last}"
 
 
 def nowhere(rounds: Rounds, matches: Regex) -> Problems:

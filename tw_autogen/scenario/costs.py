@@ -37,8 +37,10 @@ def put_table(readme: Path, table: str) -> str:
     """Give a README's text with the table between its marks.
 
     Raises:
-        ScenarioError: the marks aren't there.
+        ScenarioError: there is no such file, or the marks aren't in it.
     """
+    if not readme.is_file():
+        raise ScenarioError("there is no such file", path=readme)
     text = readme.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)

@@ -69,10 +69,12 @@ class Evidence:
     Args:
         rounds: In order; fewer than were to be asked if one failed.
         folder: Where its files lie.
+        lesson: What the session teaches, in a model's words; empty if nobody was asked.
     """
 
     rounds: tuple[Seen, ...]
     folder: Path
+    lesson: str = ""
 
     @classmethod
     def of(

@@ -13,6 +13,8 @@ from tw_autogen.errors import nearest
 from tw_autogen.scenario.check import CHECKS
 from tw_autogen.scenario.evidence import Evidence
 
+_ROUNDS = "rounds"
+
 
 @dataclass(frozen=True)
 class Expectation:
@@ -31,8 +33,8 @@ class Expectation:
     def problems(self, evidence: Evidence) -> list[str]:
         """Say what is not as expected, a line each; empty if all is well."""
         function = CHECKS[self.check]
-        if _is_about_files(self.check):
-            return [f"{self.check}: {one}" for one in function(evidence.folder, **self.arguments)]
+        if (about := _about(self.check)) != _ROUNDS:
+            return [f"{self.check}: {one}" for one in function(getattr(evidence, about), **self.arguments)]
         rounds = [seen for seen in evidence.rounds if self.round in (None, seen.number)]
         if not rounds:
             return [f"{self.check}: round {self.round or 1}: expected it to be asked, found that the run ended before"]
@@ -57,7 +59,7 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
         raise ValueError(f"unknown check {name!r}{nearest(str(name), CHECKS)}")
     parameters = list(inspect.signature(CHECKS[name]).parameters.values())[1:]
     given = _named(value, parameters[0].name)
-    taken = [one.name for one in parameters] + ([] if _is_about_files(name) else ["round"])
+    taken = [one.name for one in parameters] + (["round"] if _about(name) == _ROUNDS else [])
     for key in given:
         if key not in taken:
             raise ValueError(f"{name}: unknown key {key!r}{nearest(str(key), taken)}")
@@ -95,5 +97,6 @@ def _named(value: Any, first: str) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {first: value}
 
 
-def _is_about_files(check: str) -> bool:
-    return next(iter(inspect.signature(CHECKS[check]).parameters)) == "folder"
+def _about(check: str) -> str:
+    """Name the part of the evidence that a check takes: its first parameter."""
+    return next(iter(inspect.signature(CHECKS[check]).parameters))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tw_autogen.errors import ModelError
-from tw_autogen.model import ChatModel, Completion, Message
+from tw_autogen.model import ChatModel, Completion, Message, asked_as
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,12 @@ class Call:
     Args:
         messages: What it was asked, as it was then.
         completion: What it said; None if it failed.
+        role: Who asked; empty if that isn't known.
     """
 
     messages: tuple[Message, ...]
     completion: Completion | None = None
+    role: str = ""
 
 
 class HeardModel:
@@ -49,15 +51,19 @@ class HeardModel:
         cancelled: threading.Event | None = None,
     ) -> Completion:
         """Let the model answer, and keep what was asked and said; see `ChatModel.complete`."""
+        return self.complete_as(
+            "", messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
+        )
+
+    def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
+        """Let the model answer, and keep who has asked as well; see `TellsRoles`."""
         asked = tuple(copy.deepcopy(dict(one)) for one in messages)
         with self._lock:
             at = len(self.calls)
-            self.calls.append(Call(asked))
+            self.calls.append(Call(asked, role=role))
         if self._model is None:
             raise ModelError("there is no model: only the first prompt was wanted")
-        completion = self._model.complete(
-            messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
-        )
+        completion = asked_as(role, self._model).complete(messages, **options)
         with self._lock:
-            self.calls[at] = Call(asked, completion)
+            self.calls[at] = Call(asked, completion, role)
         return completion

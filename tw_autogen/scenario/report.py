@@ -11,7 +11,17 @@ from typing import Any
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import ConfigError
-from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, HostCalled, ModelCalled, PostClosed
+from tw_autogen.events import (
+    ArtifactSaved,
+    CellRan,
+    CellStarted,
+    CodeChecked,
+    HostCalled,
+    LessonsRecalled,
+    ModelCalled,
+    PostClosed,
+    TalkShortened,
+)
 from tw_autogen.scenario.evidence import Seen
 from tw_autogen.scenario.heard import Call
 from tw_autogen.scenario.run import Outcome
@@ -61,6 +71,7 @@ def _plain(runs: Runs) -> dict[str, Any]:
         "name": runs.scenario.name,
         "calls": runs.mean(lambda usage: usage.calls),
         "prompt": runs.mean(lambda usage: usage.prompt_tokens),
+        "cached": runs.mean(lambda usage: usage.cached_tokens),
         "completion": runs.mean(lambda usage: usage.completion_tokens),
         "holding": sum(one.holds is True for one in runs.judged),
         "outcomes": [
@@ -94,6 +105,10 @@ def _things(seen: Seen) -> Iterator[dict[str, Any]]:
             yield {"kind": "cell", "cell": event, "code": code.get(event.cell, "")}
         elif isinstance(event, ArtifactSaved):
             yield {"kind": "file", "name": event.name, "preview": event.preview, "picture": _picture(Path(event.path))}
+        elif isinstance(event, TalkShortened):
+            yield {"kind": "summary", "event": event}
+        elif isinstance(event, LessonsRecalled):
+            yield {"kind": "lessons", "event": event}
         elif isinstance(event, HostCalled):
             yield {"kind": "host", "call": event}
         elif isinstance(event, ModelCalled):
@@ -109,7 +124,10 @@ def _picture(path: Path) -> str:
 
 
 def _calls(outcome: Outcome) -> list[dict[str, Any]]:
-    return [{"messages": [_message(one) for one in call.messages], "said": _said(call)} for call in outcome.calls]
+    return [
+        {"role": call.role, "messages": [_message(one) for one in call.messages], "said": _said(call)}
+        for call in outcome.calls
+    ]
 
 
 def _said(call: Call) -> str:

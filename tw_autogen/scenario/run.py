@@ -1,4 +1,4 @@
-"""Runs a scenario: with any model, with recorded replies, or with a model whose replies are recorded."""
+"""Runs a scenario with any model, or with a live one, which gets more time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import RoundError, ScenarioError
+from tw_autogen.errors import ConfigError, ModelError, RoundError
 from tw_autogen.events import Event, Handler
-from tw_autogen.model import ChatModel, Recording, RecordingModel, ReplayModel, Usage
+from tw_autogen.model import ChatModel, Usage, asked_as
+from tw_autogen.recall import Experience, read_experiences
 from tw_autogen.scenario.asked_back import take_rule
 from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.heard import Call, HeardModel
 from tw_autogen.scenario.scenario import Scenario
-from tw_autogen.session import ROOMS, Session, open_session
+from tw_autogen.session import ROOMS, Session, open_session, role_name
 from tw_autogen.settings import Settings
 
-FAILED_REPLIES = "replies.failed.yaml"
 PATIENCE = 3600.0
 """How long a live model's reply, and a round with it, may take: its own speed is no property of the task."""
 
@@ -40,6 +40,8 @@ class Outcome:
         evidence: What the checks saw: rounds, events, folder.
         calls: What models were asked, and what they said.
         stale: A line for each reply whose prompt has changed since it was recorded; no problem unless `strict`.
+        moved: A line for each reply that was given before others which were recorded earlier; no problem.
+        lesson: What the session teaches, where the scenario has a `learn`.
     """
 
     name: str
@@ -51,11 +53,21 @@ class Outcome:
     evidence: Evidence
     calls: tuple[Call, ...] = ()
     stale: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    lesson: Experience | None = None
 
     @property
     def ok(self) -> bool:
         """All was as expected."""
         return not self.problems
+
+    @property
+    def summary(self) -> str:
+        """What came of it, in a line: `as expected, 2 calls, 3.1 s`."""
+        count = len(self.problems)
+        came = f"{count} problem{'s' if count > 1 else ''}" if count else "as expected"
+        calls = self.usage.calls
+        return f"{came}, {calls} call{'' if calls == 1 else 's'}, {self.seconds:.1f} s"
 
 
 def run_scenario(
@@ -85,6 +97,7 @@ def run_scenario(
     keywords = {
         "session.max_posts": scenario.limits.posts,
         "session.round_seconds": scenario.limits.seconds,
+        **({"recall.experience": str(scenario.folder / scenario.lessons)} if scenario.lessons else {}),
         **scenario.settings,
         **(settings or {}),
     }
@@ -94,7 +107,7 @@ def run_scenario(
     with (
         _environment(scenario.environment),
         open_session(
-            heard,
+            {name: asked_as(name, heard) for name in map(role_name, scenario.roles)},
             roles=scenario.roles,
             plugins=scenario.plugins,
             folder=workspace,
@@ -104,7 +117,11 @@ def run_scenario(
     ):
         talk = _Talk(session)
         problems = talk.hold(scenario)
+        lesson = None
+        if scenario.learn and not problems:
+            lesson, problems = _learn(session)
     evidence = Evidence.of(session.rounds, events, session.folder, numbers=talk.numbers)
+    evidence = replace(evidence, lesson=lesson.lesson if lesson else "")
     for expectation in scenario.expect:
         problems += expectation.problems(evidence)
     seconds = time.monotonic() - started
@@ -117,6 +134,7 @@ def run_scenario(
         seconds,
         evidence,
         tuple(heard.calls),
+        lesson=lesson,
     )
 
 
@@ -146,6 +164,16 @@ class _Talk:
         return []
 
 
+def _learn(session: Session) -> tuple[Experience | None, list[str]]:
+    """Have a lesson worded, and give it, or the problem that there was."""
+    folder = session.journal.parent / "lessons"
+    try:
+        session.save_experience(folder)
+    except (ConfigError, ModelError) as error:
+        return None, [f"the lesson failed: {error}"]
+    return read_experiences(folder)[0], []
+
+
 @contextmanager
 def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables of this process for a while."""
@@ -159,44 +187,6 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def replay_scenario(
-    scenario: Scenario,
-    *,
-    workspace: Path | str,
-    handlers: Sequence[Handler] = (),
-    recording: Recording | None = None,
-    strict: bool = False,
-) -> Outcome:
-    """Run a scenario with recorded replies; everything else is real.
-
-    Args:
-        scenario: What to ask, with what, and what to expect.
-        workspace: The folder in which the session makes its own; it stays.
-        handlers: Called with each event.
-        recording: The replies; None: those that lie in the scenario's folder.
-        strict: A prompt that has changed since it was recorded is a problem.
-
-    Returns:
-        An outcome; replies that nobody asked for are a problem, changed prompts are named apart.
-
-    Raises:
-        ScenarioError: nothing has been recorded.
-        ConfigError: a role or a plugin is wrong; nothing has run.
-    """
-    if recording is None:
-        if not scenario.replies.exists():
-            raise ScenarioError("nothing has been recorded for this scenario", path=scenario.replies)
-        recording = Recording.read(scenario.replies)
-    model = ReplayModel(recording, hide=_hidden(workspace))
-    outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
-    problems = outcome.problems
-    if model.unused:
-        problems += (f"{len(model.unused)} recorded replies were left over: the recording and the run have parted",)
-    if strict:
-        problems += tuple(f"stale: {one}" for one in model.stale)
-    return replace(outcome, problems=problems, stale=tuple(model.stale))
 
 
 def run_live(
@@ -225,42 +215,3 @@ def run_live(
         "code_interpreter.model_seconds": seconds,
     }
     return run_scenario(scenario, model, workspace=workspace, handlers=handlers, settings=patience)
-
-
-def record_scenario(
-    scenario: Scenario,
-    model: ChatModel,
-    *,
-    workspace: Path | str,
-    handlers: Sequence[Handler] = (),
-    seconds: float = PATIENCE,
-) -> Outcome:
-    """Run a scenario live, and keep the replies in its folder for replays.
-
-    Args:
-        scenario: What to ask, with what, and what to expect.
-        model: What all roles ask.
-        workspace: The folder in which the session makes its own; it stays.
-        handlers: Called with each event.
-        seconds: How long a reply, and a round, may take.
-
-    Returns:
-        An outcome. Replies that did not lead to what is expected are kept in `replies.failed.yaml` only, so that a
-        recording in `replies.yaml` always passes; those that were there before stay.
-
-    Raises:
-        ConfigError: a role or a plugin is wrong; nothing has run.
-    """
-    kept = scenario.folder / FAILED_REPLIES
-    kept.unlink(missing_ok=True)
-    recorder = RecordingModel(model, kept, hide=_hidden(workspace))
-    outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
-    if outcome.ok:
-        kept.replace(scenario.replies)
-    return outcome
-
-
-def _hidden(workspace: Path | str) -> tuple[str, ...]:
-    """Give the spellings of the workspace's path that a prompt may hold."""
-    here = Path(workspace)
-    return tuple(dict.fromkeys((str(here.absolute()), str(here.resolve()))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
@@ -28,6 +28,10 @@ class Runs:
     outcomes: tuple[Outcome, ...] = ()
     judged: tuple[Judgement, ...] = ()
     skipped: str = ""
+
+    def plus(self, outcome: Outcome, said: Judgement | None = None) -> Runs:
+        """Give these runs and one more, with what a judge said of it."""
+        return replace(self, outcomes=(*self.outcomes, outcome), judged=(*self.judged, *([said] if said else [])))
 
     @property
     def passed(self) -> int:
@@ -63,6 +67,7 @@ class Runs:
                     "ok": one.ok,
                     "problems": list(one.problems),
                     "stale": list(one.stale),
+                    "moved": list(one.moved),
                     "answers": list(one.answers),
                     "usage": one.usage.to_dict(),
                     "seconds": round(one.seconds, 3),

@@ -56,6 +56,9 @@ class Scenario:
         needs: Modules that code will import; it can't run where one isn't installed.
         lacks: Modules that must not be there, because the task is about what happens then.
         judge: What a model is asked about a live run; reported apart, no check depends on it.
+        learn: The name of the folder in which a recording keeps the lesson that the session teaches, which is worded
+            after the last request; empty: none is.
+        lessons: The path, from the folder, of lessons that are recalled; empty: none are.
     """
 
     name: str
@@ -75,6 +78,13 @@ class Scenario:
     needs: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     judge: str = ""
+    learn: str = ""
+    lessons: str = ""
+
+    @property
+    def kept_lesson(self) -> Path:
+        """Where the lesson of its recording lies, if it has one."""
+        return self.folder / self.learn / f"exp_{self.name}.yaml"
 
     @property
     def replies(self) -> Path:
@@ -88,7 +98,9 @@ class Scenario:
         present = [name for name in self.lacks if find_spec(name)]
         needs = f"needs {', '.join(missing)}, which is not installed here" if missing else ""
         lacks = f"is about what happens without {', '.join(present)}, which is installed here" if present else ""
-        return "; ".join(filter(None, (needs, lacks)))
+        untaught = self.lessons and not (self.folder / self.lessons).is_dir()
+        lessons = f"needs the lessons in {self.lessons}, which the recording of another scenario makes"
+        return "; ".join(filter(None, (needs, lacks, lessons if untaught else "")))
 
 
 _HINTS: Mapping[str, Any] = {
@@ -107,6 +119,8 @@ _HINTS: Mapping[str, Any] = {
     "needs": tuple[str, ...],
     "lacks": tuple[str, ...],
     "judge": str,
+    "learn": str,
+    "lessons": str,
 }
 _REQUIRED = ("source", "ask", "expect")
 
@@ -138,6 +152,7 @@ def read_scenario(path: Path | str) -> Scenario:
         values["limits"] = _limits(values.get("limits", {}))
         values["when_asked"] = read_rules(values.get("when_asked", []))
         _check_settings(values.get("settings", {}))
+        _check_learning(values)
     except ValueError as error:
         raise ScenarioError(str(error), path=path) from error
     folder = path.resolve().parent
@@ -187,6 +202,15 @@ def _check_settings(plain: Mapping[str, Any]) -> None:
             read.read(room, kind)
     except ConfigError as error:
         raise ValueError(f"settings: {error}") from error
+
+
+def _check_learning(values: Mapping[str, Any]) -> None:
+    learn = values.get("learn", "")
+    if learn and Path(learn).name != learn:
+        raise ValueError(f"learn: expected the name of a folder beside it, such as `lessons`, found {learn!r}")
+    if learn or not any(one.check == "lesson" for one in values["expect"]):
+        return
+    raise ValueError("expect: `lesson` is about the lesson that `learn` has worded; add `learn: lessons`")
 
 
 def _files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:

@@ -9,7 +9,7 @@ from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.project import Project, example_files, is_project, read_project
 from tw_autogen.session.reading import ROOMS, read_settings
-from tw_autogen.session.seats import KernelWanted, ModelWanted, RoleWanted, Seat
+from tw_autogen.session.seats import KernelWanted, ModelWanted, RoleWanted, Seat, role_name
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds
@@ -48,5 +48,6 @@ __all__ = [
     "read_journal",
     "read_project",
     "read_settings",
+    "role_name",
     "rounds_of",
 ]

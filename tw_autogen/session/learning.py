@@ -16,6 +16,7 @@ from tw_autogen.recall import (
     distill,
     lived_experience,
     read_experiences,
+    without_paths,
     write_example,
     write_experience,
 )
@@ -40,6 +41,7 @@ class Learner:
         folder: Path | str | None,
         model: ChatModel | None,
         *,
+        private: Sequence[str] = (),
         on_call: Callable[[Completion, float], None] | None = None,
     ) -> Path:
         """Word a lesson out of rounds and write it down.
@@ -48,6 +50,7 @@ class Learner:
             rounds: What happened.
             folder: Where to; None: the own one.
             model: Who words it; None: the own one.
+            private: Paths to take out, such as the session's folder. Secrets of the environment are masked as well.
             on_call: Told of each call, as `distill` tells it.
 
         Raises:
@@ -69,7 +72,8 @@ class Learner:
         asked = model or (self.model() if self.model else None)
         if asked is None:
             raise ConfigError("no model to word the lesson; give one")
-        return write_experience(_redacted(distill(lived, asked, on_call=on_call)), kept_in)
+        lesson = _redacted(distill(lived, asked, on_call=on_call), (*private, str(Path.home())))
+        return write_experience(lesson, kept_in)
 
 
 def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:
@@ -89,7 +93,11 @@ def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, privat
     return write_example(cleaned, Path(path))
 
 
-def _redacted(lesson: Experience) -> Experience:
-    redact = redactor(os.environ)
+def _redacted(lesson: Experience, private: Sequence[str]) -> Experience:
+    mask = redactor(os.environ)
+
+    def redact(text: str) -> str:
+        return without_paths(mask(text), private)
+
     said = {name: redact(getattr(lesson, name)) for name in ("lesson", "request", "plan", "code")}
     return Experience(lesson.id, outcome=lesson.outcome, went_wrong=tuple(map(redact, lesson.went_wrong)), **said)

@@ -154,7 +154,11 @@ class Session(Steps):
         """
         turn = Turn(self.rounds[-1] if self.rounds else Round(""), self.folder, emit=self.emit)
         return self._learner.learn(
-            self.rounds, folder, model, on_call=lambda reply, took: report_call(turn, _LEARNER, reply, took)
+            self.rounds,
+            folder,
+            model,
+            private=[str(self.folder), str(self.folder.parent)],
+            on_call=lambda reply, took: report_call(turn, _LEARNER, reply, took),
         )
 
     def __enter__(self) -> Session:

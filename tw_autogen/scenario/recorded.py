@@ -1,0 +1,117 @@
+"""Runs a scenario with recorded replies, or with a live model whose replies are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tw_autogen.errors import ScenarioError
+from tw_autogen.events import Handler
+from tw_autogen.model import ChatModel, Recording, RecordingModel, ReplayModel
+from tw_autogen.model.replay import names_of
+from tw_autogen.recall import Experience, read_experiences, write_experience
+from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
+from tw_autogen.scenario.scenario import Scenario
+
+FAILED_REPLIES = "replies.failed.yaml"
+
+
+def replay_scenario(
+    scenario: Scenario,
+    *,
+    workspace: Path | str,
+    handlers: Sequence[Handler] = (),
+    recording: Recording | None = None,
+    strict: bool = False,
+) -> Outcome:
+    """Run a scenario with recorded replies; everything else is real.
+
+    Args:
+        scenario: What to ask, with what, and what to expect.
+        workspace: The folder in which the session makes its own; it stays.
+        handlers: Called with each event.
+        recording: The replies; None: those that lie in the scenario's folder.
+        strict: A prompt that has changed since it was recorded is a problem.
+
+    Returns:
+        An outcome; replies that nobody asked for are a problem, changed prompts are named apart.
+
+    Raises:
+        ScenarioError: nothing has been recorded.
+        ConfigError: a role or a plugin is wrong; nothing has run.
+    """
+    if recording is None:
+        if not scenario.replies.exists():
+            raise ScenarioError(
+                "nothing has been recorded for this scenario; with a model, this does it:\n"
+                f"  tw-autogen scenario record {scenario.folder}",
+                path=scenario.replies,
+            )
+        recording = Recording.read(scenario.replies)
+    model = ReplayModel(recording, hide=_hidden(workspace))
+    outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
+    problems = outcome.problems
+    if model.unused:
+        left = f"{len(model.unused)} recorded replies were left over, for {names_of(model.unused)}"
+        problems += (f"{left}: the recording and the run have parted",)
+    if strict:
+        problems += tuple(f"stale: {one}" for one in model.stale)
+    problems += tuple(_otherwise_kept(scenario, outcome.lesson))
+    return replace(outcome, problems=problems, stale=tuple(model.stale), moved=tuple(model.moved))
+
+
+def record_scenario(
+    scenario: Scenario,
+    model: ChatModel,
+    *,
+    workspace: Path | str,
+    handlers: Sequence[Handler] = (),
+    seconds: float = PATIENCE,
+    resume: bool = False,
+) -> Outcome:
+    """Run a scenario live, and keep the replies in its folder for replays.
+
+    Args:
+        scenario: What to ask, with what, and what to expect.
+        model: What all roles ask.
+        workspace: The folder in which the session makes its own; it stays.
+        handlers: Called with each event.
+        seconds: How long a reply, and a round, may take.
+        resume: Don't ask again what an earlier try, which was stopped or failed, was told on the same prompts.
+
+    Returns:
+        An outcome. Replies that did not lead to what is expected are kept in `replies.failed.yaml` only, so that a
+        recording in `replies.yaml` always passes; those that were there before stay.
+
+    Raises:
+        ConfigError: a role or a plugin is wrong; nothing has run.
+        ScenarioError: what the earlier try has left can't be read.
+    """
+    kept = scenario.folder / FAILED_REPLIES
+    known = Recording.read(kept).replies if resume and kept.is_file() else ()
+    kept.unlink(missing_ok=True)
+    recorder = RecordingModel(model, kept, hide=_hidden(workspace), known=known)
+    outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
+    if outcome.ok:
+        kept.replace(scenario.replies)
+        if outcome.lesson:
+            write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
+    return outcome
+
+
+def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[str]:
+    """Say if the lesson that other scenarios are given is not the one that comes of these replies."""
+    if lesson is None:
+        return
+    kept = scenario.kept_lesson
+    there = {one.id: one.lesson for one in read_experiences(kept.parent)} if kept.is_file() else {}
+    if there.get(scenario.name) != lesson.lesson:
+        name = kept.relative_to(scenario.folder).as_posix()
+        yield f"the lesson in {name} is not the one that comes of these replies: record it anew"
+
+
+def _hidden(workspace: Path | str) -> tuple[str, ...]:
+    """Give the spellings of the workspace's path that a prompt may hold."""
+    here = Path(workspace)
+    return tuple(dict.fromkeys((str(here.absolute()), str(here.resolve()))))
