@@ -76,9 +76,9 @@ def open_session(
         approve: Asked for packages, cells and plans, where the settings `kernel.install`, `code_interpreter.approval`
             and `planner.approval` say so, and for the commands of the role `command_line`; blocks until a person has
             decided. None: nobody is there.
-        project: A folder with settings and plugins, such as TaskWeaver's: its plugins come before those of `plugins`,
-            which may also name them; what can't be used of it is named in the log. None: the current folder's settings,
-            and no plugins.
+        project: A folder with settings, plugins and roles, such as TaskWeaver's: its plugins come before those of
+            `plugins`, which may also name them; its roles take part where `roles` names them; what can't be used
+            of it is named in the log. None: the current folder's settings, and no plugins.
         mcp_servers: MCP servers whose tools are plugins too: a JSON file with `mcpServers`, or what stands in it. They
             are started here and end with the session. None: those of the setting `plugin.mcp_servers`.
 
@@ -99,9 +99,10 @@ def open_session(
         (*(project.plugins if project else ()), *plugins), own=project.plugin_folder if project else None
     )
     given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
+    wanted = read.read("session", SessionSettings).roles if roles is None else roles
     seats = [
         Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
-        for one in (read.read("session", SessionSettings).roles if roles is None else roles)
+        for one in (map(project.role, wanted) if project else wanted)
     ]
     return open_team(
         seats,

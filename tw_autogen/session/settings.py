@@ -12,6 +12,8 @@ class SessionSettings:
     Args:
         workspace: Folder in which each session makes its own; relative to the current directory.
         roles: Who takes part where nobody says otherwise: names of shipped roles, folders of one's own.
+        role_folder: Where a project's own roles lie, each a folder, relative to the project; empty: `roles` and
+            `ext_role`. Named by their folder, they take part.
         user_folder: The folder that the user works in: code may read it, and is told where it is, because the names of
             files in a request are relative to it; empty: none. The command line takes the current one.
         max_posts: How many posts a round may have before it ends as failed.
@@ -30,6 +32,7 @@ class SessionSettings:
 
     workspace: str = ".tw/sessions"
     roles: tuple[str, ...] = ("planner", "code_interpreter")
+    role_folder: str = ""
     user_folder: str = ""
     max_posts: int = 30
     max_calls: int = 0
