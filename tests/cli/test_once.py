@@ -125,7 +125,7 @@ def test_a_limit_on_calls_ends_with_4_too(ask):
 
     assert ran.returncode == 4
     assert (json.loads(ran.stdout)["status"], json.loads(ran.stdout)["error"]["type"]) == ("limit", "RoundTooCostly")
-    assert "it has cost 1 model call, and `session.max_calls` is 1" in ran.stderr
+    assert "1 model call and no answer for the user; `session.max_calls` is 1. Raise it" in ran.stderr
 
 
 def test_a_time_limit_of_ones_own_ends_with_124(ask):

@@ -298,6 +298,12 @@ def test_the_choice_of_plugins_is_shown_in_taskweavers_words():
     assert "  Selected plugins: ['a', 'b']\n  Selected plugin pool: ['z', 'a', 'b']\n" in text
 
 
+def test_why_a_round_failed_is_told_without_its_number():
+    text = shown([RoundClosed("round-1", "failed", "", "", "round-1: 4 posts and no answer for the user", 1.0)])
+
+    assert text.startswith("✗ 4 posts and no answer for the user\n")
+
+
 def test_a_summary_that_did_not_come_is_told():
     text = shown([TalkNotShortened("Planner", 30_000, "no server", 3)])
 

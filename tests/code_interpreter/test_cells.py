@@ -243,6 +243,29 @@ def test_what_a_plugin_asks_the_model_takes_no_longer_than_its_call_may(tmp_path
     assert asked == [7.0, 90.0]
 
 
+def test_a_call_does_not_wait_for_ever_behind_one_whose_model_never_answers(tmp_path):
+    asked, gate = threading.Event(), threading.Event()
+
+    class Model:
+        def complete(self, messages, **how):
+            asked.set()
+            gate.wait(SECONDS)
+            return ScriptedModel(["late"]).complete(messages)
+
+    def connect(context):
+        return lambda: context.call_llm_api([{"role": "user", "content": "?"}])
+
+    host = Host(tmp_path, [PluginSpec("ask", "d", connect=connect, seconds=0.05)], model=Model())
+    stuck = []
+    host.run(lambda call: (stuck.append(Caller(call["ask"])), asked.wait(SECONDS)))
+
+    with pytest.raises(TimeoutError, match="ask: another call has kept the model busy for too long"):
+        host.run(lambda call: call["ask"]())
+
+    gate.set()
+    stuck[0].join(SECONDS)
+
+
 def test_a_call_that_begins_after_its_cell_runs_nothing_and_is_counted_to_no_request(tmp_path):
     began, late = [], []
     host = Host(tmp_path, [plugin(lambda: began.append(1), "one", calls=1)])

@@ -3,10 +3,12 @@
 import asyncio
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 
-from tw_autogen.errors import HostError
+from tw_autogen.errors import HostError, ModelError
 from tw_autogen.testing import codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
@@ -48,6 +50,19 @@ def test_the_hosts_test_agent_answers_in_the_models_place(served, agent, tmp_pat
 
         assert result.summary == "It is 42."
         assert served.requests == []
+
+
+@pytest.mark.parametrize(("own", "said"), [({}, {"seconds": 0.05}), ({"seconds": 0.05}, {})])
+def test_a_client_that_never_answers_is_not_waited_for_without_an_end(own, said):
+    model = pytest.importorskip("tw_autogen.hosts.conversable.model")
+    gate = threading.Event()
+    client = SimpleNamespace(create=lambda **request: gate.wait(60))
+    agent = SimpleNamespace(name="worker", client=client, client_cache=None)
+
+    with pytest.raises(ModelError, match=r"the client of worker: no answer within 0\.05 s"):
+        model.HostModel(agent, **own).complete([{"role": "user", "content": "hello"}], **said)
+
+    gate.set()
 
 
 def test_a_round_is_one_trace_with_its_calls(served, agent, tmp_path):  # C41 C33

@@ -86,16 +86,19 @@ def test_calls_side_by_side_are_never_more_than_the_round_may_make(tmp_path):
 
     assert (gate.calls, answer.usage.calls) == (3, 3)
     assert answer.text.startswith("5\n")
-    assert "0 model calls and 3 under way, and `session.max_calls` is 3" in answer.text
+    assert "0 model calls, 3 more under way, and no answer for the user; `session.max_calls` is 3" in answer.text
 
 
 @pytest.mark.parametrize(
     ("limits", "told"),
     [
-        ({"max_tokens": 500}, "120 tokens, with 4 calls side by side about 600, and `session.max_tokens` is 500"),
+        (
+            {"max_tokens": 500},
+            "120 tokens, about 600 with 4 calls side by side, and no answer for the user; `session.max_t",
+        ),
         (
             {"max_dollars": 0.05},
-            "0.0120 dollars, with 4 calls side by side about 0.0600, and `session.max_dollars` is 0.05",
+            "0.0120 dollars, about 0.0600 with 4 calls side by side, and no answer for the user; `session.max_d",
         ),
     ],
 )
@@ -157,6 +160,6 @@ class Thrice(Crowd):
 def test_a_call_alone_goes_as_long_as_something_is_left_and_no_longer(tmp_path):
     with (
         ScriptedModel([Completion("yes", usage=COST)] * 2) as model,
-        pytest.raises(RoundTooCostly, match="240 tokens,"),
+        pytest.raises(RoundTooCostly, match="240 tokens and no answer"),
     ):
         crowded(tmp_path, Thrice(model), max_tokens=121)

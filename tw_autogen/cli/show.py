@@ -202,7 +202,8 @@ class Show:
     def _round_closed(self, event: RoundClosed) -> None:
         self._foot.stop()
         if event.error:
-            self._console.print(Text(f"{self._marks.failed} {clean(event.error)}", style="red"))
+            why = event.error.removeprefix(f"{event.round_id}: ")  # which round it was can be seen
+            self._console.print(Text(f"{self._marks.failed} {clean(why)}", style="red"))
         elif self._answer:
             words = clean(event.answer)
             self._console.print()

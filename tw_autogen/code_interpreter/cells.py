@@ -129,15 +129,19 @@ class Cells:
 
     def _ask(self, spec: PluginSpec, messages: list[dict[str, Any]]) -> str:
         cell = self._cell()
-        turn = cell.turn
-        with self._asking:
+        turn, most = cell.turn, spec.seconds or self._seconds
+        if not self._asking.acquire(timeout=turn.seconds_left(most) if turn else 0.0):  # one may never come back
+            raise TimeoutError(f"{spec.name}: another call has kept the model busy for too long")
+        try:
             if turn is None or cell.over.is_set():
                 raise RuntimeError(f"{spec.name} asked the model although its cell is not running")
             with turn.reserve(messages):
                 started = time.monotonic()
-                seconds = min(turn.seconds_left(float("inf")), spec.seconds or self._seconds)  # others wait behind it
+                seconds = turn.seconds_left(most)  # others wait behind it
                 completion = self._model.complete(messages, seconds=seconds, cancelled=cell.over)
                 report_call(turn, spec.name, completion, time.monotonic() - started)
+        finally:
+            self._asking.release()
         return completion.text
 
     def _cell(self) -> Cell:

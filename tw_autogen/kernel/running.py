@@ -160,7 +160,7 @@ class Running:
         if self.outcome.reply is not None or self._idle:
             return
         if now >= self._deadline and not self._calls.waiting:
-            self._stop(f"after {self._seconds:g} s, its time limit")
+            self._stop(f"after {round(self._seconds, 2):g} s, its time limit")
         elif now >= self._kill_at:
             self.outcome.killed = True
             self.outcome.died = self._process.end()

@@ -104,7 +104,9 @@ class Spending:
             if not reached:
                 self._under_way.append(mine)
         if reached:
-            raise RoundTooCostly(f"{here.id}: it has cost {reached}. {found_so_far(here)}", round=here)
+            raise RoundTooCostly(
+                f"{here.id}: {reached}. Raise it if the task needs more. {found_so_far(here)}", round=here
+            )
         try:
             yield
         finally:
@@ -132,19 +134,19 @@ class Spending:
     def _reached(self, mine: _UnderWay) -> str:
         """Say which limit one more call would pass; empty if none."""
         settings, usage, others = self._settings, self.usage, self._under_way
-        beside = f" and {len(others)} under way" * bool(others)
+        none, beside = "and no answer for the user", f", {len(others)} more under way," * bool(others)
         if settings.max_calls and usage.calls + len(others) >= settings.max_calls:
             calls = f"{usage.calls} model call{'s' * (usage.calls != 1)}"
-            return f"{calls}{beside}, and `session.max_calls` is {settings.max_calls}"
+            return f"{calls}{beside} {none}; `session.max_calls` is {settings.max_calls}"
         tokens = sum(one.tokens for one in (*others, mine)) if others else 0.0
         if settings.max_tokens and _passes(self._tokens, tokens, settings.max_tokens):
-            more = f", with {len(others) + 1} calls side by side about {self._tokens + tokens:.0f}" * bool(others)
-            return f"{self._tokens} tokens{more}, and `session.max_tokens` is {settings.max_tokens}"
+            more = f", about {self._tokens + tokens:.0f} with {len(others) + 1} calls side by side," * bool(others)
+            return f"{self._tokens} tokens{more} {none}; `session.max_tokens` is {settings.max_tokens}"
         dollars = sum(one.dollars for one in (*others, mine)) if others else 0.0
         if settings.max_dollars and _passes(self._dollars, dollars, settings.max_dollars):
             least = "at least " * (usage.dollars is None)
-            more = f", with {len(others) + 1} calls side by side about {self._dollars + dollars:.4f}" * bool(others)
-            return f"{least}{self._dollars:.4f} dollars{more}, and `session.max_dollars` is {settings.max_dollars:g}"
+            more = f", about {self._dollars + dollars:.4f} with {len(others) + 1} calls side by side," * bool(others)
+            return f"{least}{self._dollars:.4f} dollars{more} {none}; `session.max_dollars` is {settings.max_dollars:g}"
         return ""
 
 

@@ -141,10 +141,11 @@ def test_calls_of_tools_go_out_and_come_back_as_they_are(serve):
     assert sent["tools"][0]["function"]["name"] == "look_up"
 
 
-def test_a_call_that_takes_too_long_is_given_up_and_cancelled_at_the_client():
+@pytest.mark.parametrize(("own", "said"), [({}, {"seconds": 0.2}), ({"seconds": 0.2}, {})])
+def test_a_call_that_takes_too_long_is_given_up_and_cancelled_at_the_client(own, said):
     client = Unanswering()
     with pytest.raises(ModelError, match=r"the model client: no answer within 0\.2 s"):
-        ClientModel(client).complete(ASKED, seconds=0.2)
+        ClientModel(client, **own).complete(ASKED, **said)
 
     assert client.cancelled.wait(30)
 

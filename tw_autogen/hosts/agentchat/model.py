@@ -19,7 +19,7 @@ from autogen_core.models import (
 )
 
 from tw_autogen.hosts.agentchat.loops import wait_for
-from tw_autogen.model import Completion, Message, ToolCall, Usage, run_abandonable
+from tw_autogen.model import Completion, Message, ModelSettings, ToolCall, Usage, run_abandonable
 
 _UNSEEN = "(an image, which this model can't be shown)"
 
@@ -31,9 +31,13 @@ class ClientModel:
         client: Any client of the host's; it stays the caller's, who closes it.
         stream: Ask for replies piece by piece. Otherwise they are asked for whole, because not every client and
             server of the host's says in a stream what was spent.
+        seconds: How long a call may take where the caller does not say.
     """
 
-    def __init__(self, client: ChatCompletionClient, *, stream: bool = False) -> None:
+    def __init__(
+        self, client: ChatCompletionClient, *, stream: bool = False, seconds: float = ModelSettings.seconds
+    ) -> None:
+        self._seconds = seconds
         self._client = client
         self._stream = stream
 
@@ -72,7 +76,7 @@ class ClientModel:
         return run_abandonable(
             work,
             where="the model client",
-            seconds=float("inf") if seconds is None else seconds,
+            seconds=self._seconds if seconds is None else seconds,
             on_text=on_text,
             cancelled=cancelled,
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from tw_autogen.errors import ModelError
 from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.model import Completion, Message, ToolCall, Usage, run_abandonable
+from tw_autogen.model import Completion, Message, ModelSettings, ToolCall, Usage, run_abandonable
 
 _THE_USERS = frozenset(
     {
@@ -30,13 +30,22 @@ class HostModel:
         agent: The agent whose `llm_config`, client and cache are used, and to which calls are charged.
         speaker: Gives the agent under whose name the host logs a call; None: `agent`.
         llm_config: Used instead of the agent's own, as for a role with a model of its own; charged to the agent too.
+        seconds: How long a call may take where the caller does not say.
 
     Where the client is the host's own `OpenAIWrapper`, calls go through one derived from it without the settings that
     shape the user's own talk (`tools`, `response_format`, `stream`, …), and what they cost is added to the agent's. A
     client that a test has put in its place is asked itself.
     """
 
-    def __init__(self, agent: Any, *, speaker: Callable[[], Any] | None = None, llm_config: Any = None) -> None:
+    def __init__(
+        self,
+        agent: Any,
+        *,
+        speaker: Callable[[], Any] | None = None,
+        llm_config: Any = None,
+        seconds: float = ModelSettings.seconds,
+    ) -> None:
+        self._seconds = seconds
         self._agent = agent
         self._speaker = speaker or (lambda: agent)
         self._llm_config = llm_config
@@ -63,7 +72,7 @@ class HostModel:
         return run_abandonable(
             lambda give, abandoned: self._ask(copies, list(tools or ())),
             where=f"the client of {self._agent.name}",
-            seconds=float("inf") if seconds is None else seconds,
+            seconds=self._seconds if seconds is None else seconds,
             on_text=on_text,
             cancelled=cancelled,
         )
