@@ -278,8 +278,8 @@ class CodeInterpreter(Role):
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
         if asked.content(AttachmentType.then) and not self._policy.only_plugins:
             parts.append(
-                "What you print goes to the User as the answer, unread: print whole sentences with the numbers, their "
-                "units and what was chosen, in the form that the User asked for, and nothing else."
+                "What you print goes to the User as the answer, unread. If they asked for a form, such as JSON, print "
+                "that and nothing else; if not, whole sentences with the numbers, their units and what was chosen."
             )
         return "\n\n".join(part for part in parts if part)
 
