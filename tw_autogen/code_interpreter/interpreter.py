@@ -238,7 +238,8 @@ class CodeInterpreter(Role):
             turn.emit,
             seconds=turn.seconds_left(self._settings.model_seconds),
             on_call=Growing(turn, self.name, CodeStream).counted,
-            before_call=turn.before_call,
+            reserve=turn.reserve,
+            cancelled=turn.cancelled,
         )
         if done:
             mine.variables.forget()
@@ -361,7 +362,7 @@ class CodeInterpreter(Role):
             as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             on_text=growing.take,
             on_call=growing.called,
-            before_call=turn.before_call,
+            reserve=turn.reserve,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )
