@@ -142,7 +142,8 @@ class Live:
         self.python = outcome.report["ok"]["python"]
         self.codec = Codec(self._exchange, arrow=_has_arrow() and bool(outcome.report["ok"]["arrow"]))
         patience = began + self._settings.start_seconds - time.monotonic()
-        if not (self._peer.listens or await_life(self._connection, self.process.alive, patience)):
+        heard = self._peer.listens or outcome.heard  # ipykernel greets who subscribes, since version 7
+        if not (heard or await_life(self._connection, self.process.alive, patience)):
             raise KernelError("no output comes from the kernel", folder=self._folder)
 
     def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:

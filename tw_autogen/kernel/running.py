@@ -39,6 +39,7 @@ class Outcome:
         stopped: Why it was stopped, in words; empty if it was not.
         died: How the process ended; empty if it lives.
         killed: The process was ended because an interrupt did not help.
+        heard: Something came on iopub, so that its subscription stands.
         host_seconds: Time spent in host calls.
         seconds: Time in all.
     """
@@ -50,6 +51,7 @@ class Outcome:
     stopped: str = ""
     died: str = ""
     killed: bool = False
+    heard: bool = False
     host_seconds: float = 0.0
     seconds: float = 0.0
 
@@ -182,6 +184,7 @@ class Running:
             message = self._connection.receive("iopub")
             if message is None:
                 return number > 0
+            self.outcome.heard = True
             content = message["content"]
             if message["msg_type"] == "status" and message["parent_header"].get("msg_id") == self._request:
                 self._idle = self._idle or content.get("execution_state") == "idle"

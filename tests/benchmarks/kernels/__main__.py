@@ -21,10 +21,12 @@ from host import REPOSITORY, Worker, WorkerFailed
 from many import many_sessions
 from session import OURS
 from statistic import number, shown, table
+from walls import walls
 
 RESULTS = Path(__file__).parents[1] / "results"
 PACKAGES = ("autogen", "autogen-ext", "smolagents", "jupyter_client", "ipykernel", "pandas", "numpy")
-PARTS = ("peers", "many", "tables", "cell")
+PARTS = ("peers", "walls", "many", "tables", "cell")
+LEVELS = "off,landlock,namespaces,bubblewrap"
 
 
 def say(text: str) -> None:
@@ -55,10 +57,9 @@ def machine() -> str:
             installed.append(f"{one} {metadata.version(one)}")
         except metadata.PackageNotFoundError:
             installed.append(f"no {one}")
-    return (
-        f"{cpu}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}, "
-        f"load {os.getloadavg()[0]:.1f}\n{', '.join(installed)}"
-    )
+    system = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    when = f"{datetime.datetime.now():%Y-%m-%d %H:%M}, load {os.getloadavg()[0]:.1f}"
+    return f"{when}\n{cpu}, {os.cpu_count()} cores, {system}\n{', '.join(installed)}"
 
 
 def tables(pythons: list[str], times: int) -> str:
@@ -114,11 +115,13 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rows", type=rows, default=rows(""), help="parts of the names of peers, with commas")
     parser.add_argument("--rounds", type=int, default=5, help="each in a random order (%(default)s)")
     parser.add_argument("--sessions", type=int, default=3, help="timed in a round (%(default)s)")
-    parser.add_argument("--live", type=int, default=10, help="whose memory is measured (%(default)s)")
-    parser.add_argument("--many-rows", type=rows, default=[OURS], help="of which memory of many sessions is measured")
-    parser.add_argument("--full", type=int, default=50, help="sessions with pandas and pyplot, of these (%(default)s)")
+    parser.add_argument("--live", type=int, default=50, help="whose memory is measured, once (%(default)s)")
+    parser.add_argument("--many-rows", type=rows, default=[OURS], help="of which idle sessions are measured")
     parser.add_argument("--idle", type=int, default=200, help="sessions that do nothing, of these (%(default)s)")
     parser.add_argument("--at-once", type=int, default=16, help="on as many threads (%(default)s)")
+    parser.add_argument(
+        "--levels", type=lambda text: text.split(","), default=LEVELS.split(","), help=f"walls to compare ({LEVELS})"
+    )
     parser.add_argument("--patience", type=float, default=90, help="seconds until those at once count as hung")
     parser.add_argument("--arrow", type=Path, help="another Python, which has pyarrow")
     kind = f"{platform.system()}-{platform.machine()}-{os.cpu_count()}-cores".lower()
@@ -140,12 +143,15 @@ def main() -> None:
         comparison.run()
         many = f"rounds: {wanted.rounds}; in each: {wanted.sessions} sessions timed, {2 * wanted.at_once} used at once"
         said.append(f"{many}\n{comparison.text()}")
+    if "walls" in wanted.parts:
+        said.append(walls(wanted.levels, rounds=wanted.rounds, times=wanted.sessions, say=say))
     if "many" in wanted.parts:
-        said.append(many_sessions(wanted.many_rows, full=wanted.full, idle=wanted.idle, say=say))
+        said.append(many_sessions(wanted.many_rows, idle=wanted.idle, say=say))
     if "tables" in wanted.parts:
         said.append(tables(pythons, wanted.rounds))
     if "cell" in wanted.parts:
         said.append(cell(300))
+    said.append(f"load at the end: {' '.join(f'{one:.1f}' for one in os.getloadavg())}")
     text = "\n\n".join(said)
     print(text)
     if wanted.keep:

@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tw_autogen.kernel import LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.pool import default_pool
 
 ROWS = 1_000_000
 
 
 def requests():
     """Give what a worker answers, by name."""
-    return {"cross": cross, "about": about, "cell": cell}
+    return {"cross": cross, "about": about, "cell": cell, "start": start}
 
 
 def about():
@@ -73,6 +74,20 @@ def _content_bytes(column):
     if pd.api.types.is_numeric_dtype(column):
         return column.to_numpy().nbytes
     return int(column.str.encode("utf-8").str.len().sum())
+
+
+def start(sandbox, fork, times):
+    """Time first results behind one wall, of kernels that are forked or started cold; the first one isn't counted."""
+    settings = KernelSettings(sandbox=sandbox, fork=fork, warm=0)
+    if fork:
+        assert default_pool().wait(settings, 60), "no fork server"
+    taken = []
+    for _ in range(times + 1):
+        began = time.perf_counter()
+        with LocalKernel(settings=settings) as kernel:
+            assert kernel.execute("1+1", seconds=60).result == "2"
+            taken.append(time.perf_counter() - began)
+    return {"seconds": taken[1:]}
 
 
 def cell(times):

@@ -1,4 +1,4 @@
-"""Many sessions at once: memory of those that have imported much, and what those that wait for somebody take."""
+"""Many sessions at once: what those take that wait for somebody."""
 
 from __future__ import annotations
 
@@ -10,31 +10,25 @@ from statistic import number, shown, table
 _IDLE_SECONDS = 10.0
 
 
-def many_sessions(rows: Sequence[str], *, full: int, idle: int, say: Callable[[str], None]) -> str:
-    """Measure; give two tables.
+def many_sessions(rows: Sequence[str], *, idle: int, say: Callable[[str], None]) -> str:
+    """Measure; give a table.
 
     Args:
         rows: Which peers.
-        full: How many sessions have pandas, numpy and matplotlib imported.
-        idle: How many have run nothing but `1+1`.
+        idle: How many sessions have run nothing but `1+1`.
         say: Told what runs now.
     """
-    lines, waiting, said = [], [], []
+    waiting, said = [], []
     for row in rows:
         say(f"many: {row}")
         try:
-            with Worker(row) as worker:
-                worker.ask("first", code="1+1", result="2")
-                lines.append([row, number(worker.ask("memory", sessions=full, patience=900)["mb"][0])])
             with Worker(row) as worker:
                 worker.ask("first", code="1+1", result="2")
                 waiting.append([row, *_idle(worker, idle)])
         except WorkerFailed as error:
             said.append(f"{row}: {error}")
     head = [f"{idle} idle sessions", "MB each", "GB all", "GB left", "start ms", "processors in use", "answer then ms"]
-    return "\n\n".join(
-        [table([f"{full} sessions with pandas and pyplot", "MB each"], lines), table(head, waiting), *said]
-    )
+    return "\n".join([table(head, waiting), *said])
 
 
 def _idle(worker: Worker, sessions: int) -> list[str]:

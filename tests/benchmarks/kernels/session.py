@@ -48,11 +48,14 @@ class Row:
 
 
 OURS = "tw_autogen LocalKernel"
+FORKED = "tw_autogen forked"
+COLD = "tw_autogen cold"
+PLAIN = "jupyter_client + ipykernel"
 
 ROWS = {
     OURS: Row("tw", "TwKernel", note="kept ready; what is asked for at once beyond that is forked"),
-    "tw_autogen forked": Row("tw", "TwForked"),
-    "tw_autogen cold": Row("tw", "TwCold", note="without a fork server"),
+    FORKED: Row("tw", "TwForked"),
+    COLD: Row("tw", "TwCold", note="without a fork server"),
     "autogen-ext JupyterCodeExecutor": Row("autogen_ext_jupyter", "AutogenExt"),
     "autogen classic embedded IPython": Row("autogen_classic", "AutogenClassic"),
     "smolagents LocalPythonExecutor": Row(
@@ -60,5 +63,5 @@ ROWS = {
         "Smolagents",
         note="interprets in the host's own process: a host pays for imports once, and nothing ends a cell that hangs",
     ),
-    "jupyter_client + ipykernel": Row("plain_jupyter", "PlainJupyter"),
+    PLAIN: Row("plain_jupyter", "PlainJupyter"),
 }

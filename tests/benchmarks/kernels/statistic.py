@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
@@ -34,6 +34,21 @@ def shown(values: Sequence[float], *, base: Sequence[float] = (), scale: float =
     middle, low, high = (number(one * scale) for one in spread(values))
     ratio = statistics.median(values) / statistics.median(base) if base else 0
     return f"{middle} [{low}-{high}]" + (f" {number(ratio, 2)}x" if base else "")
+
+
+def ratio_shown(values: Mapping[int, float], base: Mapping[int, float], *, aim: float | None = None) -> str:
+    """Write the median of each round's ratio, the lowest and the highest, and what it is to be.
+
+    >>> ratio_shown({1: 2.0, 2: 6.0}, {1: 4.0, 2: 6.0, 3: 1.0}, aim=0.5)
+    '0.75 [0.50-1.0], aim 0.50'
+    >>> ratio_shown({}, {1: 4.0})
+    '-'
+    """
+    ratios = [value / base[key] for key, value in values.items() if base.get(key)]
+    if not ratios:
+        return "-"
+    middle, low, high = (number(one, 2) for one in (statistics.median(ratios), min(ratios), max(ratios)))
+    return f"{middle} [{low}-{high}]" + (f", aim {number(aim, 2)}" if aim else "")
 
 
 def number(value: float, digits: int = 3) -> str:

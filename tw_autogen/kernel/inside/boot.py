@@ -10,11 +10,13 @@ import sys
 sys.path[:] = [entry for entry in sys.path if entry]
 
 import contextlib
+import functools
 import importlib
 import os
 import select
 import signal
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 _CONFIG = {
@@ -76,6 +78,7 @@ def load() -> None:
                 importlib.import_module(name)
     finally:
         del sys.modules["debugpy"]
+    _kinds()
 
 
 class _NoShellThread:
@@ -92,6 +95,57 @@ class _NoShellThread:
         return False
 
 
+class _BareSys:
+    """Stands for `sys` while ipykernel makes a kernel, which would list all modules for the debugger that isn't there.
+
+    In a forked kernel each module it looks at is a page or two that is copied for this process alone, 6 MB in all.
+    """
+
+    modules: Mapping[str, object] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+
+@functools.cache
+def _kinds() -> tuple[Any, Any]:
+    """Give our kinds of application and kernel; made before a kernel is, so that forked ones have them."""
+    import zmq
+    from ipykernel.ipkernel import IPythonKernel
+    from ipykernel.kernelapp import IPKernelApp
+
+    class OneShell(IPythonKernel):  # type: ignore[misc] # ipykernel has no types
+        _supports_kernel_subshells = False
+
+    class App(IPKernelApp):  # type: ignore[misc] # the same
+        tw_others = False
+        """Other clients than ours connect."""
+
+        def parse_command_line(self, argv: Any = None) -> None:
+            """Take no arguments: to build the parser takes longer than all else."""
+
+        def load_config_file(self, *args: Any, **kwargs: Any) -> None:
+            """Read no configuration."""
+
+        def init_control(self, context: Any) -> None:
+            super().init_control(context)
+            if not self.tw_others:
+                self.shell_channel_thread = _NoShellThread()
+
+        def init_iopub(self, context: Any) -> None:
+            context.setsockopt(zmq.SNDHWM, 0)  # or a flood of output drops messages, `idle` among them
+            super().init_iopub(context)
+
+        def init_heartbeat(self) -> None:
+            if self.tw_others:
+                super().init_heartbeat()
+
+        def log_connection_info(self) -> None:
+            """Say nothing: nobody else is to connect."""
+
+    return App, OneShell
+
+
 def make(connection_file: str, *, heartbeat: bool = False) -> Any:
     """Make a kernel that listens where a connection file says; its `start()` runs it for ever.
 
@@ -104,43 +158,24 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
     """
     load()
     import zmq
-    from ipykernel import iostream
-    from ipykernel.ipkernel import IPythonKernel
-    from ipykernel.kernelapp import IPKernelApp
+    from ipykernel import iostream, ipkernel
     from traitlets.config import Config
-
-    class OneShell(IPythonKernel):  # type: ignore[misc] # ipykernel has no types
-        _supports_kernel_subshells = False
-
-    class App(IPKernelApp):  # type: ignore[misc] # ipykernel has no types
-        def parse_command_line(self, argv: Any = None) -> None:
-            """Take no arguments: to build the parser takes longer than all else."""
-
-        def load_config_file(self, *args: Any, **kwargs: Any) -> None:
-            """Read no configuration."""
-
-        def init_control(self, context: Any) -> None:
-            super().init_control(context)
-            if not heartbeat:
-                self.shell_channel_thread = _NoShellThread()
-
-        def init_iopub(self, context: Any) -> None:
-            context.setsockopt(zmq.SNDHWM, 0)  # or a flood of output drops messages, `idle` among them
-            super().init_iopub(context)
-
-        def init_heartbeat(self) -> None:
-            if heartbeat:
-                super().init_heartbeat()
-
-        def log_connection_info(self) -> None:
-            """Say nothing: nobody else is to connect."""
 
     if zmq.has("ipc"):
         _pipe_by_file(iostream.IOPubThread, f"ipc://{os.path.dirname(connection_file)}/children")
-    kind = IPythonKernel if heartbeat else OneShell
-    app = App.instance(connection_file=connection_file, kernel_class=kind, config=Config(_CONFIG))
+    kind, shell = _kinds()
+    app = kind.instance(
+        connection_file=connection_file,
+        kernel_class=ipkernel.IPythonKernel if heartbeat else shell,
+        config=Config(_CONFIG),
+    )
+    app.tw_others = heartbeat
     sys.modules.setdefault("debugpy", None)  # type: ignore[arg-type] # imported late, see `load`
-    app.initialize([])
+    ipkernel.sys = _BareSys()
+    try:
+        app.initialize([])
+    finally:
+        ipkernel.sys = sys
     if sys.modules["debugpy"] is None:
         del sys.modules["debugpy"]
     app.log.setLevel("WARNING")  # or several records a cell are made and thrown away
