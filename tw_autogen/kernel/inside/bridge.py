@@ -6,6 +6,8 @@ trip whether the cell succeeded or failed (`user_expressions` are not evaluated 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import linecache
 import os
 import sys
@@ -239,12 +241,18 @@ def start(options: str) -> None:
         package.session_of_this_kernel = True  # type: ignore[attr-defined] # modules take attributes
 
 
-def rehearse(_: str) -> None:
+def rehearse(modules: str) -> None:
     """Make the bridge in a kernel that waits for a session, which is then there sooner.
 
     Cells that run before `start` leave nothing behind but the variables that they make.
+
+    Args:
+        modules: Names of modules to import, with commas between; what is not installed, or is broken, is left out.
     """
     _made().settle(_REHEARSAL)
+    for name in filter(None, modules.split(",")):
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def answer(request: str) -> None:
