@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.place import Place
 from tw_autogen.kernel.pool import KernelPool
-from tw_autogen.kernel.starting import Place
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
 LIGHT = KernelSettings(preload=("decimal",))

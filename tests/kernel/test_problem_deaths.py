@@ -1,5 +1,6 @@
 """Cells that end their process, take all there is, or leave processes behind: told with the reason, nothing stays."""
 
+import gc
 import os
 import signal
 import threading
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.kernel.filled import filled, keep, linux, run, works
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.pool import KernelPool
 
 pytestmark = pytest.mark.skipif(not linux, reason="limits and processes are looked at through /proc")
 
@@ -268,3 +271,22 @@ def test_a_fork_server_killed_from_outside_ends_no_session_and_new_ones_start(ke
     works(kernel)
     with filled() as another:
         works(another)
+
+
+def test_deaths_leave_nothing_in_the_host(tmp_path):
+    settings = KernelSettings(preload=(), warm=0)
+
+    def die(kernel, times):
+        for _ in range(times):
+            assert kernel.execute("import os\nos._exit(3)", seconds=30).state_lost
+        assert kernel.execute("f()", seconds=30).result == "1"
+        gc.collect()
+        return len(gc.get_objects())
+
+    with KernelPool() as pool, LocalKernel(tmp_path, settings=settings, pool=pool) as kernel:
+        kernel.serve("f", lambda: 1)
+        assert pool.wait(settings)
+        die(kernel, 8)  # what is made once
+        before = die(kernel, 1)
+
+        assert die(kernel, 12) - before < 12

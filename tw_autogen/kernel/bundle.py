@@ -29,9 +29,9 @@ def install_expression() -> str:
     return f"exec({_read('install.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
 
 
-def call_expression(function: str, argument: str) -> str:
-    """Give a Python expression that calls a function of the bundle's bridge with one text."""
-    return f"__import__({PACKAGE + '.bridge'!r}, fromlist=['bridge']).{function}({argument!r})"
+def call_expression(function: str, argument: str, *, module: str = "door") -> str:
+    """Give a Python expression that calls a function of one of the modules of the bundle with one text."""
+    return f"__import__({f'{PACKAGE}.{module}'!r}, fromlist=[{module!r}]).{function}({argument!r})"
 
 
 def _read(name: str) -> str:

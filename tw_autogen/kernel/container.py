@@ -11,8 +11,9 @@ from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.container_process import Container, ContainerProcess
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.peer import Peer
+from tw_autogen.kernel.place import Place
+from tw_autogen.kernel.plain import start_otherwise
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import Place, start_plain
 
 
 class ContainerKernel(LiveKernel):
@@ -67,7 +68,7 @@ class ContainerKernel(LiveKernel):
                 f"container engine {one.engine!r}: there is no such command; install docker or podman, or pass engine=",
                 folder=self.folder,
             )
-        peer = start_plain(Place(self.folder), self._settings, lambda launch: ContainerProcess(launch, one), "")
+        peer = start_otherwise(Place(self.folder), self._settings, lambda launch: ContainerProcess(launch, one), "")
         return dataclasses.replace(peer, said=lambda: self._with_advice(peer.said()))
 
     def _with_advice(self, said: str) -> str:

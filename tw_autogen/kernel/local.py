@@ -15,13 +15,14 @@ from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.peer import Peer
+from tw_autogen.kernel.place import Place
+from tw_autogen.kernel.plain import start_otherwise
 from tw_autogen.kernel.pool import KernelPool, default_pool
-from tw_autogen.kernel.process import LocalProcess, StartProcess
+from tw_autogen.kernel.process import StartProcess
 from tw_autogen.kernel.recovery import Recovery
-from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, levels, words
+from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, words
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, Place, start_plain
 
 
 class LocalKernel(LiveKernel):
@@ -29,7 +30,7 @@ class LocalKernel(LiveKernel):
 
     It runs this process's interpreter, in the folder, with an environment that holds no secrets, behind the strongest
     sandbox that stands on this system (`KernelSettings.sandbox`). On Linux it is forked from a process that has
-    imported pandas already.
+    imported pandas already; elsewhere, or with `fork=False`, kernels that were started for themselves are kept ready.
 
     Args:
         folder: Where code runs; None: a temporary one, removed by `close`.
@@ -115,10 +116,7 @@ class LocalKernel(LiveKernel):
 
     def _begin(self, place: Place) -> Peer:
         if self._start is not None:
-            return start_plain(place, self._settings, self._start, STARTED_OTHERWISE)
-        if not STEWARDED:
-            next(levels(self._settings))  # says that no sandbox stands here, unless none is wanted
-            return start_plain(place, self._settings, LocalProcess)
+            return start_otherwise(place, self._settings, self._start, STARTED_OTHERWISE)
         return self._pool.take(self._settings, place).peer(self._settings)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""`Nest`: one fork server with the kernels that it keeps ready, and what tells two of them apart."""
+"""`Nest`: one source of kernels, a fork server or none, with those that it keeps ready; what tells two apart."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel.environment import clean_environment, matcher
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
+from tw_autogen.kernel.plain import PlainKernel, PlainSource
+from tw_autogen.kernel.rehearsal import rehearse
 from tw_autogen.kernel.sandbox import levels
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import StartedKernel
+from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_forked, start_waiting
 
 _FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 
 
 @dataclass
 class Nest:
-    """One fork server, and the kernels that it keeps ready, each with the key of what it was made with.
+    """One source of kernels, and those that it keeps ready, each with the key of what it was made with.
 
     Args:
         settings: It was made for these.
-        server: Its server.
+        server: Its server, or what starts each kernel for itself.
         folder: Its own; removed by `close`.
         ready: The kernels.
         used: When somebody last needed it, on the clock of `time.monotonic`.
     """
 
     settings: KernelSettings
-    server: ForkServer
+    server: ForkServer | ColdSource | PlainSource
     folder: Path
-    ready: list[tuple[object, StartedKernel]] = field(default_factory=list)
+    ready: list[tuple[object, StartedKernel | PlainKernel]] = field(default_factory=list)
     used: float = field(default_factory=time.monotonic)
 
-    def take(self, key: object) -> StartedKernel | None:
+    def take(self, key: object) -> StartedKernel | PlainKernel | None:
         """Give a kernel that was made with this, and forget it; None if there is none."""
         found = next((one for one in self.ready if one[0] == key), None)
         if found is None:
@@ -48,8 +50,30 @@ class Nest:
 
     def lacks(self, settings: KernelSettings) -> bool:
         """Tell whether kernels are to be made; never behind a wall that must know a session's folders at once."""
+        if self.server.level in (LANDLOCK, BUBBLEWRAP):
+            return False
         key = kernel_key(settings)
-        return self.server.level != LANDLOCK and sum(one == key for one, _ in self.ready) < settings.warm
+        return sum(one == key for one, _ in self.ready) < settings.warm
+
+    def make(self, settings: KernelSettings) -> StartedKernel | PlainKernel:
+        """Make a kernel to be kept ready; it has done once what takes long.
+
+        Raises:
+            KernelError: it ends, or does not answer.
+            OSError: the server is gone, or it can't be started.
+        """
+        started: StartedKernel | PlainKernel
+        modules: tuple[str, ...] = ()
+        if isinstance(self.server, ForkServer):
+            started = start_forked(self.server, settings, None)
+        else:
+            started, modules = self.server.start(settings), settings.preload
+        try:
+            rehearse(started, settings.start_seconds, modules=modules)
+        except BaseException:
+            started.discard()
+            raise
+        return started
 
     def close(self) -> None:
         """End the server and the kernels."""
@@ -59,32 +83,77 @@ class Nest:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def begin(settings: KernelSettings) -> Nest:
-    """Start a server.
+class ColdSource:
+    """Where kernels with a steward come from, each started for itself; takes a `ForkServer`'s place.
+
+    Args:
+        settings: Interpreter, environment, sandbox.
+
+    Raises:
+        SandboxError: no wall can stand.
+    """
+
+    greeted = True
+
+    def __init__(self, settings: KernelSettings) -> None:
+        self.level = next(levels(settings))
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Tell that there is nothing to wait for."""
+        return True
+
+    def stale(self) -> bool:
+        """Tell whether it is out of date; it holds nothing that could be."""
+        return False
+
+    def start(self, settings: KernelSettings) -> StartedKernel:
+        """Start a kernel that has no session yet; raises as `start_waiting` does."""
+        return start_waiting(settings, self.level)
+
+    def close(self) -> None:
+        """End nothing: there is no server."""
+
+
+def begin(settings: KernelSettings, *, stewarded: bool = STEWARDED) -> Nest:
+    """Begin to make kernels.
+
+    Args:
+        settings: How.
+        stewarded: They have a steward; elsewhere than on Linux they are plain processes.
 
     Raises:
         KernelError: kernels with these settings are not forked.
-        OSError: it can't be started.
+        OSError: the server can't be started.
         SandboxError: no wall can stand.
     """
-    level = next(levels(settings))
-    if level == BUBBLEWRAP:
-        raise KernelError("kernels behind bubblewrap are not forked")
     folder = Path(tempfile.mkdtemp(prefix="tw-server-"))
     try:
-        environment = clean_environment(os.environ, allowed=settings.environment)
-        server = ForkServer(settings.python, environment, level=level, modules=settings.preload, log=folder / "log")
+        server: ForkServer | ColdSource | PlainSource
+        if not stewarded:
+            server = PlainSource(settings)
+        elif not settings.fork:
+            server = ColdSource(settings)
+        else:
+            server = _fork_server(settings, folder / "log")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return Nest(settings, server, folder)
 
 
+def _fork_server(settings: KernelSettings, log: Path) -> ForkServer:
+    level = next(levels(settings))
+    if level == BUBBLEWRAP:
+        raise KernelError("kernels behind bubblewrap are not forked")
+    environment = clean_environment(os.environ, allowed=settings.environment)
+    return ForkServer(settings.python, environment, level=level, modules=settings.preload, log=log)
+
+
 def server_key(settings: KernelSettings) -> object:
     """Give all that a server is made with."""
     is_fixed = matcher(_FIXED)
     fixed = sorted((name, value) for name, value in os.environ.items() if is_fixed(name))
-    return settings.python, settings.sandbox, settings.preload, tuple(fixed)
+    return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
 
 
 def kernel_key(settings: KernelSettings) -> object:

@@ -1,4 +1,4 @@
-"""`KernelPool`: the fork servers of this process, and kernels that are kept ready."""
+"""`KernelPool`: the fork servers of this process, and kernels that are kept ready, forked or not."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from types import TracebackType
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.nest import Nest, begin, kernel_key, server_key
-from tw_autogen.kernel.rehearsal import rehearse
+from tw_autogen.kernel.place import Place
+from tw_autogen.kernel.plain import PlainKernel, start_plain
 from tw_autogen.kernel.sandbox import TENANTS, failed
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, Place, StartedKernel, start_cold, start_forked
+from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_cold, start_forked
 from tw_autogen.kernel.stewarded_process import WallDown
 
 _MOST_SERVERS = 4
@@ -23,6 +25,7 @@ _MOST_READY = 4
 _HELLO_SECONDS = 120.0
 _PAUSE_SECONDS = 60.0
 """How long no server is tried again where one has failed."""
+_LAST_SECONDS = 2.0
 _HASTE_SECONDS = 0.25
 """How long a session has the processors for itself, for its start and its first cell, before more kernels are made."""
 
@@ -32,7 +35,11 @@ class KernelPool:
 
     A fork server is started in the background when a kernel is likely to be needed. Until it is ready, and whenever
     anything about it fails, kernels are started one by one. When nobody has needed it for `kernel.warm_seconds`, it
-    ends; it ends in any case with this process.
+    ends; it ends in any case with this process. Where nothing forks (macOS, Windows, or `kernel.fork` off), kernels
+    that are kept ready are started one by one in the background, and live as long.
+
+    Args:
+        stewarded: Kernels have a steward; elsewhere than on Linux they are plain processes.
 
     Example:
         >>> with KernelPool() as pool:
@@ -40,7 +47,8 @@ class KernelPool:
         False
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, stewarded: bool = STEWARDED) -> None:
+        self._stewarded = stewarded
         self._nests: dict[object, Nest] = {}
         self._wanted: dict[object, KernelSettings] = {}
         self._failed: dict[object, float] = {}
@@ -52,7 +60,8 @@ class KernelPool:
 
     def prepare(self, settings: KernelSettings) -> None:
         """Have a fork server for these settings, and kernels ready, soon; returns at once."""
-        if not (STEWARDED and settings.fork) or self.closed or os.getpid() != self._owner:
+        forks = self._stewarded and settings.fork
+        if not (forks or settings.warm) or self.closed or os.getpid() != self._owner:
             return
         key = server_key(settings)
         with self._change:
@@ -66,7 +75,7 @@ class KernelPool:
                 self._keeper.start()
             self._change.notify_all()
 
-    def take(self, settings: KernelSettings, place: Place) -> StartedKernel:
+    def take(self, settings: KernelSettings, place: Place) -> StartedKernel | PlainKernel:
         """Give a kernel for a session's folders: one that was kept ready, else a forked one, else one of its own.
 
         Raises:
@@ -75,7 +84,8 @@ class KernelPool:
         """
         self._taken = time.monotonic()
         try:
-            return self._settled(settings, place) or self._forked(settings, place) or start_cold(settings, place)
+            cold = start_cold if self._stewarded else start_plain
+            return self._settled(settings, place) or self._forked(settings, place) or cold(settings, place)
         finally:
             self.prepare(settings)
 
@@ -103,10 +113,13 @@ class KernelPool:
         with self._change:
             self.closed = True
             nests, self._nests = list(self._nests.values()), {}
+            keeper = self._keeper
             self._change.notify_all()
         if os.getpid() == self._owner:
             for nest in nests:
                 nest.close()
+            if keeper is not None:
+                keeper.join(_LAST_SECONDS)  # it ends what it is just making
 
     def __enter__(self) -> KernelPool:
         return self
@@ -123,7 +136,7 @@ class KernelPool:
         usable = nest is not None and self._owner == os.getpid() and nest.server.greeted and not nest.server.stale()
         return nest if usable else None
 
-    def _settled(self, settings: KernelSettings, place: Place) -> StartedKernel | None:
+    def _settled(self, settings: KernelSettings, place: Place) -> StartedKernel | PlainKernel | None:
         """Give a kernel that was kept ready, if there is one and nobody else works in that folder."""
         nest, key = self._nest(settings), kernel_key(settings)
         while nest is not None and not TENANTS.user(place.folder):
@@ -140,7 +153,7 @@ class KernelPool:
 
     def _forked(self, settings: KernelSettings, place: Place, lent: Connection | None = None) -> StartedKernel | None:
         nest = self._nest(settings)
-        if nest is not None:
+        if nest is not None and isinstance(nest.server, ForkServer):
             with contextlib.suppress(OSError, KernelError):
                 return start_forked(nest.server, settings, place, lent)
         return None
@@ -190,7 +203,7 @@ class KernelPool:
             with self._change:
                 nest = self._nests.get(key)
             if nest is None:
-                nest = begin(settings)
+                nest = begin(settings, stewarded=self._stewarded)
                 with self._change:
                     self._nests[key] = nest
             if not nest.server.ready(_HELLO_SECONDS):
@@ -214,13 +227,11 @@ class KernelPool:
                 self._change.wait(left)
 
     def _fill(self, nest: Nest, settings: KernelSettings) -> None:
-        started = start_forked(nest.server, settings, None)
-        try:
-            rehearse(started, settings.start_seconds)
-        except BaseException:
-            started.discard()
-            raise
+        started = nest.make(settings)
         with self._change:
+            if not any(one is nest for one in self._nests.values()):  # it was closed meanwhile
+                started.discard()
+                return
             nest.ready.append((kernel_key(settings), started))
             many = nest.ready[: max(0, len(nest.ready) - max(_MOST_READY, settings.warm))]
             del nest.ready[: len(many)]

@@ -8,11 +8,15 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from jupyter_client.launcher import launch_kernel
+from jupyter_client.win_interrupt import send_interrupt
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.bundle import boot_text
@@ -66,6 +70,7 @@ class Launch:
         environment: All of its variables.
         connection_file: Tells ipykernel which sockets to bind.
         log: Takes what the process writes before its streams are led to the host.
+        before: Stands before the interpreter in the command: a program that puts a wall up and becomes it.
     """
 
     python: str
@@ -73,6 +78,7 @@ class Launch:
     environment: Mapping[str, str]
     connection_file: Path
     log: Path
+    before: tuple[str, ...] = ()
 
 
 class Process(Protocol):
@@ -152,6 +158,9 @@ class CommandProcess:
 class LocalProcess(CommandProcess):
     """A process of this machine in a session of its own, which ends when this process does, however that ends.
 
+    On POSIX systems a pipe tells it (see `inside.boot.hold_on`); besides, on macOS and Windows ipykernel itself looks
+    whether its parent is still there.
+
     Args:
         launch: What it is started with.
 
@@ -166,16 +175,27 @@ class LocalProcess(CommandProcess):
         self._lifeline = ours
         try:
             with launch.log.open("wb") as log:
-                process = subprocess.Popen(
-                    [launch.python, "-c", boot_text(), str(launch.connection_file), str(theirs)],
-                    cwd=launch.folder,
-                    env=dict(launch.environment),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=(theirs,) if theirs >= 0 else (),
-                    start_new_session=True,
-                )
+                words = [*launch.before, launch.python, "-c", boot_text(), str(launch.connection_file), str(theirs)]
+                if os.name == "posix":
+                    process = subprocess.Popen(
+                        words,
+                        cwd=launch.folder,
+                        env=_watched(launch.environment),
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        pass_fds=(theirs,),
+                        start_new_session=True,
+                    )
+                else:  # Windows: there it gives the kernel a handle of this process, and an event to interrupt it by
+                    process = launch_kernel(
+                        words,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        env=dict(launch.environment),
+                        cwd=str(launch.folder),
+                    )
         except BaseException:
             self._cut_lifeline()
             raise
@@ -189,6 +209,8 @@ class LocalProcess(CommandProcess):
         with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just ended
             if hasattr(os, "killpg"):
                 os.killpg(self.pid, signal.SIGINT)
+            elif (event := getattr(self._process, "win32_interrupt_event", None)) is not None:
+                send_interrupt(event)
 
     def _stop(self, dead_already: bool) -> int:
         if hasattr(os, "killpg") and self._process.returncode is None:
@@ -204,3 +226,9 @@ class LocalProcess(CommandProcess):
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
+
+
+def _watched(environment: Mapping[str, str]) -> dict[str, str]:
+    """Tell ipykernel whom to look after, where no signal of the system's tells of the owner's end."""
+    by_signal = sys.platform.startswith("linux")
+    return {**environment, **({} if by_signal else {"JPY_PARENT_PID": str(os.getpid())})}

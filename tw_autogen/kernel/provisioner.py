@@ -17,9 +17,10 @@ from traitlets import Dict
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.launcher.wall import OFF
+from tw_autogen.kernel.place import Place
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, Place, StartedKernel
+from tw_autogen.kernel.starting import STEWARDED, StartedKernel
 
 _LOOK_SECONDS = 0.05
 

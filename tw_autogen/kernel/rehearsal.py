@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.bundle import call_expression
 from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.plain import PlainKernel
 from tw_autogen.kernel.starting import StartedKernel
 from tw_autogen.kernel.wire import await_life
 
@@ -17,7 +19,7 @@ if "pandas" in __import__("sys").modules:
 """It makes no variable."""
 
 
-def rehearse(started: StartedKernel, seconds: float) -> None:
+def rehearse(started: StartedKernel | PlainKernel, seconds: float, *, modules: Sequence[str] = ()) -> None:
     """Make the bridge in a kernel that has no session yet, and run a cell there; both are over when this returns.
 
     A kernel that was still busy with it would keep its first session waiting.
@@ -25,18 +27,19 @@ def rehearse(started: StartedKernel, seconds: float) -> None:
     Args:
         started: The kernel.
         seconds: How long that may take.
+        modules: What it is to import first; what is not installed is left out.
 
     Raises:
         KernelError: the kernel has ended, or did not answer in time.
     """
     wire, deadline = started.connection, time.monotonic() + seconds
-    wire.request("", expressions={"a": call_expression("rehearse", "")}, silent=True)
+    wire.request("", expressions={"a": call_expression("rehearse", ",".join(modules))}, silent=True)
     if not await_life(wire, started.process.alive, seconds):
-        raise KernelError("a forked kernel did not start")
+        raise KernelError("a kernel to be kept ready did not start")
     request = wire.request(_CELL, counted=False)
     while not _replied(wire, request):
         if not started.process.alive() or time.monotonic() > deadline:
-            raise KernelError("a forked kernel did not answer")
+            raise KernelError("a kernel to be kept ready did not answer")
         wire.await_reply()
     while wire.receive("iopub") is not None:
         pass

@@ -15,10 +15,11 @@ from typing import Any
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK, NAMESPACES, OFF
+from tw_autogen.kernel.seatbelt import PROGRAM, SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
 
-LEVELS = (NAMESPACES, LANDLOCK, BUBBLEWRAP)
-"""From the strongest down; `auto` takes the first that stands."""
+LEVELS = {"linux": (NAMESPACES, LANDLOCK, BUBBLEWRAP), "darwin": (SEATBELT,)}
+"""By system, from the strongest down; `auto` takes the first that stands."""
 
 _SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
@@ -35,13 +36,17 @@ _WORDS = {
     NAMESPACES: "namespaces, a root of its own, a filter of system calls, limits",
     LANDLOCK: "Landlock, a filter of system calls, limits",
     BUBBLEWRAP: "bubblewrap, a filter of system calls, limits",
+    SEATBELT: "seatbelt, no limits; this level was never tried by its authors",
 }
 _REMEDIES = {
     NAMESPACES: "user namespaces for ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu "
     "kernel.apparmor_restrict_unprivileged_userns=0)",
     LANDLOCK: "a Linux kernel with Landlock (5.13 or newer, `lsm=landlock`)",
     BUBBLEWRAP: "the package bubblewrap",
+    SEATBELT: "macOS with its program sandbox-exec",
 }
+_ELSEWHERE = "Linux, for one in WSL or in a container (`ContainerKernel`)"
+_PROGRAMS = {BUBBLEWRAP: "bwrap", SEATBELT: PROGRAM}
 RAISES = "What would raise one:"
 """Stands in an error before the remedies."""
 
@@ -92,18 +97,21 @@ def levels(settings: KernelSettings) -> Iterator[str]:
     if settings.sandbox == OFF:
         yield OFF
         return
-    wanted = LEVELS if settings.sandbox == "auto" else (settings.sandbox,)
+    system = "linux" if sys.platform.startswith("linux") else sys.platform
+    here = LEVELS.get(system, ())
+    wanted = here if settings.sandbox == "auto" else (settings.sandbox,)
     for level in wanted:
-        if not sys.platform.startswith("linux"):
-            _failed.setdefault(level, f"not on {sys.platform}")
-        if level == BUBBLEWRAP and shutil.which("bwrap") is None:
-            _failed.setdefault(level, "no program bwrap")
+        program = _PROGRAMS.get(level)
+        if level not in here:
+            _failed.setdefault(level, f"not on {system}")
+        elif program is not None and shutil.which(program) is None:
+            _failed.setdefault(level, f"no program {program}")
         if level not in _failed:
             yield level
-    reasons = "; ".join(f"{level}: {_failed[level]}" for level in wanted if level in _failed)
+    reasons = "; ".join(f"{level}: {_failed[level]}" for level in wanted) or f"none of ours on {system}"
     raise SandboxError(
         f"no sandbox can stand here ({reasons}), so no code is run. {RAISES} "
-        f"{' or '.join(_REMEDIES[level] for level in wanted)}. "
+        f"{' or '.join(_REMEDIES[level] for level in wanted) or _ELSEWHERE}. "
         "To run code with all that this user may do, set kernel.sandbox to 'off'"
     )
 
@@ -122,7 +130,8 @@ def words(level: str, settings: KernelSettings) -> str:
     if level == OFF:
         return "no sandbox (kernel.sandbox='off'): code may do what this user may do"
     network = "network allowed" if settings.allow_network else "no network"
-    weaker = [one for one in LEVELS[: LEVELS.index(level)] if one in _failed and settings.sandbox == "auto"]
+    order = next(known for known in LEVELS.values() if level in known)
+    weaker = [one for one in order[: order.index(level)] if one in _failed and settings.sandbox == "auto"]
     stronger = f"; stronger: {_REMEDIES[weaker[0]]}" if weaker else ""
     return f"sandbox: {_WORDS[level]}; {network}{stronger}"
 

@@ -12,6 +12,8 @@ from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.launcher import trial
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.sandbox import failed, hand_over, levels, plan, user_for
+from tw_autogen.kernel.seatbelt import SEATBELT, interpreter_folders, profile
+from tw_autogen.kernel.seatbelt import command as before
 from tw_autogen.kernel.settings import KernelSettings
 
 _SECONDS = 10.0
@@ -51,6 +53,10 @@ def _try(level: str, settings: KernelSettings) -> str:
         wanted = plan(level, settings, Path(folder), uid)
         hand_over(Path(folder), uid)
         command = [settings.python, "-I", "-S", "-c", trial.STUB, str(_HERE), json.dumps(wanted)]
+        if level == SEATBELT:
+            folders = interpreter_folders(settings.python)
+            text = profile({"read": [], "write": []}, runtime=Path(folder), python=folders, network=False, by_file=True)
+            command = [*before(text), settings.python, "-I", "-S", "-c", ""]
         environment = clean_environment(os.environ)
         try:
             done = subprocess.run(
@@ -58,4 +64,6 @@ def _try(level: str, settings: KernelSettings) -> str:
             )
         except (OSError, subprocess.TimeoutExpired):
             return ""
+    if done.returncode and level == SEATBELT:
+        return done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
     return done.stdout.decode(errors="replace").strip()

@@ -16,8 +16,9 @@ class KernelSettings:
         python: The interpreter that runs the code; it needs ipykernel. This process's own by default.
         environment: Names of this process's environment variables that code may read, besides what Python and the
             system need; `*` stands for any ending. The default passes on what is named for plugins.
-        sandbox: The wall around generated code: `namespaces`, `landlock` or `bubblewrap`; `auto`: the first of them
-            that stands on this system, and no code is run if none does; `off`: none, code may do what this user may do.
+        sandbox: The wall around generated code: `namespaces`, `landlock` or `bubblewrap`, on macOS `seatbelt`; `auto`:
+            the first of them that stands on this system, and no code is run if none does; `off`: none, code may do what
+            this user may do.
         allow_network: Code may open sockets. Plugins that need the network better run in the host.
         read: Files and folders that code may read, besides system, interpreter and the session's folder.
         write: Folders that code may write, besides the session's folder.
@@ -31,7 +32,8 @@ class KernelSettings:
             0: no limit.
         processes: How many processes and threads a kernel may have; 0: no limit.
         open_files: How many files one process may have open.
-        fork: Start kernels from a process that has imported already what they need (Linux).
+        fork: Start kernels from a process that has imported already what they need (Linux). Otherwise each is started
+            for itself; those that are kept ready have imported it too.
         preload: The modules that it imports; what is not installed is left out.
         warm: How many kernels are kept ready for sessions to come; 0: none.
         warm_seconds: How long that process, and kernels kept ready, stay when no session needs one.
@@ -56,7 +58,7 @@ class KernelSettings:
 
     python: str = sys.executable
     environment: tuple[str, ...] = ("PLUGIN_*",)
-    sandbox: Literal["auto", "namespaces", "landlock", "bubblewrap", "off"] = "auto"
+    sandbox: Literal["auto", "namespaces", "landlock", "bubblewrap", "seatbelt", "off"] = "auto"
     allow_network: bool = False
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()

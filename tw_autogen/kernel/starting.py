@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.environment import cache_folder, clean_environment, kernel_environment
+from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import ForkServer, launch_one
-from tw_autogen.kernel.launcher.namespaces import HOME
-from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
+from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.process import Launch, StartProcess
+from tw_autogen.kernel.place import Place, assignment_of, environment_of, furnish
 from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, told, user_for, words
 from tw_autogen.kernel.sandbox_trial import stood
 from tw_autogen.kernel.settings import KernelSettings
@@ -26,21 +23,6 @@ from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown
 
 STEWARDED = sys.platform.startswith("linux")
 """Where kernels have a steward, which a fork server may make; elsewhere they are plain processes."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """What a kernel may see of its session.
-
-    Args:
-        folder: Where its code runs.
-        read: Files and folders that it may read besides.
-        environment: Variables that it has besides.
-    """
-
-    folder: Path
-    read: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -76,8 +58,8 @@ class StartedKernel:
         """
         self.move_in(place)
         hand_over(place.folder, self.uid)
-        self.environment = _environment(settings, self.connection.runtime, self.level, place)
-        self.process.assign(_assignment(place, settings), settings.start_seconds)
+        self.environment = environment_of(place, settings, self.level, self.connection.runtime)
+        self.process.assign(assignment_of(place, settings), settings.start_seconds)
 
     def move_in(self, place: Place) -> None:
         """Remember where it works."""
@@ -96,7 +78,7 @@ class StartedKernel:
             {
                 "folder": str(place.folder),
                 "environment": self.environment,
-                "wall": told(self.level, settings, _assignment(place, settings)),
+                "wall": told(self.level, settings, assignment_of(place, settings)),
             },
             uid=self.uid,
             walls=words(self.level, settings),
@@ -143,6 +125,15 @@ def start_forked(
     return started
 
 
+def start_waiting(settings: KernelSettings, level: str) -> StartedKernel:
+    """Start a kernel without a server whose session's folders come later.
+
+    Raises:
+        OSError: it can't be started.
+    """
+    return _start(level, settings, None, "cold", _launched(settings))
+
+
 def start_cold(settings: KernelSettings, place: Place, lent: Connection | None = None) -> StartedKernel:
     """Start a kernel without a server; `lent` as for `start_forked`.
 
@@ -150,14 +141,9 @@ def start_cold(settings: KernelSettings, place: Place, lent: Connection | None =
         KernelStartError: it does not start.
         SandboxError: no wall can stand.
     """
-
-    def start(request: dict[str, Any], log: Path) -> StewardedProcess:
-        environment = clean_environment(os.environ, allowed=settings.environment)
-        return launch_one(settings.python, environment, level=request["wall"]["level"], request=request, log=log)
-
     for level in levels(settings):
         try:
-            started = _start(level, settings, place, "cold", start, lent)
+            started = _start(level, settings, place, "cold", _launched(settings), lent)
         except OSError as error:
             raise KernelStartError(
                 f"{settings.python} does not start: {error.strerror}", folder=place.folder
@@ -176,29 +162,12 @@ def start_cold(settings: KernelSettings, place: Place, lent: Connection | None =
     raise AssertionError("`levels` ends with an error")
 
 
-def start_plain(place: Place, settings: KernelSettings, start: StartProcess, walls: str | None = None) -> Peer:
-    """Start a kernel as a plain process, or by a function of the user's.
+def _launched(settings: KernelSettings) -> Callable[[dict[str, Any], Path], StewardedProcess]:
+    def start(request: dict[str, Any], log: Path) -> StewardedProcess:
+        environment = clean_environment(os.environ, allowed=settings.environment)
+        return launch_one(settings.python, environment, level=request["wall"]["level"], request=request, log=log)
 
-    Args:
-        place: Where its code runs.
-        settings: Interpreter and environment.
-        start: Starts the process.
-        walls: Says in one line what stands around it; None: nothing of ours.
-
-    Raises:
-        KernelStartError: it does not start.
-    """
-    connection = Connection()
-    try:
-        environment = kernel_environment(os.environ, allowed=settings.environment, runtime=connection.runtime)
-        process = start(Launch(settings.python, place.folder, environment, connection.file, connection.log))
-    except OSError as error:
-        connection.close()
-        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error
-    except BaseException:
-        connection.close()
-        raise
-    return Peer(connection, process, connection.said, walls=words(OFF, settings) if walls is None else walls)
+    return start
 
 
 def _start(
@@ -212,7 +181,7 @@ def _start(
     connection = lent or Connection()
     try:
         uid = user_for(level, place.folder if place else None)
-        environment = _environment(settings, connection.runtime, level, place)
+        environment = environment_of(place, settings, level, connection.runtime)
         request = {
             "wall": plan(level, settings, connection.runtime, uid),
             "environment": environment,
@@ -221,11 +190,11 @@ def _start(
             "heartbeat": lent is not None,
         }
         if level != OFF:
-            _furnish(connection.runtime)
+            furnish(connection.runtime)
         hand_over(connection.runtime, uid)
         if place is not None:
             hand_over(place.folder, uid)
-            request["assignment"] = _assignment(place, settings)
+            request["assignment"] = assignment_of(place, settings)
             if lent is not None:  # otherwise our end of the bridge goes there
                 request["cwd"] = str(place.folder)
         process = start(request, connection.log)
@@ -237,31 +206,3 @@ def _start(
     if place is not None:
         started.move_in(place)
     return started
-
-
-def _environment(settings: KernelSettings, runtime: Path, level: str, place: Place | None) -> dict[str, str]:
-    home = None if level == OFF else str(runtime / "home") if level == LANDLOCK else HOME
-    found = kernel_environment(os.environ, allowed=settings.environment, runtime=runtime, home=home)
-    if level == LANDLOCK:
-        found["TMPDIR"] = str(runtime / "tmp")
-    return {**found, **(place.environment if place else {})}
-
-
-def _assignment(place: Place, settings: KernelSettings) -> dict[str, Any]:
-    def real(paths: tuple[str, ...]) -> list[str]:
-        return [os.path.realpath(os.path.expanduser(one)) for one in paths if os.path.exists(os.path.expanduser(one))]
-
-    return {
-        "folder": str(place.folder),
-        "read": real((*settings.read, *place.read)),
-        "write": [str(place.folder), *real(settings.write)],
-    }
-
-
-def _furnish(runtime: Path) -> None:
-    """Make the folders that code behind a wall has instead of the user's, with matplotlib's list of fonts."""
-    for name in ("home", "tmp", "matplotlib"):
-        (runtime / name).mkdir(exist_ok=True)
-    for fonts in (cache_folder(os.environ) / "matplotlib").glob("fontlist-*.json"):
-        with contextlib.suppress(OSError):
-            shutil.copy(fonts, runtime / "matplotlib")

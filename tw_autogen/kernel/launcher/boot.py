@@ -24,7 +24,7 @@ _INSIDE = "tw_inside"
 def load() -> None:
     """Import ipykernel, and our end of the bridge, so that kernels forked from here have them."""
     importlib.import_module(f"{_INSIDE}.boot").load()
-    importlib.import_module(f"{_INSIDE}.bridge")
+    importlib.import_module(f"{_INSIDE}.door")
 
 
 def kernel_app(connection_file: str, *, heartbeat: bool) -> Any:

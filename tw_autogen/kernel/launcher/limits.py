@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 from collections.abc import Mapping
 from typing import Any
+
+with contextlib.suppress(ImportError):  # Windows, where the host imports this module too
+    import resource
 
 
 def limit(limits: Mapping[str, Any], *, counts_all: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import platform
 import struct
@@ -24,9 +25,14 @@ _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
 _NUMBERS = {"pivot_root": {"x86_64": 155, "aarch64": 41}}
 _MOUNT_SETATTR = 442
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
-_libc.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    """Load it when it is needed: the host imports this module where there is no Linux too."""
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
+    library.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
+    return library
 
 
 def _checked(name: str, result: int) -> int:
@@ -38,12 +44,12 @@ def _checked(name: str, result: int) -> int:
 
 def unshare(flags: int) -> None:
     """Leave the namespaces of the parent; for pids, the next child does."""
-    _checked("unshare", _libc.unshare(ctypes.c_int(flags)))
+    _checked("unshare", _libc().unshare(ctypes.c_int(flags)))
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
     """Mount; `kind` is the file system's name, empty for a bind."""
-    result = _libc.mount(os.fsencode(source), os.fsencode(target), kind.encode(), flags, data.encode() or None)
+    result = _libc().mount(os.fsencode(source), os.fsencode(target), kind.encode(), flags, data.encode() or None)
     _checked(f"mount {target}", result)
 
 
@@ -54,39 +60,39 @@ def bind(source: str, target: str, *, writable: bool) -> None:
     attributes = struct.pack("QQQQ", flags, 0, 0, 0)
     path, size = os.fsencode(target), ctypes.c_size_t(len(attributes))
     number = ctypes.c_long(_MOUNT_SETATTR)
-    result = _libc.syscall(number, ctypes.c_int(_AT_FDCWD), path, ctypes.c_uint(_AT_RECURSIVE), attributes, size)
+    result = _libc().syscall(number, ctypes.c_int(_AT_FDCWD), path, ctypes.c_uint(_AT_RECURSIVE), attributes, size)
     _checked(f"mount_setattr {target}", result)
 
 
 def pivot_root(new: str, old: str) -> None:
     """Make a mount the root of this mount namespace, for all in it."""
     number = _NUMBERS["pivot_root"][platform.machine()]
-    _checked("pivot_root", _libc.syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)))
+    _checked("pivot_root", _libc().syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)))
 
 
 def unmount(path: str) -> None:
     """Take a mount away as soon as nobody uses it."""
-    _checked("umount", _libc.umount2(os.fsencode(path), ctypes.c_int(MNT_DETACH)))
+    _checked("umount", _libc().umount2(os.fsencode(path), ctypes.c_int(MNT_DETACH)))
 
 
 def prctl(option: int, argument: int = 0, second: int = 0) -> int:
     """Set something about this process."""
-    return _checked(f"prctl {option}", _libc.prctl(option, argument, second, 0, 0))
+    return _checked(f"prctl {option}", _libc().prctl(option, argument, second, 0, 0))
 
 
 def prctl_pointer(option: int, argument: int, pointer: int) -> None:
     """Set something about this process that lies in memory."""
-    _checked(f"prctl {option}", _libc.prctl(option, argument, pointer, 0, 0))
+    _checked(f"prctl {option}", _libc().prctl(option, argument, pointer, 0, 0))
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
     """Make a call by its number, with whole numbers and bytes."""
     plain = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
-    return _checked(name, _libc.syscall(ctypes.c_long(number), *plain))
+    return _checked(name, _libc().syscall(ctypes.c_long(number), *plain))
 
 
 def set_capabilities(kept: int = 0) -> None:
     """Give up what root may do, but for the bits in `kept`; for ever, in this thread."""
     header = struct.pack("Ii", _CAPS_VERSION, 0)
     low, high = kept & 0xFFFFFFFF, kept >> 32
-    _checked("capset", _libc.capset(header, struct.pack("IIIIII", low, low, low, high, high, high)))
+    _checked("capset", _libc().capset(header, struct.pack("IIIIII", low, low, low, high, high, high)))

@@ -1,0 +1,71 @@
+"""`Place`: what a kernel may see of its session, and what follows from it: its folders, its environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.kernel.environment import cache_folder, kernel_environment
+from tw_autogen.kernel.launcher.namespaces import HOME
+from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
+from tw_autogen.kernel.seatbelt import SEATBELT
+from tw_autogen.kernel.settings import KernelSettings
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a kernel may see of its session.
+
+    Args:
+        folder: Where its code runs.
+        read: Files and folders that it may read besides.
+        environment: Variables that it has besides.
+    """
+
+    folder: Path
+    read: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def environment_of(place: Place | None, settings: KernelSettings, level: str, runtime: Path) -> dict[str, str]:
+    """Give a kernel's variables.
+
+    Args:
+        place: Its session's; None: they come later.
+        settings: What passes.
+        level: Its wall: most have a home of their own behind it.
+        runtime: The kernel's own folder.
+    """
+    beside = level in (LANDLOCK, SEATBELT)  # it sees the same folders as the host
+    home = None if level == OFF else str(runtime / "home") if beside else HOME
+    found = kernel_environment(os.environ, allowed=settings.environment, runtime=runtime, home=home)
+    if beside:
+        found["TMPDIR"] = str(runtime / "tmp")
+    return {**found, **(place.environment if place else {})}
+
+
+def assignment_of(place: Place, settings: KernelSettings) -> dict[str, Any]:
+    """Give the folders that a kernel may read and write, with links followed."""
+
+    def real(paths: tuple[str, ...]) -> list[str]:
+        return [os.path.realpath(os.path.expanduser(one)) for one in paths if os.path.exists(os.path.expanduser(one))]
+
+    return {
+        "folder": str(place.folder),
+        "read": real((*settings.read, *place.read)),
+        "write": [str(place.folder), *real(settings.write)],
+    }
+
+
+def furnish(runtime: Path) -> None:
+    """Make the folders that code behind a wall has instead of the user's, with matplotlib's list of fonts."""
+    for name in ("home", "tmp", "matplotlib"):
+        (runtime / name).mkdir(exist_ok=True)
+    for fonts in (cache_folder(os.environ) / "matplotlib").glob("fontlist-*.json"):
+        with contextlib.suppress(OSError):
+            shutil.copy(fonts, runtime / "matplotlib")

@@ -1,0 +1,202 @@
+"""Kernels where there is no steward, on macOS and Windows: plain processes, started each for itself or kept ready.
+
+Behind Seatbelt one that is started for a session begins behind the wall (`sandbox-exec`). One that was kept ready has
+run no code of anybody's when it gets its session's folders; it then puts itself behind the same profile. Tried on Linux
+with a stand-in for `sandbox-exec`, on neither of the two systems.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import KernelError, KernelStartError
+from tw_autogen.kernel.bundle import call_expression, install_expression
+from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.environment import kernel_environment
+from tw_autogen.kernel.launcher.wall import OFF
+from tw_autogen.kernel.peer import Peer
+from tw_autogen.kernel.place import Place, assignment_of, environment_of, furnish
+from tw_autogen.kernel.process import Launch, LocalProcess, Process, StartProcess
+from tw_autogen.kernel.sandbox import told, words
+from tw_autogen.kernel.sandbox_trial import standing, stood
+from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.stewarded_process import WallDown
+
+_UP = "'up'"
+
+
+@dataclass
+class PlainKernel:
+    """A kernel's process with its sockets, as `StartedKernel` is one with a steward.
+
+    Args:
+        connection: Its sockets.
+        process: Itself.
+        level: Its wall: `seatbelt` or `off`.
+        place: What it sees of its session, once it has one.
+        way: How it came to be: `warm` or `cold`.
+    """
+
+    connection: Connection
+    process: Process
+    level: str
+    place: Place | None = None
+    way: str = "cold"
+
+    def settle(self, place: Place, settings: KernelSettings) -> None:
+        """Give a kernel that was kept ready its session's folders, and put it behind its wall.
+
+        Raises:
+            KernelError: it has ended meanwhile, or does not answer.
+            WallDown: the wall can't stand.
+        """
+        if not self.process.alive():
+            raise KernelError(f"the kernel's process ended: {self.process.end()}")
+        if self.level == SEATBELT:
+            text = _profile(settings, self.connection, place)
+            said = _evaluated(self, call_expression("enclose", text, module="seatbelt"), settings.start_seconds)
+            if said != _UP:
+                raise WallDown(said)
+        self.place = place
+
+    def peer(self, settings: KernelSettings) -> Peer:
+        """Give it as the host holds it, once it has its session's folders."""
+        place = self.place or Place(Path())
+        stood(self.level, settings)
+        options: dict[str, Any] = {"wall": told(self.level, settings, assignment_of(place, settings))}
+        if self.way == "warm":
+            environment = environment_of(place, settings, self.level, self.connection.runtime)
+            options |= {"folder": str(place.folder), "environment": environment}
+        return Peer(
+            self.connection,
+            self.process,
+            self.connection.said,
+            options=options,
+            walls=words(self.level, settings),
+            bundled=self.way == "warm",
+            listens=self.way == "warm",
+        )
+
+    def discard(self) -> None:
+        """End it and remove what belongs to it."""
+        self.process.end()
+        self.connection.close()
+
+
+class PlainSource:
+    """Where kernels that are kept ready come from, where no server forks them; takes a `ForkServer`'s place.
+
+    Args:
+        settings: Interpreter, environment, sandbox.
+
+    Raises:
+        SandboxError: no wall can stand.
+    """
+
+    greeted = True
+
+    def __init__(self, settings: KernelSettings) -> None:
+        self.level = standing(settings)
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Tell that there is nothing to wait for."""
+        return True
+
+    def stale(self) -> bool:
+        """Tell whether it is out of date; it holds nothing that could be."""
+        return False
+
+    def start(self, settings: KernelSettings) -> PlainKernel:
+        """Start a kernel that has no session yet.
+
+        Raises:
+            OSError: it can't be started.
+        """
+        started = _start(self.level, settings, None)
+        started.connection.request("", expressions={"a": install_expression()}, silent=True)
+        return started
+
+    def close(self) -> None:
+        """End nothing: there is no server."""
+
+
+def start_plain(settings: KernelSettings, place: Place) -> PlainKernel:
+    """Start a kernel for a session's folders.
+
+    Raises:
+        KernelStartError: it does not start.
+        SandboxError: no wall can stand.
+    """
+    try:
+        return _start(standing(settings), settings, place)
+    except OSError as error:
+        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error
+
+
+def start_otherwise(place: Place, settings: KernelSettings, start: StartProcess, walls: str | None = None) -> Peer:
+    """Start a kernel by a function of the user's, or in a container.
+
+    Args:
+        place: Where its code runs.
+        settings: Interpreter and environment.
+        start: Starts the process.
+        walls: Says in one line what stands around it; None: nothing of ours.
+
+    Raises:
+        KernelStartError: it does not start.
+    """
+    connection = Connection()
+    try:
+        environment = kernel_environment(os.environ, allowed=settings.environment, runtime=connection.runtime)
+        process = start(Launch(settings.python, place.folder, environment, connection.file, connection.log))
+    except OSError as error:
+        connection.close()
+        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error
+    except BaseException:
+        connection.close()
+        raise
+    return Peer(connection, process, connection.said, walls=words(OFF, settings) if walls is None else walls)
+
+
+def _start(level: str, settings: KernelSettings, place: Place | None) -> PlainKernel:
+    connection = Connection()
+    try:
+        before: tuple[str, ...] = ()
+        if level == SEATBELT:
+            furnish(connection.runtime)
+            before = command(_profile(settings, connection, place)) if place else ()
+        environment = environment_of(place, settings, level, connection.runtime)
+        folder = place.folder if place else connection.runtime
+        launch = Launch(settings.python, folder, environment, connection.file, connection.log, before)
+        return PlainKernel(connection, LocalProcess(launch), level, place)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _profile(settings: KernelSettings, connection: Connection, place: Place) -> str:
+    return profile(
+        assignment_of(place, settings),
+        runtime=connection.runtime,
+        python=interpreter_folders(settings.python),
+        network=settings.allow_network,
+        by_file=connection.info["transport"] == "ipc",
+    )
+
+
+def _evaluated(kernel: PlainKernel, expression: str, seconds: float) -> str:
+    """Have the kernel evaluate something; give the text of what came out."""
+    wire, deadline = kernel.connection, time.monotonic() + seconds
+    request = wire.request("", expressions={"a": expression}, silent=True)
+    while kernel.process.alive() and time.monotonic() < deadline:
+        wire.await_reply()
+        while (message := wire.receive("shell")) is not None:
+            if message["parent_header"].get("msg_id") == request:
+                said = message["content"].get("user_expressions", {}).get("a", {})
+                return str(said.get("data", {}).get("text/plain") or said.get("evalue", "no answer"))
+    raise KernelError("a kernel that was kept ready did not answer")

@@ -1,0 +1,115 @@
+"""The wall on macOS: a Seatbelt profile, made from what a Linux wall is given, around a kernel of its own.
+
+It is meant to hold off: reading and writing files that were not granted (that one exists is said only of the folders
+above granted ones), the network, signalling and looking into processes other than the kernel's own. It sets no limits:
+memory, processes and the disk are not bounded, and it does not hold off services of the system that its own profile
+`system.sb` lets every program ask. NOT TRIED: it was written without a Mac; tests read the text and the command line
+and start kernels with a stand-in for `sandbox-exec`, which is no wall.
+
+Source: the operations that Chromium's and Codex CLI's profiles name; `sandbox-exec(1)`, `sandbox_init(3)`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+SEATBELT = "seatbelt"
+PROGRAM = "sandbox-exec"
+
+_SYSTEM = (
+    "/System", "/usr/lib", "/usr/bin", "/usr/libexec", "/usr/share", "/bin", "/sbin", "/usr/sbin", "/Library/Apple",
+    "/Library/Frameworks/Python.framework", "/Library/Fonts", "/private/etc/localtime", "/private/etc/ssl",
+    "/private/var/db/timezone", "/private/var/db/dyld", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
+)  # fmt: skip
+_WITH_NETWORK = ("/private/etc/hosts", "/private/etc/resolv.conf", "/private/var/run/resolv.conf")
+_HEAD = """\
+(version 1)
+(deny default)
+(import "system.sb")
+(allow process-fork)
+(allow signal (target same-sandbox))
+(allow process-info* (target same-sandbox))
+(allow sysctl-read)
+(allow ipc-posix-sem)
+(allow file-write-data (literal "/dev/null") (literal "/dev/zero"))"""
+
+
+def profile(
+    assignment: Mapping[str, Any], *, runtime: Path, python: Iterable[str], network: bool, by_file: bool
+) -> str:
+    """Give the text of a profile.
+
+    Args:
+        assignment: `read` and `write`: the session's folders.
+        runtime: The kernel's own folder, where its sockets are.
+        python: The folders of the interpreter and its packages.
+        network: Code may open sockets.
+        by_file: The kernel's sockets are files of `runtime`; otherwise it must listen on this machine's own address.
+    """
+    own = os.path.realpath(runtime)
+    write = _real([*assignment["write"], own])
+    read = _real([*(one for one in _SYSTEM if os.path.exists(one)), *python, *assignment["read"]])
+    read += _real(_WITH_NETWORK) if network else []
+    lines = [
+        _HEAD,
+        _allow("process-exec*", [_below(one) for one in dict.fromkeys([*read, *write])]),
+        _allow("file-read*", [_below(one) for one in dict.fromkeys([*read, *write])]),
+        _allow("file-read-metadata", [f"(literal {quoted(one)})" for one in _above([*read, *write])]),
+        _allow("file-write*", [_below(one) for one in write]),
+    ]
+    if network:
+        lines += ["(allow network*)", "(allow system-socket)"]
+    else:
+        lines.append(f"(allow network-bind network-inbound (local unix-socket {_below(own)}))")
+        lines.append(f"(allow network-outbound (remote unix-socket {_below(own)}))")
+        if not by_file:
+            lines.append('(allow network-bind network-inbound (local ip "localhost:*"))')
+    return "\n".join(lines) + "\n"
+
+
+def command(text: str) -> tuple[str, ...]:
+    """Give what stands before a program's own command line, so that it runs behind a profile."""
+    return (shutil.which(PROGRAM) or PROGRAM, "-p", text)
+
+
+def interpreter_folders(python: str) -> list[str]:
+    """Give the folders that an interpreter reads: those of this process's own, and where another one lies."""
+    found = [sys.prefix, sys.base_prefix, *(sysconfig.get_paths().values()), *sys.path]
+    found += [str(Path(python).parent.parent), str(Path(os.path.realpath(python)).parent.parent)]
+    home = os.path.realpath(os.path.expanduser("~"))
+    real = [os.path.realpath(one) for one in found if one]
+    return [one for one in dict.fromkeys(real) if one != "/" and one != home and not home.startswith(one + "/")]
+
+
+def quoted(path: str) -> str:
+    r"""Give a path as a string of the profile's language.
+
+    Example:
+        >>> print(quoted('a "b"'))
+        "a \"b\""
+    """
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _allow(what: str, filters: Iterable[str]) -> str:
+    return f"(allow {what}\n  " + "\n  ".join(filters) + ")"
+
+
+def _below(path: str) -> str:
+    return f"(subpath {quoted(path)})"
+
+
+def _real(paths: Iterable[str]) -> list[str]:
+    """Give paths as the system sees them: Seatbelt follows no links, and /tmp is one."""
+    return list(dict.fromkeys(os.path.realpath(one) for one in paths))
+
+
+def _above(paths: Iterable[str]) -> list[str]:
+    """Name the folders above some paths, without which no path can be followed."""
+    return sorted({str(one) for path in paths for one in PurePosixPath(path).parents})
