@@ -57,14 +57,15 @@ class Probe:
         cell: A class whose public functions are the ways.
         sure: Without a wall it gets through on any Linux, so a test that it does can't fail for the machine's sake.
         root: Without a wall it needs a host that runs as root.
-        ends: The wall may hold by ending the kernel, so that the cell never speaks.
+        ends: The wall may hold by ending the kernel, so that the cell never speaks; then its error must say this: the
+            limit that the probe attacks, and no other reason.
         after: What the host does behind the cell; gives in words what got through.
     """
 
     cell: type
     sure: bool = True
     root: bool = False
-    ends: bool = False
+    ends: str = ""
     seconds: float = 60.0
     after: object = None
 
@@ -133,13 +134,13 @@ PROBES = (
     Probe(probes_system.SystemSettings, sure=False, root=True),
     Probe(probes_system.CoreDump, sure=False),
     Probe(probes_amounts.ManyProcesses, sure=False),
-    Probe(probes_amounts.MuchMemory, sure=False, ends=True),
+    Probe(probes_amounts.MuchMemory, sure=False, ends="(kernel.memory_mb)"),
     Probe(probes_amounts.LargeFile, sure=False),
-    Probe(probes_amounts.ManyFiles, sure=False, ends=True),
+    Probe(probes_amounts.ManyFiles, sure=False, ends="(kernel.disk_mb)"),
     Probe(probes_amounts.Watches, sure=False),
     Probe(probes_session.OtherChannel),
     Probe(probes_session.HostReads, after=follow),
     Probe(probes_session.HostWrites, sure=False, after=follow),
-    Probe(probes_session.HostMemory, sure=False, ends=True, seconds=10.0, after=weigh),
+    Probe(probes_session.HostMemory, sure=False, ends="Stopped after 10 s, its time limit", seconds=10.0, after=weigh),
     Probe(probes_session.Outlives, sure=False, after=outlive),
 )

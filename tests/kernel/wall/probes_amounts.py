@@ -114,6 +114,15 @@ class ManyFiles:
         finally:
             remove_tree(folder, below=os.getcwd())
 
+    def without_names(w):
+        files = []
+        for number in range(20):
+            path = f"nameless-{w.nonce}-{number}"
+            files.append(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+            os.unlink(path)
+            os.posix_fallocate(files[-1], 0, 65 << 20)
+        return sum(os.fstat(one).st_blocks * 512 for one in files) >= 1300 << 20
+
 
 class Watches:
     """Code takes half of what watches the user may have, which editors and servers need."""

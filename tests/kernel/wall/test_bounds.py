@@ -22,6 +22,30 @@ for number in range(30):
         file.write(bytes(10 << 20))
 time.sleep(30)
 """
+NAMELESS = """
+import os, time
+kept = []
+for number in range(30):
+    kept.append(open(f"{number}.bin", "wb"))
+    os.unlink(f"{number}.bin")
+    kept[-1].write(bytes(10 << 20))
+    kept[-1].flush()
+time.sleep(30)
+"""
+EMPTY = """
+import time
+for number in range(60_000):
+    open(f"{number}.bin", "wb").close()
+time.sleep(30)
+"""
+PACED = """
+import time
+for number in range(30):
+    with open(f"{number}.bin", "wb") as file:
+        file.write(bytes(10 << 20))
+    print(number, flush=True)
+time.sleep(30)
+"""
 FORKS = """
 import os, time
 children = []
@@ -40,8 +64,13 @@ for child in children:
 
 @pytest.mark.parametrize(
     ("limits", "code", "told"),
-    [({"memory_mb": 700}, MANY, "kernel.memory_mb"), ({"disk_mb": 100}, FILES, "kernel.disk_mb")],
-    ids=["memory", "disk"],
+    [
+        ({"memory_mb": 700}, MANY, "kernel.memory_mb"),
+        ({"disk_mb": 100}, FILES, "kernel.disk_mb"),
+        ({"disk_mb": 100}, NAMELESS, "kernel.disk_mb"),
+        ({"disk_mb": 100}, EMPTY, "kernel.disk_mb"),
+    ],
+    ids=["memory", "disk", "files without names", "empty files"],
 )
 def test_a_kernel_whose_processes_take_too_much_together_is_ended_and_says_why(tmp_path, limits, code, told):
     with LocalKernel(tmp_path, settings=KernelSettings(**limits)) as kernel:
@@ -51,6 +80,22 @@ def test_a_kernel_whose_processes_take_too_much_together_is_ended_and_says_why(t
         assert told in execution.error
         assert execution.seconds < 20
         assert kernel.execute("1 + 1", seconds=30).result == "2"
+
+
+def test_a_disk_is_bounded_though_others_free_as_much_of_it_meanwhile(tmp_path):
+    ballast = [tmp_path / f"ballast-{number}" for number in range(30)]
+    for one in ballast:
+        one.write_bytes(bytes(10 << 20))
+
+    def free(stream, text):
+        for _ in range(text.count("\n")):
+            ballast.pop().unlink()
+
+    with LocalKernel(tmp_path / "session", settings=KernelSettings(disk_mb=100)) as kernel:
+        execution = kernel.execute(PACED, seconds=25, on_output=free)
+
+        assert "kernel.disk_mb" in execution.error
+        assert execution.seconds < 20
 
 
 def test_memory_that_processes_share_is_counted_once(tmp_path):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.kernel.wall.levels import Level, ended_by_wall
+from tests.kernel.wall.levels import Level, Outcome, ended_by_wall
 from tests.kernel.wall.probes import PROBES
 
 NAMED = {one.name: one for one in PROBES}
@@ -16,6 +16,23 @@ def test_each_probe_says_what_it_would_be_and_has_several_ways():
     assert len(PROBES) >= 24
     assert len({one.name for one in PROBES}) == len(PROBES)
     assert all(one.meaning.startswith(("Code", "One process", "Several processes")) for one in PROBES)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "held"),
+    [
+        ("many-files", "its folder grew to 1188 MB, of 1024 (kernel.disk_mb)", True),
+        ("many-files", "its processes took 4000 MB of memory together, of 3072 (kernel.memory_mb)", False),
+        ("much-memory", "its processes took 4000 MB of memory together, of 3072 (kernel.memory_mb)", True),
+        ("much-memory", "killed by SIGKILL (often: out of memory)", False),
+        ("many-files", "Stopped after 60 s, its time limit, by an interrupt", False),
+        ("many-processes", "its folder grew to 1188 MB, of 1024 (kernel.disk_mb)", False),
+    ],
+)
+def test_a_probe_that_never_spoke_was_held_only_by_the_limit_that_it_attacks(name, error, held):
+    outcome = Outcome([], [], 0, {}, f"The kernel died while this cell ran: {error}.", 1.0)
+
+    assert ended_by_wall(NAMED[name], outcome) is held
 
 
 @pytest.mark.parametrize("probe", SURE)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ROUNDS = 100
 _CLOSE, SOON, _LATE = 0.02, 0.1, 3.0
+_LEAST = 4096
+"""What each file and folder counts at least, so that a disk is not filled with empty ones."""
 
 
 class Bounds:
@@ -25,7 +28,9 @@ class Bounds:
         self._folder = folder
         self._memory = limits["memory_bytes"]
         self._disk = limits["disk_bytes"]
-        self._free = _free(folder)
+        self._room = _room(folder)
+        self._written = 0
+        self._moved = 0
         self._size = size(folder) if self._disk else 0
         self._most = 0
         self._bound_disk()
@@ -49,13 +54,23 @@ class Bounds:
         used = self._used(pids, kernel) if self._memory else 0
         if used > self._memory:
             return f"its processes took {used >> 20} MB of memory together, of {self._memory >> 20} (kernel.memory_mb)"
-        if self._disk:
-            free = _free(self._folder)
-            if abs(self._free - free) > self._disk // 8:  # somebody wrote or removed much: perhaps it was us
-                self._free, self._size = free, size(self._folder)
-                if self._size > self._most:
-                    return f"its folder grew to {self._size >> 20} MB, of {self._disk >> 20} (kernel.disk_mb)"
-                self._bound_disk()
+        return self._grown(pids) if self._disk else ""
+
+    def _grown(self, pids: list[int]) -> str:
+        """Count what lies on the disk, whenever much was written or removed since it was counted: perhaps by us.
+
+        That room on the disk stays the same says nothing: others may remove as much as is written here.
+        """
+        room, written = _room(self._folder), _written([*pids, os.getpid()])
+        before, self._moved = self._moved, _moved(self._room, room) + abs(written - self._written)
+        if self._moved - before > self._disk >> 8:
+            self.seconds = _CLOSE
+        if self._moved > self._disk // 8:
+            self._room, self._written, self._moved = room, written, 0
+            self._size = size(self._folder) + nameless(pids)
+            if self._size > self._most:
+                return f"its folder grew to {self._size >> 20} MB, of {self._disk >> 20} (kernel.disk_mb)"
+            self._bound_disk()
         return ""
 
     def _used(self, pids: list[int], kernel: int) -> int:
@@ -116,13 +131,27 @@ def busy(pid: int) -> float:
 
 
 def size(folder: str) -> int:
-    """Add up the bytes on disk below a folder; links are not followed."""
+    """Add up the bytes on disk below a folder, some for each file and folder; links are not followed."""
     total = 0
-    for where, _, files in os.walk(folder):
+    for where, folders, files in os.walk(folder):
+        total += _LEAST * len(folders)
         for name in files:
             with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(where, name)).st_blocks * 512
+                total += max(_LEAST, os.lstat(os.path.join(where, name)).st_blocks * 512)
     return total
+
+
+def nameless(pids: Iterable[int]) -> int:
+    """Add up the bytes on disk of files that were removed while these processes have them open."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    status = os.stat(f"/proc/{pid}/fd/{name}")
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        found[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sum(found.values())
 
 
 def kill_below(pid: int) -> None:
@@ -141,8 +170,22 @@ def kill_below(pid: int) -> None:
             os.waitpid(-1, 0)
 
 
-def _free(folder: str) -> int:
+def _written(pids: Iterable[int]) -> int:
+    """Add up the bytes that processes, and the children that they have buried, have caused to be written so far."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/io", "rb") as file:
+            total += int(file.read().partition(b"\nwrite_bytes:")[2].split(None, 1)[0])
+    return total
+
+
+def _room(folder: str) -> tuple[int, int]:
+    """Give the bytes that are free on a folder's disk, and what its free inodes would count."""
     with contextlib.suppress(OSError):
         found = os.statvfs(folder)
-        return found.f_bavail * found.f_frsize
-    return 0
+        return found.f_bavail * found.f_frsize, found.f_favail * _LEAST
+    return 0, 0
+
+
+def _moved(before: tuple[int, int], now: tuple[int, int]) -> int:
+    return max(abs(before[0] - now[0]), abs(before[1] - now[1]))
