@@ -251,6 +251,40 @@ def test_an_answer_that_is_no_post_and_an_entry_of_another_kind_say_what_to_do_i
             session.step(session.next_role())
 
 
+def test_a_picture_that_a_role_attaches_reaches_the_planner_and_the_sessions_folder_is_known(folder, tmp_path):
+    (folder / "my_roles" / "weather" / "weather.py").write_text(
+        """\
+import os
+
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.role import Role, RoleConfig
+from taskweaver.session import SessionMetadata
+
+
+class Weather(Role):
+    def __init__(self, config: RoleConfig, logger, tracing, event_emitter, role_entry, where: SessionMetadata):
+        super().__init__(config, logger, tracing, event_emitter, role_entry)
+        self.where = where
+
+    def reply(self, memory, **kwargs):
+        proxy = self.event_emitter.create_post_proxy(self.alias)
+        for url in ("data:image/png;base64,QUJD", None):
+            proxy.update_attachment("a picture", AttachmentType.image_url, extra={"image_url": url})
+        proxy.update_message(f"{os.path.isdir(self.where.execution_cwd)} {self.where.session_id == memory.session_id}")
+        return proxy.end()
+"""
+    )
+    with (
+        ScriptedModel([plans("look", to="Weather"), plans("Blue.", to="User")]) as model,
+        open_session(model, project=folder, folder=tmp_path / "sessions") as session,
+    ):
+        answer = session.ask("What does it look like?")
+
+    assert answer.round.posts[2].message == "True True"
+    assert [one.content for one in answer.round.posts[2].attachments] == ["data:image/png;base64,QUJD"]
+    assert "data:image/png;base64,QUJD" in str(model.calls[1][-1])
+
+
 def test_keys_that_taskweaver_does_not_read_are_named_in_the_log(folder, caplog):
     (folder / "my_roles" / "weather" / "weather.role.yaml").write_text(YAML + "plugins_path: x\n", encoding="utf-8")
     with caplog.at_level(logging.WARNING):

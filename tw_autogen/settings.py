@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
 
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 
@@ -34,7 +33,6 @@ PROJECT_FILE = "tw_autogen.yaml"
 TASKWEAVER_FILE = "taskweaver_config.json"
 _PREFIX = "TW_AUTOGEN_"
 _PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for the interpreter that only calls plugins
-_KEYWORD = "the keyword"
 ROLE_ROOM = "role"
 """The room whose keys are declared by roles: `role.echo.decorator`."""
 
@@ -94,11 +92,13 @@ class Setting:
     Args:
         value: As it stands there.
         origin: Where it stands.
+        given: It was given in code or on the command line, and beats all else.
         passed_over: Where a role doesn't know it, that is no error but named in the log, as TaskWeaver's keys are.
     """
 
     value: Any
     origin: str
+    given: bool = False
     passed_over: bool = False
 
 
@@ -107,7 +107,7 @@ class Settings:
 
     Args:
         rooms: Each room's name and its frozen dataclass of settings.
-        keywords: Dotted keys and values; the strongest source.
+        keywords: Dotted keys and values; the strongest source. A value may be a `Setting`, which says its origin.
         environ: Environment variables; none by default, so that a library call depends on its arguments only.
         project: Folder in which a project file is looked for; None looks for none.
         user_file: The user's own file; passed over if it doesn't exist.
@@ -139,7 +139,7 @@ class Settings:
             *(self._file(user_file) if user_file else ()),
             *(self._project(project) if project else ()),
             *self._environment(environ or {}),
-            *((key, Setting(value, f"{_KEYWORD} {key!r}")) for key, value in (keywords or {}).items()),
+            *((key, _given(key, value)) for key, value in (keywords or {}).items()),
         ]
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
             if key.startswith(f"{ROLE_ROOM}."):
@@ -185,7 +185,7 @@ class Settings:
         found = dict(self._roles.get(name, {}))
         for key in known:
             variable = f"{_PREFIX}{ROLE_ROOM}_{name}_{key}".upper()
-            if self._environ.get(variable) and not found.get(key, Setting(None, "")).origin.startswith(_KEYWORD):
+            if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
                 found[key] = Setting(self._environ[variable], variable)
         return found
 
@@ -196,7 +196,7 @@ class Settings:
             self._roles.setdefault(name, {})[rest[0]] = setting
         elif isinstance(setting.value, Mapping):
             for inner, value in setting.value.items():
-                self._roles.setdefault(name, {})[str(inner)] = Setting(value, setting.origin)
+                self._roles.setdefault(name, {})[str(inner)] = dataclasses.replace(setting, value=value)
         else:
             raise SettingsError(f"{setting.origin}: {key!r} needs a key behind it", key=key, origin=setting.origin)
 
@@ -248,6 +248,13 @@ class Settings:
         if path.exists():
             for key, value in _flat(_mapping(path), depth=1):
                 yield key, Setting(value, str(path))
+
+
+def _given(key: str, value: Any) -> Setting:
+    """Give a keyword as a setting, with the origin that it brings."""
+    if isinstance(value, Setting):
+        return dataclasses.replace(value, given=True)
+    return Setting(value, f"the keyword {key!r}", given=True)
 
 
 def _meant(key: str, roles: list[Any]) -> str:
@@ -323,6 +330,8 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     Raises:
         SettingsError: it can't be; says where it stands.
     """
+    from pydantic import TypeAdapter, ValidationError  # slow to load, and `--help` needs none of it
+
     value = setting.value
     if isinstance(value, str) and str(hint).startswith("tuple"):
         value = [part.strip() for part in value.split(",") if part.strip()]

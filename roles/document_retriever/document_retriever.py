@@ -1,6 +1,6 @@
 """DocumentRetriever: finds passages of indexed documents, with their sources."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen import Attachment, AttachmentType, DocumentIndex, Memory, Passage, Post, Ranker, Role
@@ -18,7 +18,11 @@ class DocumentRetrieverSettings:
         target_chars: Each is grown by its neighbours up to so many characters.
     """
 
-    index: str
+    index: str = field(
+        metadata={
+            "missing": "make an index with `tw-autogen index DIR` and name it: --set role.document_retriever.index=DIR"
+        }
+    )
     size: int = 5
     target_chars: int = 1500
 

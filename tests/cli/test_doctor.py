@@ -59,9 +59,7 @@ def test_a_model_that_keeps_the_format_is_ok_and_its_origin_is_named():
         found = model(base_url=server.base_url)
 
     assert [check.state for check in found.values()] == ["ok"] * 3
-    assert found["model"].found.startswith(
-        f"recording at {server.base_url} (base_url from the keyword 'model.base_url'"
-    )
+    assert found["model"].found.startswith(f"recording at {server.base_url} (base_url from --base-url")
     assert "name from the default" in found["model"].found
     assert found["model list"].found == "recording"
     assert found["model format"].found == "kept the Planner's format 3 of 3 times"

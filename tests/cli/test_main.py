@@ -55,8 +55,19 @@ def test_without_a_model_three_remedies_are_named(run):
         (["--output-format", "yaml", "-p", "q"], "'yaml' is not one of"),
         (["-p", "q", "--max-posts", "1"], "1 is not in the range"),
         (["-p", "q", "--set", "session.max_posts"], "has no '='"),
-        (["-p", "q", "--set", "session.max_post=3"], "'session.max_post'; did you mean 'session.max_posts'?"),
-        (["-p", "q", "--set", "session.max_posts=many"], "session.max_posts"),
+        (
+            ["-p", "q", "--set", "session.max_post=3"],
+            "--set session.max_post: unknown setting 'session.max_post'; did you mean 'session.max_posts'?",
+        ),
+        (["-p", "q", "--set", "session.max_posts=many"], "--set session.max_posts: session.max_posts: "),
+        (
+            ["-p", "q", "--set", "role.echo.colour=red", "--roles", "echo", "--base-url=http://[::1]:9", "--model=m"],
+            "--set role.echo.colour: unknown setting 'role.echo.colour'",
+        ),
+        (
+            ["-p", "q", "--roles", "document_retriever", "--base-url", "http://[::1]:9", "--model", "m"],
+            "'role.document_retriever.index' is missing; make an index with `tw-autogen index DIR`",
+        ),
         (["-p", "q", "--set", "kernel.sandbox=lanlock", "--base-url", "http://[::1]:9", "--model", "m"], "landlock"),
         (["-p", "q", "--set", "model.prices={m: {prompt: dear}}"], "model.prices: input should"),
         (["-p", "q", "--base-url", "localhost:1", "--api-key", "k", "--model", "m"], "has no http:// or https://"),

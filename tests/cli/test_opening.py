@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.cli.opening import too_much
+from tw_autogen.kernel.granting import too_much
 
 
 @pytest.mark.parametrize(

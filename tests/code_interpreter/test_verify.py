@@ -359,3 +359,49 @@ def test_a_cell_takes_under_a_millisecond_in_the_median():
         seconds.append(time.perf_counter() - started)
 
     assert statistics.median(seconds) < 0.001
+
+
+def steps_of(code, policy):
+    """Count the calls that a check makes: the same on every machine."""
+    steps = 0
+
+    def count(frame, event, arg):
+        nonlocal steps
+        steps += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        verify(code, policy)
+    finally:
+        sys.setprofile(before)
+    return steps
+
+
+@pytest.mark.parametrize("policy", ["default", "strict"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = x + 1",
+        "for k in v: v = k",
+        "with open(p) as p: q = p",
+        "def g(): return x",
+        "df['a'] = df['b'].map(lambda v: v + 1)",
+        "import numpy as np",
+        "f = np.sum",
+        "(y := x)",
+        "del x; x = 1",
+    ],
+)
+def test_a_name_that_is_bound_again_and_again_costs_no_more_each_time(line, policy):
+    few, many = (
+        steps_of(f"import numpy as np\nx = 1\n{line}\n" + f"{line}\n" * lines, POLICIES[policy]) for lines in (100, 800)
+    )
+
+    assert many < 9 * few
+
+
+def test_a_name_is_the_cells_own_behind_each_binding_that_holds_and_nowhere_else():
+    code = "exec(1)\nfor exec in []: exec(2)\nexec(3)\nif x:\n    exec = 1\n    exec(4)\nexec(5)\nexec = 6\nexec(7)"
+
+    assert [one.line for one in verify(code, STRICT) if "exec" in str(one)] == [1, 3, 7]

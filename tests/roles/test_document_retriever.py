@@ -92,7 +92,10 @@ def test_a_missing_or_broken_index_is_said_when_the_session_opens(stage, docs, c
 
 
 def test_an_index_must_be_named(stage):
-    with pytest.raises(ConfigError, match=r"the setting 'role\.document_retriever\.index' is missing"):
+    with pytest.raises(
+        ConfigError,
+        match=r"the setting 'role\.document_retriever\.index' is missing; make an index with `tw-autogen index DIR`",
+    ):
         stage.make("document_retriever")
 
 

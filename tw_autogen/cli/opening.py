@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel.granting import closed, too_much
 from tw_autogen.session import (
     Project,
     Session,
@@ -22,23 +21,6 @@ from tw_autogen.session import (
     read_settings,
 )
 from tw_autogen.settings import Settings
-
-_SYSTEM = (
-    "/bin",
-    "/boot",
-    "/dev",
-    "/dev/shm",
-    "/etc",
-    "/lib",
-    "/lib64",
-    "/proc",
-    "/run",
-    "/sbin",
-    "/sys",
-    "/tmp",
-    "/usr",
-    "/var",
-)
 
 
 def open_for(
@@ -61,7 +43,7 @@ def open_for(
     said = ""
     if not settings.read("session", SessionSettings).user_folder:
         folder = Path(options.project or ".").resolve()
-        if why := too_much(folder):
+        if why := _unreadable(folder, settings):
             said = f"code can't read {folder}, because it is {why}; name the files, or start in a folder of their own"
         else:
             said = f"code can read {folder}"
@@ -99,16 +81,9 @@ def readable_folders(options: Options) -> tuple[Path, ...]:
     settings = read_settings(options.keywords, project=options.project)
     own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
     granted = settings.read("kernel", KernelSettings).read
-    return (*(() if too_much(own) else (own,)), *(Path(one).resolve() for one in granted))
+    return (*(() if _unreadable(own, settings) else (own,)), *(Path(one).resolve() for one in granted))
 
 
-def too_much(folder: Path) -> str:
-    """Say in words why code may not read a whole folder; empty if it may."""
-    home = Path(os.path.expanduser("~")).resolve()
-    if folder == home:
-        return "your home folder"
-    if home.is_relative_to(folder):
-        return "above your home folder"
-    if folder == Path(tempfile.gettempdir()).resolve() or str(folder) in _SYSTEM:
-        return "one of the system's folders"
-    return ""
+def _unreadable(folder: Path, settings: Settings) -> str:
+    """Say in words why code may not, or can't, read a whole folder; empty if it may."""
+    return too_much(folder) or closed(folder, settings.read("kernel", KernelSettings))

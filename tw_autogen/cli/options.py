@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from tw_autogen.settings import Setting
+
 MODEL_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--base-url"], metavar="URL", help="An OpenAI-compatible server, such as http://localhost:11434/v1."),
     click.Option(["--model"], metavar="NAME", help="The model; default: the only one that the server has."),
@@ -76,22 +78,23 @@ class Options:
 
     @property
     def keywords(self) -> Mapping[str, Any]:
-        """The settings that were given, by dotted key.
+        """The settings that were given, by dotted key, each with the option that gave it.
 
         Raises:
             click.BadParameter: `--set` without `=`.
         """
-        given: dict[str, Any] = {
-            "model.base_url": self.base_url,
-            "model.name": self.model,
-            "model.api_key": self.api_key,
-            "plugin.mcp_servers": str(self.mcp_config.absolute()) if self.mcp_config else None,
-            "session.max_posts": self.max_posts,
-            "session.round_seconds": self.timeout,
+        options: dict[str, tuple[str, Any]] = {
+            "model.base_url": ("--base-url", self.base_url),
+            "model.name": ("--model", self.model),
+            "model.api_key": ("--api-key", self.api_key),
+            "plugin.mcp_servers": ("--mcp-config", str(self.mcp_config.absolute()) if self.mcp_config else None),
+            "session.max_posts": ("--max-posts", self.max_posts),
+            "session.round_seconds": ("--timeout", self.timeout),
         }
+        given = {key: Setting(value, option) for key, (option, value) in options.items() if value is not None}
         for one in self.sets:
             key, equals, value = one.partition("=")
             if not equals:
                 raise click.BadParameter(f"{one!r} has no '='; write it as session.max_posts=20", param_hint="--set")
-            given[key.strip()] = value
-        return {key: value for key, value in given.items() if value is not None}
+            given[key.strip()] = Setting(value, f"--set {key.strip()}")
+        return given

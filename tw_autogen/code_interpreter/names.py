@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -27,6 +28,28 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
+class Spans:
+    """Stretches of a text, kept as few as they can be: a name that is bound often is found as quickly as another."""
+
+    def __init__(self) -> None:
+        self._firsts: list[Position] = []
+        self._lasts: list[Position] = []
+
+    def add(self, first: Position, last: Position) -> None:
+        """Add one, both ends within; what overlaps becomes one."""
+        if last < first:
+            return
+        low, high = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
+        if low < high:
+            first, last = min(first, self._firsts[low]), max(last, self._lasts[high - 1])
+        self._firsts[low:high] = [first]
+        self._lasts[low:high] = [last]
+
+    def __contains__(self, at: Position) -> bool:
+        before = bisect_right(self._firsts, at) - 1
+        return before >= 0 and at <= self._lasts[before]
+
+
 class Scope:
     """The names of a module, function or comprehension.
 
@@ -38,7 +61,7 @@ class Scope:
         self.outer = outer
         self.paths: dict[str, Path] = {}
         self.own: set[str] = set()
-        self.spans: dict[str, list[tuple[Position, Position]]] = {}
+        self.spans: dict[str, Spans] = {}
 
     def find(self, name: str, at: Position) -> Path | None:
         """Say what a name stands for at a position.
@@ -50,7 +73,7 @@ class Scope:
         while scope is not None:
             if name in scope.paths:
                 return scope.paths[name]
-            if name in scope.own or any(first <= at <= last for first, last in scope.spans.get(name, ())):
+            if name in scope.own or (name in scope.spans and at in scope.spans[name]):
                 return OWN
             scope = scope.outer
         return None
@@ -72,7 +95,7 @@ def module_scope(found: Iterable[Binding], plugins: Iterable[str] = ()) -> Scope
         if isinstance(node, ast.Delete):
             gone.add(name)
         elif not isinstance(node, ast.Global | ast.Nonlocal) and not _brings_module(scope, name, node):
-            scope.spans.setdefault(name, []).append((start, until))
+            scope.spans.setdefault(name, Spans()).add(start, until)
     for name in gone.union(scope.paths):
         scope.spans.pop(name, None)
     return scope

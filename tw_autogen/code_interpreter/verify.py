@@ -96,11 +96,16 @@ def _findings(code: str, rules: Rules, plugins: frozenset[str], *, first_line: i
 
 
 def _parse(text: str) -> ast.Module:
-    """Parse and compile, so that a `return` outside a function is found too; nothing is run."""
+    """Parse and compile, so that a `return` outside a function is found too; nothing is run.
+
+    Statement by statement, as IPython does; a whole cell of many functions that are alike takes Python very long.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "\d" in a plain string is a warning to the cell's author, not to our caller
         tree = ast.parse(text, "<cell>")
-        compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        for node in tree.body:
+            one = ast.Module([node], type_ignores=[])
+            compile(one, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     return tree
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import weakref
 from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.approval import Approve
-from tw_autogen.errors import ConfigError, SandboxError
+from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
+from tw_autogen.kernel.granting import closed, refuse_closed, too_much
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.launcher.wall import OFF
+from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.place import Place
@@ -23,6 +26,8 @@ from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, words
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
+
+_MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
 
 
 class LocalKernel(LiveKernel):
@@ -110,6 +115,8 @@ class LocalKernel(LiveKernel):
             return str(error)
 
     def _open(self) -> Peer:
+        if self._start is None:
+            refuse_closed(self._settings)
         packages = self._installer.prepare()
         peer = self._begin(Place(self.folder, (*self._read, *([packages] if packages else []))))
         return replace(peer, options={**peer.options, "packages": packages})
@@ -126,9 +133,29 @@ class LocalKernel(LiveKernel):
             shutil.rmtree(self._installer.folder, ignore_errors=True)
 
     def _before_plugin(self, plugin: Loadable) -> None:
-        """Let the kernel read a plugin's folder: a kernel that has run no cell yet is replaced by one that may."""
-        folder = str(plugin.path.resolve().parent) if plugin.path else None
-        if folder is not None and folder not in self._read:
-            self._read = (*self._read, folder)
+        """Let the kernel read what lies beside a plugin: one that has run no cell yet is replaced by one that may.
+
+        Where that is too much, such as the home folder, it may read the plugin's file alone.
+        """
+        path = plugin.path.resolve() if plugin.path else None
+        if path is None:
+            return
+        granted = str(path if too_much(path.parent) else path.parent)
+        if granted not in self._read:
+            self._read = (*self._read, granted)
             if self._live is not None and self._fresh and self._start is None:
                 self._end()
+
+    def _load(self, live: Live, plugin: Loadable) -> None:
+        try:
+            super()._load(live, plugin)
+        except PluginLoadError as error:
+            folder = plugin.path.resolve().parent if plugin.path else None
+            if folder is None or self._start is not None or not _MISSED.match(error.problem):
+                raise
+            why = too_much(folder)
+            why = f"{why}: put the plugin into a folder of its own" if why else closed(folder, self._settings)
+            if not why:
+                raise
+            problem = f"{error.problem}; code can't read what lies beside it, because {folder} is {why}"
+            raise PluginLoadError(problem, path=error.path, line=error.line) from error

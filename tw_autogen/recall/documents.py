@@ -131,7 +131,8 @@ class DocumentIndex:
             raise ConfigError(f"{file}: there is no index; make one with: tw-autogen index {at}") from None
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise ConfigError(
-                f"{file}: no index of documents ({type(error).__name__}: {error}); make it anew"
+                f"{file}: no index of documents ({type(error).__name__}: {error}); make it anew with: "
+                "tw-autogen index DIR"
             ) from error
 
     def write(self, path: Path | str | None = None) -> Path:

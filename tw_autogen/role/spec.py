@@ -126,7 +126,8 @@ class RoleSpec:
             return values
         for one in dataclasses.fields(hint):
             if one.name not in values and one.default is dataclasses.MISSING is one.default_factory:
-                problem = f"the setting {self._key(one.name)!r} is missing; it has no default"
+                what = one.metadata.get("missing", "it has no default")
+                problem = f"the setting {self._key(one.name)!r} is missing; {what}"
                 raise RoleSpecError(problem, path=self.path)
         return hint(**values)
 

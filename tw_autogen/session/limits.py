@@ -31,13 +31,15 @@ def refuse_more(
     if seconds >= settings.round_seconds:
         raise RoundTimedOut(
             f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "
-            f"Raise `session.round_seconds` if the task needs more. {found_so_far(here)}",
+            "Raise `session.round_seconds` (on the command line --timeout) if the task needs more. "
+            f"{found_so_far(here)}",
             round=here,
         ) from because
     if because is None and len(here.posts) >= settings.max_posts:
         raise RoundTooLong(
             f"{here.id}: {len(here.posts)} posts and no answer for the user; the last came from "
-            f"{here.posts[-1].send_from}. Raise `session.max_posts` if the task needs more. {found_so_far(here)}",
+            f"{here.posts[-1].send_from}. Raise `session.max_posts` (on the command line --max-posts) if the task "
+            f"needs more. {found_so_far(here)}",
             round=here,
         )
 

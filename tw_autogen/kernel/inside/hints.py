@@ -114,8 +114,9 @@ class Hints:
             return f"The sandbox shows code only the working folder{self._granted()} and the system; {ways}."
         if missing:
             return ""
-        if self._wall["level"] != _LANDLOCK and os.path.exists(path) and not os.access(path, os.R_OK):
-            return f"The sandbox runs code as another user (number {os.getuid()}), who may not read this."
+        if self._wall["level"] != _LANDLOCK and (closed := _closed(path)):
+            what = "this" if closed == path else closed
+            return f"The sandbox runs code as another user (number {os.getuid()}), who may not read {what}."
         return (
             "The sandbox lets code write only in the working folder and in the folder for temporary files; "
             f"kernel.write={place} would let it write there."
@@ -210,6 +211,17 @@ def _paths(error: BaseException) -> list[str]:
         return [os.path.abspath(one) for one in found or _PATH.findall(_text(error))]
     except OSError:  # the code removed the folder that it is in
         return []
+
+
+def _closed(path: str) -> str:
+    """Give what of a path this user may not read: the first folder on the way, or the path; empty if none."""
+    names = path.split("/")
+    for depth in range(2, len(names) + 1):
+        above = "/".join(names[:depth])
+        mode = os.R_OK if above == path else os.X_OK
+        if os.path.exists(above) and not os.access(above, mode):
+            return above
+    return ""
 
 
 def _frames(error: BaseException) -> traceback.StackSummary:

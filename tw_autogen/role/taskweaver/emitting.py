@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import AttachmentType
@@ -79,11 +80,48 @@ class PostEventProxy:
 
 
 class SessionEventEmitter:
-    """Makes the posts of a role; `turn` is what the session handed it for the answer that is under way."""
+    """Makes the posts of a role.
+
+    Attributes:
+        turn: What the session handed it for the answer that is under way.
+        session_id: Which session that is.
+    """
 
     def __init__(self) -> None:
         self.turn: Turn | None = None
+        self.session_id = ""
 
     def create_post_proxy(self, send_from: str) -> PostEventProxy:
         """Begin a post."""
         return PostEventProxy(send_from, self.turn)
+
+
+class SessionMetadata:
+    """Which session a role answers in, and where; known within `reply` only.
+
+    Args:
+        emitter: Has the turn that is under way.
+    """
+
+    def __init__(self, emitter: SessionEventEmitter) -> None:
+        self._emitter = emitter
+
+    @property
+    def session_id(self) -> str:
+        """The session's."""
+        return self._emitter.session_id
+
+    @property
+    def workspace(self) -> str:
+        """The session's folder."""
+        return str(self._folder())
+
+    @property
+    def execution_cwd(self) -> str:
+        """Where its files lie, which is the same folder here."""
+        return str(self._folder())
+
+    def _folder(self) -> Path:
+        if self._emitter.turn is None:
+            raise RuntimeError("the session's folder is known within reply() only")
+        return self._emitter.turn.folder

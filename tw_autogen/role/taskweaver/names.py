@@ -61,6 +61,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "config": {},
     "config.config_mgt": {"AppConfigSource": author.AppConfigSource},
     "config.module_config": {"ModuleConfig": author.RoleConfig},
+    "session": {"SessionMetadata": emitting.SessionMetadata},
     "utils": {"read_yaml": read_yaml},
     "ext_role": {},
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from tw_autogen.conversation import Memory, Post
+from tw_autogen.conversation import AttachmentType, Memory, Post
 from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, RoleSpecError
 from tw_autogen.model import ChatModel
@@ -19,7 +19,7 @@ from tw_autogen.role.loading import line_in, load_source
 from tw_autogen.role.role import Role, Turn
 from tw_autogen.role.spec import Given, RoleSpec, refuse_unknown
 from tw_autogen.role.taskweaver import author, talk
-from tw_autogen.role.taskweaver.emitting import SessionEventEmitter
+from tw_autogen.role.taskweaver.emitting import SessionEventEmitter, SessionMetadata
 from tw_autogen.role.taskweaver.names import NAMES, ROOT, installed_names
 from tw_autogen.settings import PROJECT_FILE, TASKWEAVER_FILE
 
@@ -63,7 +63,7 @@ class AdaptedRole(Role):
             RoleSpecError: what it gave back is no post; names its Python.
         """
         turn: Turn | None = kwargs.get("turn")
-        self._emitter.turn = turn
+        self._emitter.turn, self._emitter.session_id = turn, memory.session_id
         folder = turn.folder if turn else Path()
         more: dict[str, Any] = {
             "prompt_log_path": str(folder / f"{self.name}_prompt_log.json"),
@@ -86,6 +86,7 @@ class AdaptedRole(Role):
             )
         if answer.send_to == talk.UNKNOWN:
             answer.send_to = memory.last_post.send_from
+        answer.attachment_list = [shown for one in answer.attachment_list if (shown := _shown(one))]
         return Post.from_dict(answer.to_dict())
 
     def close(self) -> None:
@@ -124,6 +125,7 @@ class TaskWeaverRoleSpec(RoleSpec):
             SessionEventEmitter: ("event_emitter", lambda: emitter),
             author.RoleEntry: ("role_entry", lambda: entry),
             author.LLMApi: ("llm_api", lambda: author.LLMApi(model, emitter, self.alias)),
+            SessionMetadata: ("session_metadata", lambda: SessionMetadata(emitter)),
             author.AppConfigSource: ("src", lambda: source),
         }
         by_name = {name: make for name, make in offered.values()}
@@ -224,6 +226,14 @@ def read_role_yaml(path: Path) -> TaskWeaverRoleSpec:
         _log.warning("%s: without meaning here: %s", path, ", ".join(ignored))
     name = path.name.removesuffix(SUFFIX)
     return TaskWeaverRoleSpec(plain["alias"], plain["intro"].strip(), path, name, plain["module"])
+
+
+def _shown(one: talk.Attachment) -> talk.Attachment | None:
+    """Give an attachment in our form: a picture's address is its content, where TaskWeaver keeps it in `extra`."""
+    if one.type is not AttachmentType.image_url or not isinstance(one.extra, Mapping) or "image_url" not in one.extra:
+        return one
+    url = one.extra["image_url"]
+    return talk.Attachment(one.type, str(url), one.id) if url else None  # the role found no picture
 
 
 def _is_config(hint: Any) -> bool:

@@ -1,0 +1,145 @@
+"""What a plugin's folder and the settings let code read: never the home folder, and nothing that it could not read."""
+
+import os
+import sys
+
+import pytest
+
+from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
+from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
+from tw_autogen.kernel.granting import too_much
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+PLUGIN = (
+    "from taskweaver.plugin import register_plugin\n{more}\n@register_plugin\ndef thrice(x):\n    return x * {by}\n"
+)
+SECONDS = 60
+root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root's code becomes another user"
+)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Give a home folder with a secret in it, that others may pass."""
+    folder = tmp_path / "me"
+    folder.mkdir()
+    for one in (tmp_path, folder):
+        one.chmod(0o755)
+    (folder / "secret.txt").write_text("hunter2", encoding="utf-8")
+    (folder / "secret.txt").chmod(0o644)
+    (folder / "helper.py").write_text("BY = 3\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(params=["namespaces", "landlock"])
+def kernel(request, tmp_path_factory):
+    """Give what makes a kernel behind one wall; skips where it can't stand."""
+    made = []
+
+    def make(**settings):
+        folder = tmp_path_factory.mktemp("session")
+        made.append(LocalKernel(folder, settings=KernelSettings(sandbox=request.param, **settings)))
+        made[-1].level = request.param
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def run(kernel, code):
+    try:
+        return kernel.execute(code, seconds=SECONDS)
+    except SandboxError as error:
+        pytest.skip(str(error))
+
+
+def load(kernel, path, more="", by="3"):
+    path.write_text(PLUGIN.format(more=more, by=by), encoding="utf-8")
+    try:
+        kernel.load(Loadable("thrice", path.read_text(encoding="utf-8"), path=path))
+    except SandboxError as error:
+        pytest.skip(str(error))
+
+
+def test_a_plugin_in_the_home_folder_works_and_shows_code_nothing_else_of_it(kernel, home):
+    mine = kernel()
+    load(mine, home / "thrice.py")
+
+    ran = run(mine, f"import os\nthrice(14), os.path.exists({str(home / 'thrice.py')!r})")
+    assert ran.result == "(42, True)"
+    for code in (f"open({str(home / 'secret.txt')!r}).read()", f"'secret.txt' in os.listdir({str(home)!r}) or 1 / 0"):
+        refused = run(mine, f"import os\n{code}")
+        assert not refused.ok
+        assert "hunter2" not in str(refused)
+
+
+def test_a_plugin_in_a_folder_of_its_own_imports_what_lies_beside_it(kernel, home):
+    (home / "plugins").mkdir(mode=0o755)
+    (home / "helper.py").rename(home / "plugins" / "helper.py")
+    mine = kernel()
+    load(mine, home / "plugins" / "thrice.py", more="from helper import BY", by="BY")
+
+    assert run(mine, "thrice(14)").result == "42"
+    assert not run(mine, f"open({str(home / 'secret.txt')!r}).read()").ok
+
+
+def test_a_plugin_in_the_home_folder_that_imports_from_there_is_told_to_move(kernel, home):
+    with pytest.raises(PluginLoadError, match=r"helper'; code can't read what .* is your home folder: put the plugin"):
+        load(kernel(), home / "thrice.py", more="from helper import BY", by="BY")
+
+
+@pytest.mark.parametrize(("name", "why"), [(".ssh", "keys"), (".config", "keys"), ("project", ""), (".hidden", "")])
+def test_folders_of_keys_are_too_much(home, name, why):
+    assert why in too_much(home / name)
+    assert bool(too_much(home / name)) == bool(why)
+
+
+@root
+@pytest.mark.parametrize(("key", "mode"), [("read", 0o700), ("read", 0o750), ("write", 0o755)])
+def test_a_granted_folder_that_is_closed_to_the_kernels_user_is_told_before_anything_runs(tmp_path, key, mode):
+    shut = tmp_path / "shut"
+    shut.mkdir()
+    shut.chmod(mode)
+    word = "rwx" if key == "write" else "rx"
+    settings = KernelSettings(sandbox="namespaces", **{key: (str(shut),)})
+    with (
+        LocalKernel(tmp_path / "session", settings=settings) as kernel,
+        pytest.raises(ConfigError, match=rf"kernel\.{key}: {shut} is closed to others \(mode .*chmod o\+{word} {shut}"),
+    ):
+        run(kernel, "1")
+
+    shut.chmod(0o777)
+    with LocalKernel(tmp_path / "other", settings=settings) as kernel:
+        assert run(kernel, f"import os\nos.listdir({str(shut)!r})").result == "[]"
+
+
+@root
+def test_a_closed_folder_inside_a_granted_one_is_named(tmp_path):
+    (tmp_path / "open" / "shut").mkdir(parents=True)
+    (tmp_path / "open").chmod(0o755)
+    (tmp_path / "open" / "shut").chmod(0o700)
+    path = tmp_path / "open" / "shut" / "a.txt"
+    path.write_text("x", encoding="utf-8")
+    settings = KernelSettings(sandbox="namespaces", read=(str(tmp_path / "open"),))
+    with LocalKernel(tmp_path / "session", settings=settings) as kernel:
+        ran = run(kernel, f"open({str(path)!r}).read()")
+
+    assert ran.error.splitlines()[-1].endswith(f"who may not read {path.parent}.")
+
+
+@root
+def test_a_plugin_whose_folder_is_closed_says_so_where_it_misses_what_lies_there(tmp_path):
+    place = tmp_path / "plugins"
+    place.mkdir()
+    place.chmod(0o700)
+    (place / "helper.py").write_text("BY = 3\n", encoding="utf-8")
+    with (
+        LocalKernel(tmp_path / "session", settings=KernelSettings(sandbox="namespaces")) as kernel,
+        pytest.raises(
+            PluginLoadError, match=rf"helper.*{place} is closed to others \(mode 0700\).*chmod o\+rx {place}"
+        ),
+    ):
+        load(kernel, place / "thrice.py", more="from helper import BY", by="BY")

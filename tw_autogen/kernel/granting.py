@@ -1,0 +1,107 @@
+"""What code may be let read: which folders are too much, and which are closed to the user that runs it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
+from tw_autogen.kernel.sandbox_trial import standing
+from tw_autogen.kernel.settings import KernelSettings
+
+_SYSTEM = (
+    "/bin",
+    "/boot",
+    "/dev",
+    "/dev/shm",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib64",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/var",
+    "/var/tmp",
+)
+_KEYS = (".aws", ".azure", ".cache", ".config", ".docker", ".gnupg", ".kube", ".local", ".ssh")
+
+
+def too_much(folder: Path) -> str:
+    """Say in words why code may not read a whole folder without being told so; empty if it may.
+
+    Args:
+        folder: Absolute, links resolved.
+    """
+    for home in _homes():
+        if folder == home:
+            return "your home folder"
+        if home.is_relative_to(folder):
+            return "above your home folder"
+        if folder.parent == home and folder.name in _KEYS:
+            return "where programs keep keys and settings of yours"
+    if folder == Path(tempfile.gettempdir()).resolve() or str(folder) in _SYSTEM:
+        return "one of the system's folders"
+    return ""
+
+
+def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
+    """Say in words why the user that a kernel becomes can't read a path, and what to do; empty if it can.
+
+    A kernel becomes another user only where the host is root, and a wall stands that keeps root's rights from it.
+
+    Args:
+        path: What code was to read.
+        settings: `sandbox` says which wall.
+        write: Whether it was to write there too.
+
+    Raises:
+        SandboxError: no wall can stand here.
+    """
+    if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return ""
+    try:
+        found = os.stat(path)
+        listed = "system.posix_acl_access" in os.listxattr(path)  # who may read stands in a list of its own
+    except OSError:
+        return ""
+    word = "r" + "w" * write + "x" * stat.S_ISDIR(found.st_mode)
+    needed = sum({"r": stat.S_IROTH, "w": stat.S_IWOTH, "x": stat.S_IXOTH}[one] for one in word)
+    if listed or found.st_mode & needed == needed or standing(settings) == LANDLOCK:
+        return ""
+    mode = f"{stat.S_IMODE(found.st_mode):04o}"
+    return f"closed to others (mode {mode}), and root's code runs as another user: chmod o+{word} {path}"
+
+
+def refuse_closed(settings: KernelSettings) -> None:
+    """Refuse to grant what code could not read or write all the same, before any runs.
+
+    Args:
+        settings: `read` and `write` say what is granted.
+
+    Raises:
+        ConfigError: names the setting, the path, and what to do.
+        SandboxError: no wall can stand here.
+    """
+    for key, paths in (("read", settings.read), ("write", settings.write)):
+        for one in paths:
+            if why := closed(Path(one).expanduser(), settings, write=key == "write"):
+                raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out")
+
+
+def _homes() -> tuple[Path, ...]:
+    """Give the user's home folder: the one that the environment says, and root's own where this is root."""
+    said = Path(os.path.expanduser("~")).resolve()
+    return (said, Path("/root")) if hasattr(os, "geteuid") and os.geteuid() == 0 else (said,)
