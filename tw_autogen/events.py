@@ -121,6 +121,19 @@ class TalkShortened(Event):
 
 
 @dataclass(frozen=True)
+class TalkNotShortened(Event):
+    """The older part of a role's talk should have become a summary, and none came; its prompt stays as long as it is.
+
+    It is tried again in the `again_in`th round from now on.
+    """
+
+    role: str
+    tokens: int
+    error: str
+    again_in: int
+
+
+@dataclass(frozen=True)
 class PluginsSelected(Event):
     """A role chose, of its `plugins` in all, those that fit a task.
 

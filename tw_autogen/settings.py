@@ -54,21 +54,52 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
     "code_generator.enable_auto_plugin_selection": "code_interpreter.enable_auto_plugin_selection",
     "code_generator.auto_plugin_selection_topk": "code_interpreter.auto_plugin_selection_topk",
     "workspace.workspace_path": "session.workspace",
+    "role.base_path": "session.role_folder",
+    "document_retriever.index_folder": "role.document_retriever.index",
+    "document_retriever.size": "role.document_retriever.size",
+    "web_search.result_count": "role.web_search.results",
+    "planner.example_base_path": "recall.planner_examples",
+    "code_generator.example_base_path": "recall.code_examples",
 }
 """TaskWeaver's keys that have a meaning here; the others are ignored, and `Settings.ignored` names them."""
 
 TASKWEAVER_DEFAULTS: Mapping[str, Any] = {"code_interpreter.auto_plugin_selection_topk": 3}
 """What a TaskWeaver project that says nothing means, where that is not what is meant here."""
 
+_VERIFIED = "code_interpreter.code_verification_on"
+TASKWEAVER_VERIFIED: Mapping[str, Any] = {
+    "code_interpreter.allowed_modules": [
+        *("pandas", "matplotlib", "numpy", "sklearn", "scipy", "seaborn", "datetime", "typing"),
+    ],
+    "code_interpreter.blocked_functions": [
+        *("eval", "exec", "execfile", "compile", "open", "input", "raw_input", "reload", "__import__", "getattr"),
+        *("setattr", "delattr", "vars", "globals", "locals", "__getattribute__", "__setattr__", "__delattr__"),
+    ],
+}
+"""What a TaskWeaver project that has its code verified means by saying no more; read only where it has."""
+
 _SAYS_NOTHING = {"llm.api_type": "openai"}  # values that are so here in any case
+_ALWAYS_KNOWN = ("planner", "code_interpreter", _PLUGIN_ONLY)  # roles whose keys are rooms of their own
+_ROLE_NAMES = {"code_interpreter_cli_only": "command_line"}  # what a role is called here
+_COMMON_ROLE_KEYS = (  # what each of TaskWeaver's roles has, and here only Planner and CodeInterpreter have
+    *("use_experience", "experience_dir", "dynamic_experience_sub_path"),
+    *("use_example", "example_base_path", "dynamic_example_sub_path"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One value and where it came from, such as `OPENAI_API_KEY` or `/home/me/project/tw_autogen.yaml`."""
+    """One value and where it came from, such as `OPENAI_API_KEY` or `/home/me/project/tw_autogen.yaml`.
+
+    Args:
+        value: As it stands there.
+        origin: Where it stands.
+        passed_over: Where a role doesn't know it, that is no error but named in the log, as TaskWeaver's keys are.
+    """
 
     value: Any
     origin: str
+    passed_over: bool = False
 
 
 class Settings:
@@ -85,6 +116,9 @@ class Settings:
         SettingsError: an unknown key (with its neighbour), or a value of the wrong type; says where it stands.
         ConfigError: a file that is not YAML or JSON.
     """
+
+    DEFAULT = "the default"
+    """Where a value comes from that nobody has set."""
 
     def __init__(
         self,
@@ -137,8 +171,8 @@ class Settings:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The names of the roles for which something is set."""
-        return tuple(self._roles)
+        """The names of the roles for which something is set that a role must know."""
+        return tuple(name for name, found in self._roles.items() if not all(one.passed_over for one in found.values()))
 
     def of_role(self, name: str, known: Iterable[str]) -> Mapping[str, Setting]:
         """Give what is set for one role, unchecked.
@@ -169,7 +203,7 @@ class Settings:
     def origin(self, key: str) -> str:
         """Say where a value comes from; `the default` if nobody set it."""
         found = self._found.get(key)
-        return found.origin if found else "the default"
+        return found.origin if found else self.DEFAULT
 
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known)
@@ -186,22 +220,50 @@ class Settings:
         elif taskweaver.exists():
             found = dict(_flat(_mapping(taskweaver)))
             found = {key: value for key, value in found.items() if _SAYS_NOTHING.get(key) != value or value is None}
-            self.ignored = tuple(sorted(key for key in found if key not in TASKWEAVER_KEYS))
-            for key, value in TASKWEAVER_DEFAULTS.items():
-                if key in self._known:
-                    yield key, Setting(value, f"{taskweaver} (TaskWeaver's default)")
-            if _PLUGIN_ONLY in (found.get("session.roles") or ()) and "code_interpreter.plugin_only" in self._known:
-                yield "code_interpreter.plugin_only", Setting(True, f"{taskweaver} (session.roles)")
-            for key, value in found.items():
-                if value in (None, "") and key == "llm.response_format":
-                    value = "text"
-                if value not in (None, "") and TASKWEAVER_KEYS.get(key) in self._known:
-                    yield TASKWEAVER_KEYS[key], Setting(_placed(value, folder), f"{taskweaver} ({key})")
+            yield from self._taskweaver(found, folder, str(taskweaver))
+
+    def _taskweaver(self, found: dict[str, Any], folder: Path, file: str) -> Iterator[tuple[str, Setting]]:
+        """Give what TaskWeaver's keys mean here."""
+        roles = [found["session.roles"]] if isinstance(found.get("session.roles"), str) else found.get("session.roles")
+        roles = roles if isinstance(roles, list) else []
+        meant = {key: ours for key in found if (ours := _meant(key, roles)) and _has_meaning(key, found)}
+        self.ignored = tuple(sorted(found.keys() - meant))
+        defaults = {**TASKWEAVER_DEFAULTS, **(TASKWEAVER_VERIFIED if found.get(_VERIFIED) is True else {})}
+        for key, value in defaults.items():
+            if key in self._known:
+                yield key, Setting(value, f"{file} (TaskWeaver's default)")
+        if _PLUGIN_ONLY in roles and "code_interpreter.plugin_only" in self._known:
+            yield "code_interpreter.plugin_only", Setting(True, f"{file} (session.roles)")
+        for key, ours in meant.items():
+            value = found[key]
+            if value in (None, "") and key == "llm.response_format":
+                value = "text"
+            if key == "session.roles":
+                value = [_ROLE_NAMES.get(str(one), one) for one in roles] or value
+            of_role = ours.startswith(f"{ROLE_ROOM}.")
+            if value not in (None, "") and (ours in self._known or of_role):
+                yield ours, Setting(_placed(value, folder), f"{file} ({key})", passed_over=of_role)
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if path.exists():
             for key, value in _flat(_mapping(path), depth=1):
                 yield key, Setting(value, str(path))
+
+
+def _meant(key: str, roles: list[Any]) -> str:
+    """Give what one of TaskWeaver's keys is called here; empty if it has no meaning."""
+    if key in TASKWEAVER_KEYS or key in TASKWEAVER_VERIFIED:
+        return TASKWEAVER_KEYS.get(key, key)
+    name, _, rest = key.partition(".")
+    own = rest and name in roles and name not in _ALWAYS_KNOWN and rest not in _COMMON_ROLE_KEYS
+    return f"{ROLE_ROOM}.{key}" if own else _VERIFIED if key == _VERIFIED else ""
+
+
+def _has_meaning(key: str, found: Mapping[str, Any]) -> bool:
+    """Say whether a key that is known holds something here: lists of a check need the check."""
+    if key in (_VERIFIED, *TASKWEAVER_VERIFIED):
+        return found.get(_VERIFIED) is True
+    return not (isinstance(found[key], str) and "${ModuleBaseDir}" in found[key])  # TaskWeaver's own files
 
 
 def _placed(value: Any, folder: Path) -> Any:

@@ -103,6 +103,11 @@ def test_ctrl_c_stops_the_cell_keeps_variables_and_ctrl_d_leaves(chat):
         screen.wait_for("kept is 42.")
         screen.wait_for("3 model calls")
         screen.wait_for(">")
+        screen.type("/info\n")
+        screen.wait_for("code runs  ")
+        screen.wait_for(", pid ")
+        screen.wait_for("seconds ")
+        screen.wait_for(">")
         screen.type("\x04")
         screen.wait_for("The session's folder: ")
 

@@ -22,6 +22,7 @@ from tw_autogen.events import (
     RoundClosed,
     RoundOpened,
     SessionOpened,
+    TalkNotShortened,
 )
 
 PLAN = "1. load sales.csv\n2. report <interactively depends on 1>"
@@ -295,3 +296,9 @@ def test_the_choice_of_plugins_is_shown_in_taskweavers_words():
     text = shown([PluginsSelected("CodeInterpreter", "features", ["a", "b"], ["z", "a", "b"], 40, False)])
 
     assert "  Selected plugins: ['a', 'b']\n  Selected plugin pool: ['z', 'a', 'b']\n" in text
+
+
+def test_a_summary_that_did_not_come_is_told():
+    text = shown([TalkNotShortened("Planner", 30_000, "no server", 3)])
+
+    assert text == "  ✗ no summary of Planner's talk (30000 tokens), it stays: no server\n"

@@ -1,5 +1,7 @@
 """What came of code, in words; and which files a cell made, whoever wrote them."""
 
+import pytest
+
 from tw_autogen.code_interpreter.folder import new_files, snapshot
 from tw_autogen.code_interpreter.report import cut, execution_report, findings_report, output_text, warnings_of
 from tw_autogen.code_interpreter.verify import Finding
@@ -56,6 +58,19 @@ def test_what_the_user_gets_has_no_frame_around_it(tmp_path):
     saved = Artifact("a.csv", "df", tmp_path / "a.csv", "3 kB")
 
     assert output_text(Execution(True, "7", "seven\n"), [saved], 100) == "seven\n7\nFiles: a.csv (3 kB)"
+
+
+@pytest.mark.parametrize("said", ["Saved as a.csv.", '{"rows": 7}', "[7]"])
+def test_files_are_not_named_twice_and_never_behind_json(tmp_path, said):
+    saved = Artifact("a.csv", "df", tmp_path / "a.csv", "3 kB")
+
+    assert output_text(Execution(True, None, f"{said}\n"), [saved], 100) == said
+
+
+def test_words_in_brackets_are_not_json(tmp_path):
+    saved = Artifact("a.csv", "df", tmp_path / "a.csv")
+
+    assert output_text(Execution(True, None, "[done] data.csv"), [saved], 100) == "[done] data.csv\nFiles: a.csv"
 
 
 def test_warnings_speak_against_passing_a_result_on():

@@ -232,3 +232,35 @@ def test_it_serves_an_agent_of_the_hosts(agent, executor):
     runner.initiate_chat(coder, message="compute", max_turns=2, silent=True)
 
     assert "exitcode: 0 (execution succeeded)\nCode output: 42" in runner.chat_messages[coder][2]["content"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "said"),
+    [
+        ({"code_interpreter.policy": "default"}, "import subprocess", "subprocess"),
+        ({"code_interpreter.policy": "strict"}, "open('x.txt')", "open"),
+        ({"code_interpreter.plugin_only": True}, "sum([1, 2])", "plugin"),
+        ({"code_interpreter.allowed_modules": ["pandas"]}, "x = 1\nimport json", "json"),
+        ({"code_interpreter.blocked_functions": ["print"]}, "print(1)", "print"),
+    ],
+)
+def test_the_policy_of_the_settings_is_kept_and_a_refusal_is_a_result_of_the_hosts(executor, settings, code, said):
+    done = run(executor(settings=settings), code)
+
+    assert (done.exit_code, done.output_files) == (1, [])
+    assert said in done.output
+
+
+def test_where_nobody_has_set_a_policy_code_may_do_what_the_sandbox_lets_it(executor):
+    assert run(executor(), "import subprocess, json\njson.dumps(1)").exit_code == 0
+
+
+def test_a_policy_that_is_given_beats_the_one_that_is_set(executor):
+    kernel = executor(policy=Policy(), settings={"code_interpreter.policy": "plugins-only"})
+
+    assert run(kernel, "sum([1, 2])").output == "3"
+
+
+def test_an_unknown_policy_is_told_before_anything_runs(executor):
+    with pytest.raises(ConfigError, match="no policy is called 'strickt'; did you mean 'strict'"):
+        executor(settings={"code_interpreter.policy": "strickt"})

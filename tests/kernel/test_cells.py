@@ -80,6 +80,14 @@ def test_variables_are_told_with_type_and_shape(run):
     assert not [one for one in told if one.startswith("pd:")]
 
 
+def test_what_is_only_imported_is_not_told_as_a_variable(run):
+    imports = "from decimal import Decimal\nfrom textwrap import dedent\nfrom math import sqrt\n"
+    execution = run(f"{imports}def half(x):\n    return x / 2\nclass Own: ...")
+
+    assert {"half", "Own"} <= {one.name for one in execution.variables}
+    assert not {"Decimal", "dedent", "sqrt"} & {one.name for one in execution.variables}
+
+
 def test_an_object_whose_repr_raises_breaks_nothing(run, kernel):
     run("class Bad:\n    def __repr__(self):\n        raise RuntimeError('no words')\nbad = Bad()")
 

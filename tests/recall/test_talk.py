@@ -25,6 +25,60 @@ def test_images_go_along_as_parts():
     }
 
 
+PICTURE = "data:image/png;base64,AAAA"
+IMAGE = {"type": "image_url", "image_url": {"url": PICTURE}}
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+def test_an_image_joins_the_words_that_wait_for_an_answer_and_later_words_join_the_image():
+    talk = Talk("static")
+    talk.tell("(That request failed.)")
+    talk.tell("look", images=(PICTURE,))
+    talk.tell("Today is Monday.")
+    talk.answered("a chart")
+
+    assert [message["role"] for message in talk.messages] == ["system", "user", "assistant"]
+    assert talk.messages[1]["content"] == [text("(That request failed.)\n\nlook"), IMAGE, text("Today is Monday.")]
+
+
+def test_words_are_taken_back_from_messages_with_images_too():
+    talk = Talk("static")
+    talk.tell("one old word", images=(PICTURE,))
+    talk.replace("old", "new")
+
+    assert talk.messages[1]["content"] == [text("one new word"), IMAGE]
+
+
+def test_examples_and_rounds_with_images_are_kept_apart_and_shortened():
+    talk = Talk("static")
+    talk.tell("example", images=(PICTURE,))
+    talk.settle("The examples end here.")
+    for number in range(3):
+        talk.begin_round(str(number))
+        talk.tell(f"question {number}", images=(PICTURE,))
+        if number < 2:
+            talk.answered(f"answer {number}")
+
+    old = talk.older(0)
+    talk.shorten(len(old), "summary")
+    talk.answered("answer 2")
+    talk.begin_round("3")
+    talk.tell("question 3")
+
+    assert [one["content"] for one in old] == [
+        [text("question 0"), IMAGE],
+        "answer 0",
+        [text("question 1"), IMAGE],
+        "answer 1",
+    ]
+    fixed = [text("example"), IMAGE, text("The examples end here.\n\nsummary\n\nquestion 2"), IMAGE]
+    assert [one["content"] for one in talk.messages] == ["static", fixed, "answer 2", "question 3"]
+    assert talk.older(0)[0]["content"] == [text("summary\n\nquestion 2"), IMAGE]
+
+
 def test_each_post_and_each_failure_is_news_once_in_order():
     failed = Round("a", posts=[Post("User", "Planner", "first")])
     fresh = Round("b", posts=[Post("User", "Planner", "second")])

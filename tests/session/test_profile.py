@@ -40,7 +40,7 @@ def test_a_database_is_told_table_by_table(tmp_path):
         ("long.log", "x" * 5000, "text, beginning:\n" + "x" * 400 + "…"),
         ("empty.csv", "", "not readable as csv"),
         ("broken.json", "{", "not readable as json"),
-        ("noending", "plain words", "text of 1 lines"),
+        ("noending", "plain words", "text of 1 line"),
         ("raw.bin", "a\0b", "binary"),
     ],
 )

@@ -1,15 +1,17 @@
 """What sessions recall into prompts and leave for later ones. Real kernel, scripted models."""
 
+import threading
+
 import pytest
 
-from tw_autogen.errors import ConfigError, ConversationFormatError
-from tw_autogen.events import TalkShortened
-from tw_autogen.kernel import LocalKernel
+from tw_autogen.errors import ConfigError, ConversationFormatError, ModelError, RoundInterrupted
+from tw_autogen.events import TalkNotShortened, TalkShortened
+from tw_autogen.kernel import Execution, LocalKernel
 from tw_autogen.model import Completion
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import Experience, read_experiences, write_experience
 from tw_autogen.session import open_session, read_journal, rounds_of
-from tw_autogen.testing import ScriptedModel, codes, plans
+from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
 @pytest.fixture(scope="module")
@@ -241,6 +243,67 @@ def test_a_long_session_is_summarized_and_goes_on(kernel, tmp_path):
     events = [event for event in read_journal(session.journal) if isinstance(event, TalkShortened)]
     assert {event.role for event in events} == {"Planner", "CodeInterpreter"}
     assert all(event.tokens_after < event.tokens_before for event in events)
+
+
+class Forgetting(Summarizing):
+    """Follows its script, and has no summary to give."""
+
+    def complete(self, messages, **options):
+        if not messages[0]["content"].startswith("You keep the memory"):
+            return super().complete(messages, **options)
+        self.summarized.append(len(self.calls))
+        raise ModelError("no summary today")
+
+
+def test_a_summary_that_fails_is_told_once_and_tried_again_three_rounds_later(tmp_path):
+    steps = [plans("do it"), plans("Done.", to="User")]
+    planner, coder = Forgetting(steps * 8), Summarizing([codes("1")] * 8)
+    settings = {"recall.compress_tokens": 2600}
+    models = {"Planner": planner, "CodeInterpreter": coder}
+    kernel = FakeKernel(lambda code: Execution(ok=True, result="1"), folder=tmp_path)
+    with open_session(models, kernel=kernel, folder=tmp_path, settings=settings) as session, planner, coder:
+        for number in range(8):
+            session.ask(f"request {number} {'x' * 2500}")
+
+    rounds = [asked // 2 for asked in planner.summarized]
+    assert len(rounds) >= 2
+    assert [later - earlier for earlier, later in zip(rounds, rounds[1:], strict=False)] == [3] * (len(rounds) - 1)
+    events = [event for event in read_journal(session.journal) if isinstance(event, TalkNotShortened)]
+    assert [(event.role, event.error, event.again_in) for event in events] == [
+        ("Planner", "no summary today", 3)
+    ] * len(rounds)
+    assert all("request 0" in str(asked) for asked in planner.calls)
+
+
+class Dawdling(Summarizing):
+    """Follows its script, and summarizes until it is cancelled."""
+
+    def __init__(self, steps):
+        super().__init__(steps)
+        self.begun = threading.Event()
+
+    def complete(self, messages, *, cancelled=None, **options):
+        if not messages[0]["content"].startswith("You keep the memory"):
+            return super().complete(messages, **options)
+        self.begun.set()
+        assert cancelled is not None
+        assert cancelled.wait(20), "nobody told the model that the round was interrupted"
+        raise ModelError("cancelled")
+
+
+def test_a_summary_ends_at_once_when_the_round_is_interrupted(tmp_path):
+    planner = Dawdling([plans("Hello.", to="User")] * 2)
+    settings = {"recall.compress_tokens": 2600}
+    with open_session(planner, kernel=FakeKernel(folder=tmp_path), folder=tmp_path, settings=settings) as session:
+        stopper = threading.Thread(target=lambda: planner.begun.wait(20) and session.interrupt())
+        stopper.start()
+        for number in range(2):
+            session.ask(f"request {number} {'x' * 5000}")
+        with pytest.raises(RoundInterrupted, match="interrupt"):
+            session.ask("the third")
+        stopper.join(20)
+
+    assert not [event for event in read_journal(session.journal) if isinstance(event, TalkNotShortened)]
 
 
 def test_the_rounds_of_a_journal_are_those_that_were_lived(ask):

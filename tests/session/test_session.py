@@ -1,6 +1,7 @@
 """Whole rounds: routing, limits, board, failures, and what each role is told. Real kernel, scripted model."""
 
 import json
+import re
 import threading
 
 import pandas as pd
@@ -21,12 +22,12 @@ from tw_autogen.errors import (
     SessionClosedError,
 )
 from tw_autogen.events import CellOutput, CellStarted, PostClosed, PostGrew, SessionClosed
-from tw_autogen.kernel import LocalKernel
+from tw_autogen.kernel import Execution, LocalKernel
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
 from tw_autogen.session import Session, SessionSettings, read_journal
-from tw_autogen.testing import ScriptedModel, codes, plans
+from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
 @pytest.fixture(scope="module")
@@ -394,6 +395,65 @@ def test_a_result_in_another_form_than_asked_for_is_sent_back_once_only(team):
     session, *_ = team(script, [codes("print('forty-two')")])
 
     assert session.ask("What is 6*7? Answer in JSON.").text == "It can't be JSON."
+
+
+def test_an_image_behind_a_request_that_failed_goes_in_one_message_and_prompts_still_grow_at_their_end(team):
+    dot = "data:image/png;base64,AAAA"
+    hello = plans("Hello.", to="User")
+    session, planner, _ = team([ModelError("no server"), hello, hello], [])
+    with pytest.raises(RoundError, match="no server"):
+        session.ask("hello")
+
+    session.ask("what is this?", images=[dot])
+    session.ask("and now?")
+
+    _, second, third = planner.calls
+    assert [one["role"] for one in second] == ["system", "user"]
+    first, seen, *more = second[1]["content"]
+    assert "hello" in first["text"]
+    assert "what is this?" in first["text"]
+    assert (seen["image_url"], more) == ({"url": dot}, [])
+    assert third[:2] == second
+
+
+def test_a_session_says_where_code_runs_now(tmp_path):
+    with ScriptedModel([plans("compute", then="User")]) as planner, ScriptedModel([codes("print(6 * 7)")]) as coder:
+        interpreter = CodeInterpreter(coder, LocalKernel)
+        with Session([Planner(planner, [interpreter]), interpreter], folder=tmp_path) as session:
+            before = session.where
+            session.ask("what is 6*7?")
+            after = session.where
+
+    assert "not started" in before
+    assert "not started" not in after
+    assert re.search(r"Python 3\.\d+", after)
+
+
+class Saving(FakeKernel):
+    """Saves a table whatever it is asked."""
+
+    def execute(self, code, **options):
+        (self.folder / "out.csv").write_text("a\n1\n", encoding="utf-8")
+        return super().execute(code, **options)
+
+
+@pytest.mark.parametrize("made", ["before", "when needed"])
+def test_a_file_that_was_asked_for_may_lie_in_any_kernels_folder(tmp_path, made):
+    folders = tmp_path / "first", tmp_path / "second"
+    for one in folders:
+        one.mkdir()
+    second = Saving([Execution(ok=True, result="1")], folder=folders[1])
+    script = [plans("save the rows", to="Clerk"), plans("It is saved.", to="User")]
+    with ScriptedModel(script) as planned, ScriptedModel([codes("save()")]) as coder:
+        kernel = second if made == "before" else lambda folder: second
+        workers = [
+            CodeInterpreter(ScriptedModel([]), FakeKernel(folder=folders[0])),
+            CodeInterpreter(coder, kernel, name="Clerk"),
+        ]
+        with Session([Planner(planned, workers), *workers], folder=tmp_path / "session") as session:
+            answer = session.ask("Compute it and save the rows as out.csv.")
+
+    assert answer.text == "It is saved."
 
 
 def test_a_task_may_be_given_as_often_as_its_answer_changes(team):

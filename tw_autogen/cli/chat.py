@@ -142,7 +142,7 @@ class Chat:
         self._say("files      ", session.folder)
         self._say("journal    ", session.journal)
         if show.opened is not None:
-            self._say(f"code runs  {show.opened.kernel}")
+            self._say(f"code runs  {session.where}")
             self._say(f"roles      {', '.join(show.opened.roles)}")
             self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; --plugins brings some'}")
         for number, line in enumerate(show.tally.variables):

@@ -34,6 +34,7 @@ from tw_autogen.events import (
     RoundClosed,
     RoundOpened,
     SessionOpened,
+    TalkNotShortened,
 )
 from tw_autogen.planner import Status
 
@@ -126,6 +127,11 @@ class Show:
         self._head(event.role)
         self._print(Text(f"Selected plugins: {event.selected}", style="dim"))
         self._print(Text(f"Selected plugin pool: {event.pool}", style="dim"))
+
+    @_take.register
+    def _talk_not_shortened(self, event: TalkNotShortened) -> None:
+        words = f"no summary of {event.role}'s talk ({event.tokens} tokens), it stays: {clean(event.error)}"
+        self._print(Text(f"{self._marks.failed} {words}", style="yellow"))
 
     @_take.register
     def _code_checked(self, event: CodeChecked) -> None:

@@ -291,9 +291,16 @@ ESCAPES = _words(
     __builtin__ __code__ __closure__ __getattribute__ __self__ __reduce__ __reduce_ex__ __objclass__
     __thisclass__ __self_class__ tb_frame tb_next f_globals f_locals f_builtins f_back f_code gi_frame gi_code
     gi_yieldfrom cr_frame cr_code cr_origin ag_frame ag_code func_globals func_code co_code co_consts
+    __array_interface__ __array_struct__ __cuda_array_interface__
     """
 )
 """Attributes that lead out of an object into the interpreter, whatever the object is."""
+
+DISPLAY_HOOKS = _words("_repr_html_ _repr_javascript_ _repr_svg_ _repr_mimebundle_ _ipython_display_")
+"""Methods whose text a viewer runs or loads from elsewhere."""
+
+BARE_MAGICS = _words("env set_env sx sc system logstart logon store reset rehashx killbgscripts")
+"""Magics that do something harmful when their name stands alone in a cell."""
 
 WORDS = _words(
     """

@@ -133,11 +133,11 @@ class Cells:
         with self._asking:
             if turn is None or cell.over.is_set():
                 raise RuntimeError(f"{spec.name} asked the model although its cell is not running")
-            turn.before_call()
-            started = time.monotonic()
-            seconds = min(turn.seconds_left(float("inf")), spec.seconds or self._seconds)  # others wait behind it
-            completion = self._model.complete(messages, seconds=seconds, cancelled=cell.over)
-            report_call(turn, spec.name, completion, time.monotonic() - started)
+            with turn.reserve(messages):
+                started = time.monotonic()
+                seconds = min(turn.seconds_left(float("inf")), spec.seconds or self._seconds)  # others wait behind it
+                completion = self._model.complete(messages, seconds=seconds, cancelled=cell.over)
+                report_call(turn, spec.name, completion, time.monotonic() - started)
         return completion.text
 
     def _cell(self) -> Cell:

@@ -238,7 +238,8 @@ class CodeInterpreter(Role):
             turn.emit,
             seconds=turn.seconds_left(self._settings.model_seconds),
             on_call=Growing(turn, self.name, CodeStream).counted,
-            before_call=turn.before_call,
+            reserve=turn.reserve,
+            cancelled=turn.cancelled,
         )
         if done:
             mine.variables.forget()
@@ -278,8 +279,8 @@ class CodeInterpreter(Role):
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
         if asked.content(AttachmentType.then) and not self._policy.only_plugins:
             parts.append(
-                "What you print goes to the User as the answer, unread: print whole sentences with the numbers, their "
-                "units and what was chosen, in the form that the User asked for, and nothing else."
+                "What you print goes to the User as the answer, unread. If they asked for a form, such as JSON, print "
+                "that and nothing else; if not, whole sentences with the numbers, their units and what was chosen."
             )
         return "\n\n".join(part for part in parts if part)
 
@@ -361,7 +362,7 @@ class CodeInterpreter(Role):
             as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             on_text=growing.take,
             on_call=growing.called,
-            before_call=turn.before_call,
+            reserve=turn.reserve,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )

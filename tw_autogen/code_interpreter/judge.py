@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tw_autogen.code_interpreter.literals import is_shell_call, last_name, literal_text
 from tw_autogen.code_interpreter.names import (
     OWN,
     PLUGIN,
@@ -24,7 +25,6 @@ from tw_autogen.code_interpreter.rules import Fault, Rules
 
 _GETTERS = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 _NAMESPACES = frozenset({"globals", "locals", "vars"})
-_HOOKS = frozenset({"__reduce__", "__reduce_ex__"})
 _DUNDER = re.compile(r"__\w+__")
 _AT_NAME = re.compile(r"@\s*([A-Za-z_][\w.]*)")
 _RELATIVE = Fault(
@@ -72,8 +72,10 @@ class Judge:
                 visit(self, node, scope)
             else:
                 self._push(ast.iter_child_nodes(node), scope)
-        # one finding for a refused import is enough; each use of it would only repeat it
+        # one finding for a refused import or function is enough; each use of it, or its file, would only repeat it
         self.faults += [(line, fault) for line, fault, root in self._uses if root not in self._refused]
+        refused = {line for line, fault in self.faults if fault.kind == "function"}
+        self.faults = [(line, fault) for line, fault in self.faults if fault.kind != "file" or line not in refused]
 
     def _push(self, nodes: Iterable[ast.AST | None], scope: Scope) -> None:
         self._todo.extend((node, scope) for node in nodes if node is not None)
@@ -128,6 +130,8 @@ class Judge:
             self._known(node, path, ())
             if path is None and node.id == "getattr":  # a call of it doesn't come here
                 self._add(node.lineno, _HANDED_GETATTR)
+        elif not isinstance(node.ctx, ast.Load):
+            self._add(node.lineno, self._rules.defined(node.id))
 
     def _known(self, node: ast.Name, path: Path | None, names: Path) -> bool:
         """Judge a name, or what stands behind its dots; tell whether it is in a module."""
@@ -201,7 +205,7 @@ class Judge:
 
     def _call(self, node: ast.Call, scope: Scope) -> None:
         func = node.func
-        if isinstance(func, ast.Attribute) and _is_shell_call(node) and self._on_shell_call(node, node.lineno):
+        if isinstance(func, ast.Attribute) and is_shell_call(node) and self._on_shell_call(node, node.lineno):
             return
         if self._rules.calls_are_listed:
             self._listed_call(node, scope)
@@ -218,11 +222,25 @@ class Judge:
             self._todo.append((func, scope))
         if isinstance(func, ast.Name) and func.id in _GETTERS and len(node.args) >= 2:
             arguments = self._getter(node, func.id, scope) + arguments[2:]
-        if _last_name(func) in {"attrgetter", "methodcaller"}:
+        if last_name(func) in {"attrgetter", "methodcaller"}:
             self._operator(node)
-        if _last_name(func) in {"timeit", "repeat", "Timer"}:
+        if last_name(func) in {"timeit", "repeat", "Timer"}:
             self._code(node, arguments, scope)
+        self._places(node, arguments)
         self._push(arguments, scope)
+
+    def _places(self, node: ast.Call, arguments: Iterable[ast.expr]) -> None:
+        """Judge the files and addresses that a call gets, also in a list of them, and a module that pandas imports."""
+        for option, value in zip(node.args, node.args[1:], strict=False):
+            if literal_text(option) == "plotting.backend" and (module := literal_text(value)):
+                self._add(node.lineno, self._rules.path((module,), importing=True))
+        if last_name(node.func) == "print":
+            return
+        for one in arguments:
+            for item in one.elts if isinstance(one, ast.List | ast.Tuple | ast.Set) else [one]:
+                text = literal_text(item)
+                if text is not None:
+                    self._add(node.lineno, self._rules.place(text))
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> None:
         self._namespace(node.value, node.slice, scope)
@@ -230,8 +248,8 @@ class Judge:
 
     def _namespace(self, held: ast.expr, key: ast.expr, scope: Scope) -> None:
         """Judge `globals()["name"]` as `name`."""
-        name = _text(key)
-        if name and isinstance(held, ast.Call) and not held.args and _last_name(held.func) in _NAMESPACES:
+        name = literal_text(key)
+        if name and isinstance(held, ast.Call) and not held.args and last_name(held.func) in _NAMESPACES:
             self._name(ast.copy_location(ast.Name(name, ast.Load()), key), scope)
 
     def _listed_call(self, node: ast.Call, scope: Scope) -> None:
@@ -255,7 +273,7 @@ class Judge:
 
     def _getter(self, node: ast.Call, name: str, scope: Scope) -> list[ast.expr]:
         """Judge `getattr(x, "name")` as `x.name`; give the arguments that are still to be judged."""
-        attr = _text(node.args[1])
+        attr = literal_text(node.args[1])
         if attr is None:
             return list(node.args[:2])
         chain = ast.copy_location(ast.Attribute(node.args[0], attr, ast.Load()), node)
@@ -264,15 +282,14 @@ class Judge:
 
     def _operator(self, node: ast.Call) -> None:
         """Judge `attrgetter("a.b")` and `methodcaller("a")`, which take attributes by name."""
-        for text in filter(None, map(_text, node.args)):
+        for text in filter(None, map(literal_text, node.args)):
             for name in text.split("."):
                 self._add(node.lineno, self._rules.attribute(name) or self._rules.method(name))
-                if self._rules.hidden(name):
-                    self._add(node.lineno, self._rules.path((name, "?")))
+                self._add(node.lineno, self._rules.reached(name))
 
     def _code(self, node: ast.Call, arguments: Iterable[ast.expr], scope: Scope) -> None:
         """Judge the code in `timeit.timeit("code", setup="code")`."""
-        for text in filter(None, map(_text, arguments)):
+        for text in filter(None, map(literal_text, arguments)):
             with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # then it is no code
                 tree = ast.parse(text)
                 for each in ast.walk(tree):
@@ -282,7 +299,7 @@ class Judge:
 
     def _query(self, node: ast.Call, arguments: Iterable[ast.expr], scope: Scope) -> None:
         """Judge the `@names` in `df.query("a > @b")`: pandas takes them from the cell's variables."""
-        for text in filter(None, map(_text, arguments)):
+        for text in filter(None, map(literal_text, arguments)):
             for name in _DUNDER.findall(text):
                 self._add(node.lineno, self._rules.attribute(name))
             for dotted in _AT_NAME.findall(text):
@@ -304,8 +321,7 @@ class Judge:
         if isinstance(node, ast.Lambda):
             self._push([node.body], inner)
             return
-        if node.name in _HOOKS:
-            self._add(node.lineno, self._rules.attribute(node.name))
+        self._add(node.lineno, self._rules.defined(node.name))
         every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
         self._push([*node.decorator_list, node.returns, *(arg.annotation for arg in every if arg)], scope)
         self._push(node.body, inner)
@@ -324,7 +340,7 @@ class Judge:
 
     def _match_class(self, node: ast.MatchClass, scope: Scope) -> None:
         for name in node.kwd_attrs:
-            self._add(node.lineno, self._rules.attribute(name) or self._rules.inside(name) or self._rules.handed(name))
+            self._add(node.lineno, self._rules.attribute(name) or self._rules.reached(name))
         self._push([node.cls, *node.patterns, *node.kwd_patterns], scope)
 
 
@@ -347,33 +363,3 @@ _VISITS: dict[type[ast.AST], Callable[[Judge, Any, Scope], None]] = {
     ast.MatchClass: Judge._match_class,
     ast.Subscript: Judge._subscript,
 }
-
-
-def _is_shell_call(node: ast.Call) -> bool:
-    inner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    return isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "get_ipython"
-
-
-def _last_name(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _text(node: ast.expr) -> str | None:
-    """Give the text that a literal, or a sum of literals, stands for."""
-    texts: list[str] = []
-    todo = [node]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add):
-            todo += [one.right, one.left]
-        elif isinstance(one, ast.JoinedStr):
-            todo += reversed(one.values)
-        elif isinstance(one, ast.FormattedValue) and one.conversion == -1 and one.format_spec is None:
-            todo.append(one.value)
-        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
-            texts.append(one.value)
-        else:
-            return None
-    return "".join(texts)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tw_autogen.code_interpreter.bans import SHELL_MAGICS
+from tw_autogen.code_interpreter.bans import BARE_MAGICS, SHELL_MAGICS
 from tw_autogen.code_interpreter.policy import listed
 from tw_autogen.code_interpreter.rules import Fault, Rules
 from tw_autogen.kernel.inside.packages import install_words
@@ -61,6 +62,21 @@ def effect_of(node: ast.Call, rules: Rules) -> Effect | None:
     if method == "run_cell_magic" and len(values) == 3:
         return _cell_magic(values[0], values[1], values[2], rules)
     return Effect() if method == "show_usage" else None
+
+
+def bare_magic(body: Sequence[ast.stmt]) -> Fault | None:
+    """Judge a cell that is one name, or a name and a bracket behind a space: IPython may take it for a magic."""
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
+        return None
+    node, magics = body[0].value, BARE_MAGICS
+    if isinstance(node, ast.Call):
+        first = node.args[0].col_offset if node.args else (node.end_col_offset or 0) - 1
+        if first - (node.func.end_col_offset or 0) < 2:
+            return None
+        node, magics = node.func, BARE_MAGICS | SHELL_MAGICS
+    if not isinstance(node, ast.Name) or node.id not in magics:
+        return None
+    return Fault("magic", f"{node.id!r} alone is a magic", f"Write `print({node.id})` to see a variable.")
 
 
 def _command(command: str, rules: Rules) -> tuple[Fault, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
@@ -52,6 +52,20 @@ class Policy:
     only_plugins: bool = False
     install: Literal["never", "ask", "allow"] = "never"
 
+    def of_modules(self, names: Iterable[str]) -> Policy:
+        """Give the same policy with only these modules, of those that it allows.
+
+        Example:
+            >>> sorted(Policy(modules=frozenset({"math", "os.path"})).of_modules(["os", "re"]).modules)
+            ['os.path']
+        """
+        wanted = frozenset(names)
+        if self.modules is None:
+            return replace(self, modules=wanted)
+        own = self.modules
+        both = {one for one in wanted if _is_in(one, own)} | {one for one in own if _is_in(one, wanted)}
+        return replace(self, modules=frozenset(both))
+
     def summary(self) -> str:
         """Say in a few lines what code may not do, for a prompt; the same text for the same policy."""
         lines = ["Code is checked before it runs, and refused with the reason if it breaks these rules:"]
@@ -74,6 +88,10 @@ class Policy:
         if not self.magics:
             lines.append("- Don't use magics.")
         return "\n".join(lines)
+
+
+def _is_in(module: str, allowed: Iterable[str]) -> bool:
+    return any(module == one or module.startswith(f"{one}.") for one in allowed)
 
 
 def listed(names: Iterable[str], *, limit: int = 40) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 
 from tw_autogen.code_interpreter.verify import Finding
@@ -37,13 +39,11 @@ def files_line(artifacts: Sequence[Artifact]) -> str:
 
 
 def output_text(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
-    """Give what was printed, the result and the files, as a user may read it."""
-    parts = [
-        cut(execution.stdout.strip(), limit_chars),
-        cut(execution.result.strip(), limit_chars) if execution.result else "",
-        files_line(artifacts),
-    ]
-    return "\n".join(part for part in parts if part)
+    """Give what was printed, the result and the files that it doesn't name, as a user may read it; JSON stays JSON."""
+    said = [cut(execution.stdout.strip(), limit_chars), cut((execution.result or "").strip(), limit_chars)]
+    text = "\n".join(part for part in said if part)
+    unnamed = [] if _is_json(text) else [one for one in artifacts if not _names(text, one.path.name)]
+    return "\n".join(part for part in (text, files_line(unnamed)) if part)
 
 
 def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
@@ -87,6 +87,21 @@ def warnings_of(execution: Execution) -> list[str]:
     if execution.state_lost:
         found.append("the kernel was lost")
     return found
+
+
+def _names(text: str, file: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(file)}(?![\w-])", text) is not None
+
+
+def _is_json(text: str) -> bool:
+    """Say whether it is a JSON object or list, to which no word may be added."""
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _first_line(text: str) -> str:

@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tw_autogen.code_interpreter.bans import BANS, ESCAPES, MODULES_INSIDE, PLAIN_DUNDERS, STRICT_BANS, WORDS
+from tw_autogen.code_interpreter.bans import (
+    BANS,
+    DISPLAY_HOOKS,
+    ESCAPES,
+    MODULES_INSIDE,
+    PLAIN_DUNDERS,
+    STRICT_BANS,
+    WORDS,
+)
+from tw_autogen.code_interpreter.literals import attributes_read, is_place
 from tw_autogen.code_interpreter.names import PLUGIN, Path
 from tw_autogen.code_interpreter.policy import Policy, listed
 
@@ -20,7 +29,7 @@ class Finding:
 
     Args:
         line: In the code as written, counted from 1.
-        kind: `syntax`, `module`, `function`, `attribute`, `plugin`, `magic`, `shell` or `install`.
+        kind: `syntax`, `module`, `function`, `attribute`, `file`, `plugin`, `magic`, `shell` or `install`.
         message: What is wrong.
         remedy: What to do instead; a sentence or two.
     """
@@ -126,6 +135,25 @@ class Rules:
             return None
         return Fault("module", f"use of the module {name!r} inside something else is not allowed", _OTHER_REMEDY)
 
+    def reached(self, name: str) -> Fault | None:
+        """Judge an attribute that is taken by its name from an object that isn't known."""
+        if self.hidden(name):
+            return self.path((name.lstrip("_"), "?"))
+        return self.inside(name) or (self.method(name) if not self.policy.dynamic else None)
+
+    def place(self, text: str) -> Fault | None:
+        """Judge a text that a call gets: where no file may be used, it may name neither a file nor an address."""
+        if self.policy.dynamic or not is_place(text):
+            return None
+        short = text if len(text) <= 60 else f"{text[:57]}..."
+        return Fault("file", f"{short!r}: files and addresses are not allowed", "Work on the variables that are there.")
+
+    def defined(self, name: str) -> Fault | None:
+        """Judge a name that the cell gives to something of its own, such as a class's hook."""
+        if name in ESCAPES or (not self.policy.dynamic and name in DISPLAY_HOOKS):
+            return Fault("attribute", f"{name!r} may not be defined", "Print what is to be seen.")
+        return None
+
     def handed(self, name: str) -> Fault | None:
         """Judge a method that is taken without being called."""
         return None if self.policy.dynamic or name in _COLUMN_WORDS else self.method(name)
@@ -204,8 +232,12 @@ class Rules:
 
     def text(self, text: str) -> Fault | None:
         """Judge a literal: dunder names, formulas; where nothing may be left to running, code and methods' names."""
-        for name in _DUNDER.findall(text):
+        read = list(attributes_read(text))
+        for name in [*_DUNDER.findall(text), *read]:
             if fault := self.attribute(name):
+                return fault
+        for name in read:
+            if fault := self.reached(name):
                 return fault
         if text.isidentifier():
             return self.handed(text)

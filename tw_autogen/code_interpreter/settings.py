@@ -15,6 +15,8 @@ class CodeInterpreterSettings:
     Args:
         policy: What code may do: `default`, `strict`, `plugins-only`, `no-shell`, or the path of a YAML file (see
             `read_policy`), relative to the file in which this is set.
+        allowed_modules: The only modules that may be imported, of those that the policy allows; None: all of them.
+        blocked_functions: What may not be used either, as in `Policy.blocked_functions`.
         plugin_only: Call plugins and do nothing else: the policy `plugins-only` by TaskWeaver's word.
         approval: When a person is asked before a cell runs: `always`, for those that pass the policy (the others go
             back to the model); `findings`, for those that don't, which the person may let run; `never`.
@@ -37,6 +39,8 @@ class CodeInterpreterSettings:
     """
 
     policy: str = "default"
+    allowed_modules: tuple[str, ...] | None = None
+    blocked_functions: tuple[str, ...] = ()
     plugin_only: bool = False
     approval: When = "never"
     model: str = ""

@@ -7,6 +7,7 @@ Known limits, all of them open to whoever means harm:
   computed name on a library, and a name that an earlier cell bound to a part of a library look like data.
 - Libraries read, write, fetch and run things by themselves: `read_csv` of any path or address, `to_csv`, `savefig`,
   pickles, templates, `DataFrame.query` with a computed string, SQL.
+- HTML that data holds is shown as it is, by `Styler` for one; what a viewer runs of it is the viewer's concern.
 - Files written by one cell can be imported by the next; `__getattr__` and other hooks of the cell's own classes are
   judged by their bodies only.
 - What is true of the kernel and not of the text isn't seen: a name made by `from x import *`, a magic or alias that was
@@ -20,7 +21,7 @@ import warnings
 from collections.abc import Collection
 
 from tw_autogen.code_interpreter.judge import Judge
-from tw_autogen.code_interpreter.magics import effect_of
+from tw_autogen.code_interpreter.magics import bare_magic, effect_of
 from tw_autogen.code_interpreter.only_plugins import only_plugins
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.rules import Fault, Finding, Rules, rules_of
@@ -76,6 +77,9 @@ def _findings(code: str, rules: Rules, plugins: frozenset[str], *, first_line: i
     if rules.policy.only_plugins:
         return [fault.at(before + python.origin(line)) for line, fault in only_plugins(tree, plugins)]
     found: list[Finding] = []
+    bare = None if rules.policy.dynamic else bare_magic(tree.body)
+    if bare:
+        found.append(bare.at(before + python.origin(1)))
 
     def on_shell_call(node: ast.Call, line: int) -> bool:
         effect = effect_of(node, rules)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen.kernel.host_calls import HostCalls
-from tw_autogen.kernel.inside.bridge import SOURCE
+from tw_autogen.kernel.inside.bridge import QUIET, SOURCE
 from tw_autogen.kernel.inside.calls import MARK
 from tw_autogen.kernel.inside.output import Clipped
 from tw_autogen.kernel.kernel import OnOutput
@@ -211,6 +211,7 @@ class Running:
             if message["parent_header"].get("msg_id") == self._request and message["msg_type"] == "execute_reply":
                 self.outcome.reply = message["content"]
                 self.outcome.report = _report(message["content"])
+                self._idle = self._idle or self.outcome.report.get(QUIET) is True
 
     def _serve(self, *, asked: bool) -> None:
         message = self._connection.receive("stdin") if asked else None

@@ -1,6 +1,6 @@
 """Asking a language model: any OpenAI-compatible server, recorded replies, and reading tolerantly what it wrote."""
 
-from tw_autogen.model.asking import ask
+from tw_autogen.model.asking import Reserve, ask
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.embed import Embedder, EmbeddingRanker
 from tw_autogen.model.embedders import EmbeddingSettings, FolderEmbedder, OpenAIEmbedder, resolve_ranker
@@ -12,6 +12,7 @@ from tw_autogen.model.replay import ReplayModel
 from tw_autogen.model.resolve import resolve_model
 from tw_autogen.model.running import run_abandonable
 from tw_autogen.model.settings import ModelSettings, Price
+from tw_autogen.model.size import TOKEN_CHARS, chars_of, token_chars
 from tw_autogen.model.streams import CodeStream, FieldStream
 from tw_autogen.model.vectors import VectorCache, cache_folder
 
@@ -37,16 +38,20 @@ __all__ = [
     "Recording",
     "RecordingModel",
     "ReplayModel",
+    "Reserve",
+    "TOKEN_CHARS",
     "ToolCall",
     "Unreadable",
     "Usage",
     "VectorCache",
     "ask",
     "cache_folder",
+    "chars_of",
     "is_loopback",
     "read_code",
     "read_object",
     "resolve_model",
     "resolve_ranker",
     "run_abandonable",
+    "token_chars",
 ]

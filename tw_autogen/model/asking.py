@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from tw_autogen.errors import ModelUnreadable
-from tw_autogen.model.chat import ChatModel, Completion
+from tw_autogen.model.chat import ChatModel, Completion, Message
 from tw_autogen.model.fields import Unreadable
 
 T = TypeVar("T")
+Reserve = Callable[[Sequence[Message]], AbstractContextManager[object]]
+"""Called with what is to be asked; entered before the call, which it may refuse, and left once the call is paid for."""
 
 
 def ask(
@@ -25,7 +28,7 @@ def ask(
     as_text: Callable[[Completion], str] | None = None,
     on_text: Callable[[str], None] | None = None,
     on_call: Callable[[Completion, float], None] | None = None,
-    before_call: Callable[[], None] | None = None,
+    reserve: Reserve | None = None,
     seconds: float | None = None,
     cancelled: threading.Event | None = None,
 ) -> tuple[T, Completion]:
@@ -46,7 +49,7 @@ def ask(
         on_text: Called with new text as it arrives, of every reply in turn.
         on_call: Called with each whole reply and how many seconds it took, before it is read; also the moment to
             start a new `FieldStream`.
-        before_call: Called before each call; what it raises ends this.
+        reserve: Surrounds each call and its `on_call`; what it raises ends this.
         seconds: For all calls together; None is the model's own limit for each.
         cancelled: Once set, ends this by `ModelError`.
 
@@ -63,16 +66,15 @@ def ask(
         started = time.monotonic()
         left = None if deadline is None else max(0.0, deadline - started)
         try:
-            if before_call:
-                before_call()
-            reply = model.complete(
-                messages, schema=schema, tools=tools, on_text=on_text, seconds=left, cancelled=cancelled
-            )
+            with reserve(messages) if reserve else nullcontext():
+                reply = model.complete(
+                    messages, schema=schema, tools=tools, on_text=on_text, seconds=left, cancelled=cancelled
+                )
+                if on_call:
+                    on_call(reply, time.monotonic() - started)
         except BaseException:
             del messages[before:]
             raise
-        if on_call:
-            on_call(reply, time.monotonic() - started)
         messages.append({"role": "assistant", "content": reply.text or ("(tool calls)" if reply.tool_calls else "")})
         try:
             text = as_text(reply) if as_text else reply.text

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError, ModelError
@@ -19,14 +18,8 @@ from tw_autogen.model.failures import describe_failure, server_words, shown_url
 from tw_autogen.model.running import OnText, run_abandonable
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
 from tw_autogen.model.wire import GrowingCompletion, read_answer
+from tw_autogen.model.wishes import Wishes
 
-if TYPE_CHECKING:
-    import openai
-
-_LADDER = ("json_schema", "json_object", "text")
-_ABOUT_FORMAT = re.compile(r"response.?format|json|schema|structured|guided|grammar", re.I)
-_ABOUT_STREAM_OPTIONS = re.compile(r"stream.?options|include.?usage", re.I)
-_ABOUT_TOOLS = re.compile(r"tool|function.?call", re.I)
 _CONNECT_SECONDS = 10.0
 _PROBE_SECONDS = 5.0
 
@@ -75,9 +68,7 @@ class OpenAIModel:
             ),
         )
         weakref.finalize(self, self._client.close)
-        self._format: str = "json_schema" if settings.response_format == "auto" else settings.response_format
-        self._asks_usage = True
-        self._offers_tools = True
+        self._wishes = Wishes(settings.response_format)
         self._broken = _broken_errors()
 
     def complete(
@@ -175,12 +166,7 @@ class OpenAIModel:
         """Ask until there is an answer: with fewer wishes where one is refused, again where a stream breaks off."""
         breaks = 0
         while True:
-            rung = self._format
-            request = {**body, **_format_wish(rung, schema)}
-            if not self._offers_tools:
-                request.pop("tools", None)
-            if tell and self._asks_usage:
-                request["stream_options"] = {"include_usage": True}
+            request = self._wishes.of(body, schema, streams=tell is not None)
             try:
                 answer = self._stream(request, tell, abandoned) if tell else self._whole(request)
                 if answer is not None:
@@ -189,7 +175,7 @@ class OpenAIModel:
             except self._broken as broken:
                 error = broken
             except (self._sdk.BadRequestError, self._sdk.UnprocessableEntityError) as refused:
-                if not self._give_in(refused, request, rung):
+                if not self._wishes.give_in(server_words(refused, self._key), refused.param or "", request):
                     raise self._failure(refused) from None
                 continue
             except self._sdk.APIError as failed:
@@ -229,21 +215,6 @@ class OpenAIModel:
                 raise ConnectionError(str(broken.__cause__ or broken)) from None
         return growing.completion() if growing.finished else None
 
-    def _give_in(self, refused: openai.APIStatusError, request: Mapping[str, Any], rung: str) -> bool:
-        """Drop the wish that was refused, for good; False if none was."""
-        words = server_words(refused, self._key)
-        if "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(words):
-            self._asks_usage = False
-            return True
-        if "tools" in request and _ABOUT_TOOLS.search(f"{words} {refused.param or ''}"):
-            self._offers_tools = False
-            return True
-        if "response_format" in request and _ABOUT_FORMAT.search(f"{words} {refused.param or ''}"):
-            if self._format == rung:  # a call at its side may have stepped down already
-                self._format = _LADDER[_LADDER.index(rung) + 1]
-            return True
-        return False
-
     def _failure(self, error: Exception) -> ModelError:
         return describe_failure(
             error,
@@ -270,29 +241,6 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _format_wish(rung: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Give the `response_format` of one rung of the ladder; nothing for plain text."""
-    if schema is None or rung == "text":
-        return {}
-    if rung == "json_object":
-        return {"response_format": {"type": "json_object"}}
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", str(schema.get("title") or "reply"))[:64]
-    wanted = {"name": name, "schema": dict(schema), "strict": _is_strict(schema)}
-    return {"response_format": {"type": "json_schema", "json_schema": wanted}}
-
-
-def _is_strict(schema: Any) -> bool:
-    """Say whether OpenAI would take the schema as strict: each object closed, each of its fields required."""
-    if isinstance(schema, Mapping):
-        fields = schema.get("properties")
-        if isinstance(fields, Mapping) and (
-            schema.get("additionalProperties") is not False or set(fields) != set(schema.get("required", ()))
-        ):
-            return False
-        return all(map(_is_strict, schema.values()))
-    return all(map(_is_strict, schema)) if isinstance(schema, list) else True
 
 
 def _stop_if_abandoned(here: threading.local, request: object) -> None:

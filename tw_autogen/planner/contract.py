@@ -86,12 +86,12 @@ class AnswerContract:
             tuple(dict.fromkeys(name for one in sentences for name in _files(one))),
         )
 
-    def misfits(self, answer: str, folder: Path) -> list[str]:
+    def misfits(self, answer: str, *folders: Path) -> list[str]:
         """Say in words for the model how an answer departs from it; empty if it fits.
 
         Args:
             answer: The whole answer.
-            folder: Where files for the user lie.
+            *folders: Where files for the user may lie; each file has to be in one of them.
         """
         problems = []
         if self.is_json and not _is_json(answer):
@@ -103,7 +103,7 @@ class AnswerContract:
         many = [one.group() for one in _NUMBER.finditer(answer) if len(one["decimals"]) > (self.decimals or 0)]
         if self.decimals is not None and many:
             problems.append(f"{', '.join(many[:3])} has more than the {self.decimals} decimals that were asked for")
-        missing = [name for name in self.files if not (folder / name).exists()]
+        missing = [name for name in self.files if not any((folder / name).exists() for folder in folders)]
         if missing:
             problems.append(f"there is no file {', '.join(missing)}, which the User asked for")
         return problems

@@ -200,7 +200,8 @@ class Planner(Role):
             turn.emit,
             seconds=turn.seconds_left(self._settings.model_seconds),
             on_call=growing.counted,
-            before_call=turn.before_call,
+            reserve=turn.reserve,
+            cancelled=turn.cancelled,
         )
         if shorter and mine.date:
             mine.date = ""
@@ -213,7 +214,7 @@ class Planner(Role):
             schema=reply_schema(names),
             on_text=growing.take,
             on_call=growing.called,
-            before_call=turn.before_call,
+            reserve=turn.reserve,
             seconds=turn.seconds_left(self._settings.model_seconds),
             cancelled=turn.cancelled,
         )
@@ -286,7 +287,7 @@ def _date_where_new(mine: _Talking) -> str:
 
 def _misfits(here: Round, turn: Turn, answer: str) -> list[str]:
     """Say how an answer departs from the form that the user asked for."""
-    return AnswerContract.read(here.user_query).misfits(answer, turn.folder)
+    return AnswerContract.read(here.user_query).misfits(answer, turn.folder, *turn.folders)
 
 
 def _ill_fitting(misfits: Sequence[str]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from tw_autogen.model import ChatModel, Completion, Unreadable, ask
+from tw_autogen.model import ChatModel, Completion, Reserve, Unreadable, ask
 from tw_autogen.recall.talk import Talk
 
 _PROMPT = Template(Path(__file__).with_name("summary.md").read_text(encoding="utf-8").strip())
@@ -24,7 +25,8 @@ def compress(
     keep_rounds: int,
     seconds: float | None = None,
     on_call: Callable[[Completion, float], None] | None = None,
-    before_call: Callable[[], None] | None = None,
+    reserve: Reserve | None = None,
+    cancelled: threading.Event | None = None,
 ) -> bool:
     """Put a summary in the place of the older rounds of a talk whose next prompt would pass a budget.
 
@@ -36,7 +38,8 @@ def compress(
             answered yet is never summarized.
         seconds: For all tries together; None: the model's own limit.
         on_call: Told of each call, as `ask` tells it.
-        before_call: Called before each call, as `ask` does.
+        reserve: Surrounds each call, as in `ask`.
+        cancelled: Once set, ends this by `ModelError`.
 
     Returns:
         Whether it was done: not if the prompt is short, or there is too little that is old.
@@ -55,7 +58,7 @@ def compress(
         {"role": "system", "content": _PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},
         {"role": "user", "content": _told(old)},
     ]
-    summary, _ = ask(model, messages, _read, seconds=seconds, on_call=on_call, before_call=before_call)
+    summary, _ = ask(model, messages, _read, seconds=seconds, on_call=on_call, reserve=reserve, cancelled=cancelled)
     talk.shorten(len(old), f"{_HEAD}{summary}")
     return True
 

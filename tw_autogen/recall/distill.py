@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.model import ChatModel, Completion, Unreadable, ask, read_object
+from tw_autogen.model import ChatModel, Completion, Reserve, Unreadable, ask, read_object
 from tw_autogen.recall.experience import Experience
 
 _PROMPT = Path(__file__).with_name("lesson.md").read_text(encoding="utf-8").strip()
@@ -25,7 +25,7 @@ def distill(
     *,
     seconds: float | None = None,
     on_call: Callable[[Completion, float], None] | None = None,
-    before_call: Callable[[], None] | None = None,
+    reserve: Reserve | None = None,
 ) -> Experience:
     """Give the same experience with a lesson.
 
@@ -34,7 +34,7 @@ def distill(
         model: Who words the lesson.
         seconds: For all tries together; None: the model's own limit.
         on_call: Told of each call, as `ask` tells it.
-        before_call: Called before each call, as `ask` does.
+        reserve: Surrounds each call, as in `ask`.
 
     Raises:
         ModelError: the model could not be asked, or stayed unreadable.
@@ -51,7 +51,7 @@ def distill(
     }
     told = "\n\n".join(f"# {head}\n{text}" for head, text in parts.items() if text)
     messages: list[dict[str, Any]] = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": told}]
-    lesson, _ = ask(model, messages, _read, schema=_SCHEMA, seconds=seconds, on_call=on_call, before_call=before_call)
+    lesson, _ = ask(model, messages, _read, schema=_SCHEMA, seconds=seconds, on_call=on_call, reserve=reserve)
     return replace(lived, lesson=lesson)
 
 

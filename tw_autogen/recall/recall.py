@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,16 +10,16 @@ from typing import Any
 
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import ModelError
-from tw_autogen.events import Event, LessonsRecalled, TalkShortened
-from tw_autogen.model import ChatModel, Completion, LexicalRanker, Ranker
+from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
+from tw_autogen.model import ChatModel, Completion, LexicalRanker, Ranker, Reserve
 from tw_autogen.recall.compress import compress
 from tw_autogen.recall.examples import Example, fitting_examples
 from tw_autogen.recall.experience import Experience, fitting_experiences, read_experiences
 from tw_autogen.recall.settings import RecallSettings
 from tw_autogen.recall.talk import Talk
 
-_log = logging.getLogger(__name__)
 _SUB_PATH = "experience_sub_path"
+_ROUNDS_APART = 3  # between a summary that has failed and the next attempt
 LESSONS = "# Lessons from earlier work (they may fit or not)"
 
 
@@ -97,9 +97,12 @@ class Recall:
         *,
         seconds: float | None = None,
         on_call: Callable[[Completion, float], None] | None = None,
-        before_call: Callable[[], None] | None = None,
+        reserve: Reserve | None = None,
+        cancelled: threading.Event | None = None,
     ) -> bool:
         """Summarize the older part of a talk that has grown too long; where that fails, the talk goes on as it is.
+
+        After a failure, which is told by an event, it is tried again in the third round from then on, and not before.
 
         Args:
             talk: Whose next prompt it is about.
@@ -108,11 +111,18 @@ class Recall:
             emit: Takes the event that says what became of the prompt.
             seconds: As in `compress`.
             on_call: As in `compress`.
-            before_call: As in `compress`.
+            reserve: As in `compress`.
+            cancelled: As in `compress`.
 
         Returns:
             Whether it was done.
+
+        Raises:
+            ModelError: it was cancelled.
+            RoundTooCostly: `reserve` allows no call.
         """
+        if talk.put_off:
+            return False
         before = talk.tokens
         try:
             done = compress(
@@ -122,10 +132,14 @@ class Recall:
                 keep_rounds=self.settings.keep_rounds,
                 seconds=seconds,
                 on_call=on_call,
-                before_call=before_call,
+                reserve=reserve,
+                cancelled=cancelled,
             )
         except ModelError as error:
-            _log.warning("the talk of %s stays as long as it is: %s", role, error)
+            if cancelled is not None and cancelled.is_set():
+                raise
+            talk.put_off_for(_ROUNDS_APART)
+            emit(TalkNotShortened(role, before, str(error), _ROUNDS_APART))
             return False
         if done:
             emit(TalkShortened(role, before, talk.tokens))

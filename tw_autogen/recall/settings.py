@@ -19,7 +19,8 @@ class RecallSettings:
         experience_min_score: A lesson is recalled if it fits the request better than this, on the scale of the ranker
             (the cosine, with `embedding.name` or `embedding.folder`; else that of BM25).
         compress_tokens: Once a role's prompt would be longer than this, its older rounds become a summary, which costs
-            a call; 0: never.
+            a call; 0: never. Where no summary comes, that is an event (`TalkNotShortened`), the round goes on with the
+            long prompt, and the third round from then on tries again.
         keep_rounds: How many rounds before the current one are never summarized.
     """
 

@@ -5,13 +5,14 @@ A server that caches prefixes finds each prompt to be the last one with more beh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
+from tw_autogen.model import TOKEN_CHARS, chars_of, token_chars
 
-_TOKEN_CHARS = 4.0
-_IMAGE_CHARS = 4000
+_Content = str | list[dict[str, Any]]
+"""Text, or text and image parts."""
 
 
 class Talk:
@@ -29,9 +30,10 @@ class Talk:
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
         self._seen: set[str] = set()
         self._static = 1
-        self._fixed = ""
+        self._fixed: _Content = ""
         self._begun: dict[str, int] = {}
-        self._token_chars = _TOKEN_CHARS
+        self._put_off_to = 0
+        self._token_chars = TOKEN_CHARS
 
     @property
     def tokens(self) -> int:
@@ -40,7 +42,7 @@ class Talk:
 
     def tokens_of(self, messages: Sequence[Mapping[str, Any]]) -> int:
         """About how many tokens these messages are."""
-        return round(sum(map(_chars, messages)) / self._token_chars)
+        return round(chars_of(messages) / self._token_chars)
 
     def measured(self, prompt_tokens: int) -> None:
         """Take in how many tokens the server counted in the prompt before the newest answer.
@@ -48,9 +50,8 @@ class Talk:
         Args:
             prompt_tokens: As reported; 0: it reported none, and the estimate stays.
         """
-        chars = sum(map(_chars, self.messages[:-1]))
-        if prompt_tokens > 0 and chars:
-            self._token_chars = min(8.0, max(0.5, chars / prompt_tokens))
+        if prompt_tokens > 0:
+            self._token_chars = token_chars(chars_of(self.messages[:-1]), prompt_tokens)
 
     def settle(self, words: str) -> None:
         """Take all that was said until now for examples: it belongs to the static part, and is never shortened.
@@ -69,26 +70,36 @@ class Talk:
             pending = self.messages[-1]["role"] == "user"
             self._begun[round_id] = max(self._static, len(self.messages) - pending)
 
+    @property
+    def put_off(self) -> bool:
+        """Whether too few rounds have begun since `put_off_for`."""
+        return len(self._begun) < self._put_off_to
+
+    def put_off_for(self, rounds: int) -> None:
+        """Leave the talk as long as it is until so many more rounds have begun.
+
+        Args:
+            rounds: At least 1; 1 is over as soon as the next one begins.
+        """
+        self._put_off_to = len(self._begun) + rounds
+
     def older(self, keep_rounds: int) -> list[dict[str, Any]]:
         """Give the messages of all rounds but the current one and so many before it, without what ends examples."""
         begun = list(self._begun.values())
         end = begun[-1 - keep_rounds] if len(begun) > keep_rounds else self._static
         old = self.messages[self._static : end]
         if old and self._fixed:
-            old[0] = {**old[0], "content": old[0]["content"].removeprefix(self._fixed).strip()}
+            old[0] = {**old[0], "content": _behind(old[0]["content"], self._fixed)}
         return old
 
     def shorten(self, count: int, words: str) -> None:
         """Put words in the place of the oldest messages behind the static part."""
         at, end = self._static, self._static + count
-        words = "\n\n".join(filter(None, (self._fixed, words)))
         follows = self.messages[end] if end < len(self.messages) else None
-        if follows is not None and follows["role"] == "user" and isinstance(follows["content"], str):
-            self.messages[at : end + 1] = [{"role": "user", "content": f"{words}\n\n{follows['content']}"}]
-        else:
-            self.messages[at:end] = [{"role": "user", "content": words}]
-        # what is said next is added to the summary, but for an image, which is a message of its own
-        gone = count - 1 if follows is not None and not isinstance(follows["content"], str) else count
+        answered = follows is not None and follows["role"] != "user"
+        said = "" if follows is None or answered else follows["content"]
+        self.messages[at : end + bool(said)] = [{"role": "user", "content": _joined(self._fixed, words, said)}]
+        gone = count - 1 if answered else count  # what the user says next is added to the summary
         self._begun = {key: max(at, one - gone) for key, one in self._begun.items()}
 
     def tell(self, words: str, images: tuple[str, ...] = ()) -> None:
@@ -96,22 +107,23 @@ class Talk:
 
         Args:
             words: Text; a blank line parts it from what is already waiting for an answer.
-            images: URLs (`data:` or `https:`) that go along as image parts.
+            images: URLs (`data:` or `https:`) that go along as image parts, behind the words.
         """
+        seen = [{"type": "image_url", "image_url": {"url": url}} for url in images]
         last = self.messages[-1]
-        if last["role"] == "user" and isinstance(last["content"], str) and not images:
-            last["content"] += f"\n\n{words}"
-        elif images:
-            parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url}} for url in images]
-            self.messages.append({"role": "user", "content": [{"type": "text", "text": words}, *parts]})
+        if last["role"] == "user":
+            last["content"] = _joined(last["content"], words, seen)
         else:
-            self.messages.append({"role": "user", "content": words})
+            self.messages.append({"role": "user", "content": _joined(words, seen)})
 
     def replace(self, words: str, others: str) -> None:
         """Put other words in the place of some that were said to the model; a cached prefix ends there."""
         for message in self.messages[1:]:
-            if message["role"] == "user" and isinstance(message["content"], str):
-                message["content"] = message["content"].replace(words, others)
+            if message["role"] == "user":
+                parts = [
+                    _with_text(one, lambda text: text.replace(words, others)) for one in _parts(message["content"])
+                ]
+                message["content"] = _joined(parts)
 
     def answered(self, words: str) -> None:
         """Add an answer of the model's that was not asked for here: from a stored round, or made without a call."""
@@ -138,8 +150,31 @@ class Talk:
         self._seen.add(post.id)
 
 
-def _chars(message: Mapping[str, Any]) -> int:
-    content = message["content"]
-    if isinstance(content, str):
-        return len(content)
-    return sum(len(part["text"]) if "text" in part else _IMAGE_CHARS for part in content)
+def _parts(content: _Content) -> list[dict[str, Any]]:
+    return ([{"type": "text", "text": content}] if content else []) if isinstance(content, str) else content
+
+
+def _joined(*contents: _Content) -> _Content:
+    """Put contents behind one another, texts that meet with a blank line between them; plain text if it is all text."""
+    parts: list[dict[str, Any]] = []
+    for part in (part for content in contents for part in _parts(content)):
+        if part.get("text") == "":
+            continue
+        if parts and "text" in parts[-1] and "text" in part:
+            parts[-1] = {**part, "text": f"{parts[-1]['text']}\n\n{part['text']}"}
+        else:
+            parts.append(part)
+    if not parts:
+        return ""
+    return str(parts[0]["text"]) if len(parts) == 1 and "text" in parts[0] else parts
+
+
+def _behind(content: _Content, front: _Content) -> _Content:
+    """Give what stands behind the content's front, whose last part is text."""
+    fixed = _parts(front)
+    first, *more = _parts(content)[len(fixed) - 1 :]
+    return _joined([_with_text(first, lambda text: text.removeprefix(fixed[-1]["text"]).strip())], more)
+
+
+def _with_text(part: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    return {**part, "text": change(part["text"])} if "text" in part else part

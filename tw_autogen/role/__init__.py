@@ -1,5 +1,6 @@
 """Who answers posts: the contract of a role, and how one is found, checked and made."""
 
+from tw_autogen.role.find import ROLE_FILE, find_role, read_role
 from tw_autogen.role.role import (
     CodeRunner,
     Growing,
@@ -11,7 +12,8 @@ from tw_autogen.role.role import (
     Worker,
     report_call,
 )
-from tw_autogen.role.spec import RoleSpec, find_role, read_role
+from tw_autogen.role.spec import RoleSpec
+from tw_autogen.role.taskweaver import SUFFIX
 
 __all__ = [
     "CodeRunner",
@@ -19,8 +21,10 @@ __all__ = [
     "Interruptible",
     "Offering",
     "Placed",
+    "ROLE_FILE",
     "Role",
     "RoleSpec",
+    "SUFFIX",
     "Turn",
     "Worker",
     "find_role",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -12,15 +13,16 @@ from typing import Any, Protocol, runtime_checkable
 from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.events import Event, ModelCalled, PostGrew
 from tw_autogen.kernel import Variable
-from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream, Message
+from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream, Message, Reserve
 
 
 def _ignore(event: Event) -> None:
     """Let an event go by."""
 
 
-def _allow() -> None:
+def _allow(messages: Sequence[Message]) -> AbstractContextManager[object]:
     """Let a call of a model be made."""
+    return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,10 @@ class Turn:
         deadline: When the round must be over, on the clock of `time.monotonic`.
         cancelled: Set when the round is to stop at once.
         variables: The session's variables, by name: what requests brought beside words and files.
-        before_call: To be called before each call of a model; raises `RoundTooCostly` where the round has reached a
-            limit of calls, tokens or money.
+        reserve: Surrounds each call of a model and its `report_call`, from any thread: `with turn.reserve(messages):`.
+            Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or money, what calls under way
+            are expected to cost included.
+        folders: Where roles of the session run code, so far as it is known: each may have a kernel of its own.
     """
 
     round: Round
@@ -46,7 +50,8 @@ class Turn:
     deadline: float = float("inf")
     cancelled: threading.Event = field(default_factory=threading.Event)
     variables: Mapping[str, Any] = field(default_factory=dict)
-    before_call: Callable[[], None] = _allow
+    reserve: Reserve = _allow
+    folders: tuple[Path, ...] = ()
 
     def seconds_left(self, at_most: float) -> float:
         """Give how long one wait may last, in seconds: never longer than the round, never less than 0."""
@@ -68,10 +73,10 @@ class Turn:
             ModelError: no answer came.
             RoundTooCostly: the round has reached a limit.
         """
-        self.before_call()
-        began = time.monotonic()
-        completion = model.complete(messages, seconds=self.seconds_left(seconds), cancelled=self.cancelled)
-        report_call(self, caller, completion, time.monotonic() - began)
+        with self.reserve(messages):
+            began = time.monotonic()
+            completion = model.complete(messages, seconds=self.seconds_left(seconds), cancelled=self.cancelled)
+            report_call(self, caller, completion, time.monotonic() - began)
         return completion.text
 
 

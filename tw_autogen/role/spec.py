@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import importlib.util
 import inspect
-import sys
-import threading
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_type_hints
 
-from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.model import ChatModel
+from tw_autogen.role.loading import line_in, load_source
 from tw_autogen.role.role import Role
-from tw_autogen.settings import Setting, fit_setting
+from tw_autogen.settings import ROLE_ROOM, Setting, fit_setting
 
-ROLE_FILE = "role.yaml"
-ENTRY_POINTS = "tw_autogen.roles"
-_KEYS = ("alias", "intro", "module", "settings")
-_LOADING = threading.RLock()
+_log = logging.getLogger(__name__)
 
 Given = Callable[[Iterable[str]], Mapping[str, Setting]]
 """Gives what a user has set for a role, when it is told which keys the role declares."""
@@ -91,7 +83,7 @@ class RoleSpec:
         except ValueError as error:  # a role's way to say that a setting makes no sense
             raise RoleSpecError(str(error), path=self.path) from error
         except Exception as error:
-            line = _line_in(error, self._source)
+            line = line_in(error, self._source)
             raise RoleSpecError(f"{type(error).__name__}: {error}", path=self._source, line=line) from error
         return role
 
@@ -100,9 +92,9 @@ class RoleSpec:
         return self.path if self.kind is not None else self.path.with_name(f"{self.module}.py")
 
     def _load(self) -> Callable[..., Any]:
-        module = _load(self._source)
+        module = load_source(self._source)
         own = [kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__]
-        found: list[Callable[..., Any]] = [kind for kind in own if _replies(kind)]
+        found: list[Callable[..., Any]] = [kind for kind in own if replies(kind)]
         if len(found) != 1:
             named = ", ".join(sorted(kind.__name__ for kind in found)) or "none"
             raise RoleSpecError(
@@ -128,7 +120,8 @@ class RoleSpec:
                 values[key] = fit_setting(self._key(key), Setting(value, str(self.path)), declared[key])
             except SettingsError as error:
                 raise RoleSpecError(str(error).removeprefix(f"{self.path}: "), path=self.path) from error
-        values.update({key: fit_setting(self._key(key), setting, declared[key]) for key, setting in given.items()})
+        known = {key: setting for key, setting in given.items() if key in declared}
+        values.update({key: fit_setting(self._key(key), setting, declared[key]) for key, setting in known.items()})
         if hint is None:
             return values
         for one in dataclasses.fields(hint):
@@ -138,103 +131,43 @@ class RoleSpec:
         return hint(**values)
 
     def _key(self, key: str) -> str:
-        return f"role.{self.name}.{key}"
+        return f"{ROLE_ROOM}.{self.name}.{key}"
 
     def _refuse_unknown(self, declared: Mapping[str, Any], given: Mapping[str, Setting]) -> None:
         for key in self.settings:
             if key not in declared:
                 known = nearest(str(key), declared) or "; its class takes none"
                 raise RoleSpecError(f"unknown setting {key!r}{known}", path=self.path)
-        for key, setting in given.items():
-            if key not in declared:
-                known = nearest(key, declared) or "; its class takes none"
-                raise SettingsError(
-                    f"{setting.origin}: unknown setting {self._key(key)!r}{known}",
-                    key=self._key(key),
-                    origin=setting.origin,
-                )
+        refuse_unknown(self.name, declared, given)
 
 
-def read_role(folder: Path) -> RoleSpec:
-    """Read a role's folder.
-
-    Raises:
-        RoleSpecError: names the file and what is wrong in it.
-    """
-    path = folder / ROLE_FILE
-    plain = read_mapping(path, RoleSpecError, missing="there is no such file; a role's folder holds one")
-    for key in plain:
-        if key not in _KEYS:
-            raise RoleSpecError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
-    for key in ("alias", "intro"):
-        if not isinstance(plain.get(key), str) or not plain[key].strip():
-            raise RoleSpecError(f"`{key}` is missing or no text", path=path)
-    if not plain["alias"].isidentifier():
-        raise RoleSpecError(f"`alias` must be a plain name without spaces, not {plain['alias']!r}", path=path)
-    name = folder.resolve().name
-    module, settings = plain.get("module", name), plain.get("settings") or {}
-    if not isinstance(settings, Mapping):
-        raise RoleSpecError("`settings` must be keys and values", path=path)
-    return RoleSpec(plain["alias"], plain["intro"].strip(), path, name, str(module), settings)
-
-
-def find_role(wanted: str | Path | type, *, shipped: Path) -> RoleSpec:
-    """Find a role: a shipped one, or one that an installed package brings, by name; a folder by its path; or a class.
+def refuse_unknown(name: str, declared: Iterable[str], given: Mapping[str, Setting]) -> None:
+    """Refuse what is set for a role that doesn't know it; what may be passed over is named in the log.
 
     Args:
-        wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`.
-        shipped: Where the ready-made roles lie.
+        name: The role's.
+        declared: The keys that it knows.
+        given: What is set.
 
     Raises:
-        RoleSpecError: there is none of that name, or it is wrong; names the file.
+        SettingsError: says where it stands, and which key was probably meant.
     """
-    if isinstance(wanted, type):
-        return _of_class(wanted, wanted.__name__)
-    folder = Path(wanted).expanduser()
-    if isinstance(wanted, Path) or folder.is_dir():
-        return read_role(folder)
-    names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
-    if wanted in names:
-        return read_role(shipped / wanted)
-    brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}
-    if wanted in brought:
-        return _of_entry_point(brought[wanted])
-    hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
-    raise RoleSpecError(f"no shipped role and no folder{hint or nearest(wanted, [*names, *brought])}", path=wanted)
+    for key, setting in given.items():
+        if key in declared:
+            continue
+        if setting.passed_over:
+            _log.warning("%s: without meaning here", setting.origin)
+            continue
+        known = nearest(key, declared) or "; its class takes none"
+        raise SettingsError(
+            f"{setting.origin}: unknown setting '{ROLE_ROOM}.{name}.{key}'{known}",
+            key=f"{ROLE_ROOM}.{name}.{key}",
+            origin=setting.origin,
+        )
 
 
-def _of_entry_point(entry: metadata.EntryPoint) -> RoleSpec:
-    """Read what an entry point names: a class, or a package whose folder holds a `role.yaml`."""
-    where = f"entry point {entry.name} = {entry.value}"
-    try:
-        found = entry.load()
-    except Exception as error:
-        raise RoleSpecError(f"{type(error).__name__}: {error}", path=where) from error
-    if isinstance(found, ModuleType) and found.__file__:
-        return dataclasses.replace(read_role(Path(found.__file__).parent), name=entry.name)
-    if not inspect.isclass(found):
-        raise RoleSpecError("names neither a class nor a package with a role.yaml", path=where)
-    return _of_class(found, entry.name)
-
-
-def _of_class(kind: type, name: str) -> RoleSpec:
-    try:
-        path = Path(inspect.getfile(kind))
-    except (OSError, TypeError):  # made in a notebook or by exec
-        path = Path(f"class {kind.__name__}")
-    if not _replies(kind):
-        raise RoleSpecError(f"class {kind.__name__} has no `reply(self, memory, **kwargs)`", path=path)
-    for key in ("name", "intro"):
-        value = getattr(kind, key, None)
-        if not isinstance(value, str) or not value.strip():
-            raise RoleSpecError(f"class {kind.__name__} needs `{key}`, a text, beside `reply`", path=path)
-    alias = str(kind.name)  # type: ignore[attr-defined]  # looked at above
-    if not alias.isidentifier():
-        raise RoleSpecError(f"`name` must be a plain name without spaces, not {alias!r}", path=path)
-    return RoleSpec(alias, str(kind.intro), path, name, kind=kind)  # type: ignore[attr-defined]
-
-
-def _replies(kind: type) -> bool:
+def replies(kind: type) -> bool:
+    """Say whether a class has a `reply` of its own."""
     reply = getattr(kind, "reply", None)
     return callable(reply) and reply is not Role.reply
 
@@ -245,32 +178,3 @@ def _hint(kind: Callable[..., Any]) -> Any:
         return get_type_hints(kind.__init__).get("settings")
     except NameError:  # a name that stands under TYPE_CHECKING only
         return None
-
-
-def _load(source: Path) -> ModuleType:
-    """Run a role's Python anew, as a package of its folder: `from .pages import …` finds what lies beside it."""
-    name = f"tw_autogen_role_{source.stem}_{hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=[str(source.parent)])
-    if spec is None or spec.loader is None or not source.exists():
-        raise RoleSpecError("there is no such file", path=source)
-    with _LOADING:
-        for loaded in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
-            del sys.modules[loaded]
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except Exception as error:  # somebody's own code: whatever it raises is told with the file
-            del sys.modules[name]
-            line = getattr(error, "lineno", None) or _line_in(error, source)
-            raise RoleSpecError(f"{type(error).__name__}: {error}", path=source, line=line) from error
-    return module
-
-
-def _line_in(error: BaseException, source: Path) -> int | None:
-    """Give the last line of this file that the error passed through."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == source:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line

@@ -2,12 +2,13 @@
 
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.asked import asked_role
-from tw_autogen.session.assembly import ROOMS, check_plugins, open_session, open_team, read_settings
+from tw_autogen.session.assembly import check_plugins, open_session, open_team
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
 from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.project import Project, example_files, is_project, read_project
+from tw_autogen.session.reading import ROOMS, read_settings
 from tw_autogen.session.seats import KernelWanted, ModelWanted, RoleWanted, Seat
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings

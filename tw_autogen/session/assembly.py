@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,15 +15,15 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings
+from tw_autogen.model import ChatModel
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
-from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
-from tw_autogen.plugin.settings import PluginSettings
-from tw_autogen.recall import RecallSettings
+from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.role import Role
+from tw_autogen.session.mcp import start_mcp_servers, with_tools
 from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, read_project
+from tw_autogen.session.reading import read_settings
 from tw_autogen.session.seats import (
     KernelWanted,
     ModelWanted,
@@ -34,53 +33,13 @@ from tw_autogen.session.seats import (
     policy_of,
     role_name,
     role_spec,
-    runs_code,
 )
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
 
-ROOMS: Mapping[str, type] = {
-    "model": ModelSettings,
-    "embedding": EmbeddingSettings,
-    "recall": RecallSettings,
-    "planner": PlannerSettings,
-    "code_interpreter": CodeInterpreterSettings,
-    "plugin": PluginSettings,
-    "kernel": KernelSettings,
-    "session": SessionSettings,
-}
-"""Every room that has settings."""
-
 _log = logging.getLogger(__name__)
-
-
-def read_settings(
-    keywords: Mapping[str, Any] | None = None,
-    *,
-    project: Path | str | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> Settings:
-    """Read all settings, from the places that `tw_autogen.settings` lists.
-
-    Args:
-        keywords: Dotted keys, such as `{"session.max_posts": 20}`.
-        project: Folder with a project file; None: the current folder.
-        environ: The environment; None: that of this process.
-
-    Raises:
-        SettingsError: an unknown key or a wrong value; says where it stands.
-    """
-    environ = os.environ if environ is None else environ
-    home = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return Settings(
-        ROOMS,
-        keywords,
-        environ=environ,
-        project=Path(project) if project else Path.cwd(),
-        user_file=Path(home, "tw-autogen", "config.yaml"),
-    )
 
 
 def open_session(
@@ -117,9 +76,9 @@ def open_session(
         approve: Asked for packages, cells and plans, where the settings `kernel.install`, `code_interpreter.approval`
             and `planner.approval` say so, and for the commands of the role `command_line`; blocks until a person has
             decided. None: nobody is there.
-        project: A folder with settings and plugins, such as TaskWeaver's: its plugins come before those of `plugins`,
-            which may also name them; what can't be used of it is named in the log. None: the current folder's settings,
-            and no plugins.
+        project: A folder with settings, plugins and roles, such as TaskWeaver's: its plugins come before those of
+            `plugins`, which may also name them; its roles take part where `roles` names them; what can't be used
+            of it is named in the log. None: the current folder's settings, and no plugins.
         mcp_servers: MCP servers whose tools are plugins too: a JSON file with `mcpServers`, or what stands in it. They
             are started here and end with the session. None: those of the setting `plugin.mcp_servers`.
 
@@ -140,9 +99,10 @@ def open_session(
         (*(project.plugins if project else ()), *plugins), own=project.plugin_folder if project else None
     )
     given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
+    wanted = read.read("session", SessionSettings).roles if roles is None else roles
     seats = [
         Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
-        for one in (read.read("session", SessionSettings).roles if roles is None else roles)
+        for one in (map(project.role, wanted) if project else wanted)
     ]
     return open_team(
         seats,
@@ -191,8 +151,8 @@ def open_team(
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
         kernels = Kernels(root / "files", read, options.user_folder, _told(approve, opened), undo)
-        servers = _mcp_servers(mcp_servers, seats, read, root / "mcp", undo)
-        seats = [_with_tools(seat, servers, seats) for seat in seats]
+        servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo)
+        seats = [with_tools(seat, servers, seats) for seat in seats]
         workers = [
             _worker(seat, models, kernels, read, undo, approve) for seat in seats if known(seat.role) != "planner"
         ]
@@ -247,30 +207,6 @@ def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
         return decide(approve, proposal, opened[0].emit if opened else None)
 
     return ask
-
-
-def _mcp_servers(
-    wanted: McpWanted | None, seats: Sequence[Seat], read: Settings, logs: Path, undo: ExitStack
-) -> McpServers | None:
-    """Start the MCP servers that are wanted, if there is anybody whose code could call them."""
-    options = read.read("plugin", PluginSettings)
-    origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
-    wanted = options.mcp_servers if wanted is None else wanted
-    servers = read_mcp_servers(wanted, origin=origin) if wanted else ()
-    if not servers or not any(runs_code(seat) for seat in seats):
-        return None
-    started = McpServers(
-        servers, folder=logs, start_seconds=options.mcp_start_seconds, call_seconds=options.mcp_call_seconds
-    )
-    undo.callback(started.close)
-    return started
-
-
-def _with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:
-    if servers is None or not runs_code(seat):
-        return seat
-    taken = {spec.name for one in seats for spec in one.plugins}
-    return replace(seat, plugins=(*seat.plugins, *servers.specs(taken)))
 
 
 def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:

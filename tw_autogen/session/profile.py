@@ -110,7 +110,8 @@ def _describe_text(path: Path) -> str:
     with path.open(encoding="utf-8", errors="replace") as file:
         start = file.read(_TEXT_CHARS + 1)
     if len(start) <= _TEXT_CHARS:
-        return f"text of {len(start.splitlines())} lines"
+        count = len(start.splitlines())
+        return f"text of {count} line{'' if count == 1 else 's'}"
     return f"text, beginning:\n{start[:_TEXT_CHARS]}…"
 
 

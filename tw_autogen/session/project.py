@@ -1,9 +1,10 @@
-"""A project's folder: its plugins and examples, found and checked before a session opens; TaskWeaver's own form too."""
+"""A project's folder, in our form or TaskWeaver's: plugins, roles and examples, found before a session opens."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tw_autogen.conversation import read_conversation
@@ -11,6 +12,9 @@ from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadEr
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.plugin import PluginSpec, check_source, missing_imports, plugin_files, read_folder
 from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.role import ROLE_FILE, SUFFIX
+from tw_autogen.session.seats import RoleWanted
+from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, TASKWEAVER_FILE, Settings
 
 EXAMPLES = (
@@ -20,6 +24,8 @@ EXAMPLES = (
     "codeinterpreter_examples",
 )
 """Where TaskWeaver keeps, or kept, its examples."""
+ROLE_FOLDERS = ("roles", "ext_role")
+"""Where a project's own roles are looked for."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Project:
         left_out: Plugins and examples that can't, each in words that name the file and what is wrong.
         examples: Files in TaskWeaver's form that are enabled and were read: those of the Planner, then the others.
         plugin_folder: Where its plugins lie, so that they can be named, those that are not enabled too.
+        roles: The folders of its own roles, by the names under which they take part; read when one is named.
         notes: What is ignored or was understood otherwise than it stands there.
     """
 
@@ -41,12 +48,17 @@ class Project:
     examples: tuple[Path, ...] = ()
     plugin_folder: Path | None = None
     notes: tuple[str, ...] = ()
+    roles: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def found(self) -> str:
         """Say in a line which plugins a session has from here; empty if none."""
         names = ", ".join(spec.name for spec in self.plugins)
         return f"plugins of {self.folder}: {names}" if names else ""
+
+    def role(self, wanted: RoleWanted) -> RoleWanted:
+        """Give the folder of one of the project's roles for its name, and anything else as it is."""
+        return self.roles.get(wanted, wanted) if isinstance(wanted, str) else wanted
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -87,8 +99,35 @@ def read_project(folder: Path | str, settings: Settings) -> Project:
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
     return Project(
-        folder, tuple(plugins), tuple(left_out), tuple(examples), place if place.is_dir() else None, tuple(notes)
+        folder,
+        tuple(plugins),
+        tuple(left_out),
+        tuple(examples),
+        place if place.is_dir() else None,
+        tuple(notes),
+        role_folders(folder, settings.read("session", SessionSettings).role_folder),
     )
+
+
+def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
+    """Give the folders of a project's own roles by their names.
+
+    Args:
+        folder: Of the project.
+        place: As the setting `session.role_folder`.
+
+    Raises:
+        ConfigError: the setting names a folder that isn't there.
+    """
+    if place and not (folder / place).is_dir():
+        raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
+    places = [folder / place] if place else [folder / one for one in ROLE_FOLDERS]
+    found: dict[str, Path] = {}
+    for one in places:
+        for path in sorted(one.glob("*/*role.yaml")):
+            if path.name == ROLE_FILE or path.name.endswith(SUFFIX):
+                found.setdefault(path.parent.name, path.parent)
+    return found
 
 
 def example_files(folder: Path) -> list[Path]:

@@ -60,9 +60,16 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     own = read.read("code_interpreter", CodeInterpreterSettings)
     origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
     set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
-    policy = seat.policy or set_one
+    policy = narrowed(seat.policy or set_one, own)
     only = own.plugin_only or known(seat.role) == _PLUGIN_ONLY
     return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
+
+
+def narrowed(policy: Policy, own: CodeInterpreterSettings) -> Policy:
+    """Give a policy that allows only what the settings `allowed_modules` and `blocked_functions` leave of it."""
+    if own.allowed_modules is not None:
+        policy = policy.of_modules(own.allowed_modules)
+    return replace(policy, blocked_functions=policy.blocked_functions | frozenset(own.blocked_functions))
 
 
 def runs_code(seat: Seat) -> bool:
@@ -73,6 +80,7 @@ def runs_code(seat: Seat) -> bool:
 def known(wanted: RoleWanted) -> str:
     """Give the short name of a role that is always known; empty for one that is to be loaded."""
     plain = str(wanted).lower().replace("codeinterpreter", "code_interpreter") if isinstance(wanted, str) else ""
+    plain = _PLUGIN_ONLY if plain == "pluginorchestrator" else plain  # its name in TaskWeaver's talk
     return plain if plain in ALIASES else ""
 
 

@@ -12,14 +12,17 @@ class SessionSettings:
     Args:
         workspace: Folder in which each session makes its own; relative to the current directory.
         roles: Who takes part where nobody says otherwise: names of shipped roles, folders of one's own.
+        role_folder: Where a project's own roles lie, each a folder, relative to the project; empty: `roles` and
+            `ext_role`. Named by their folder, they take part.
         user_folder: The folder that the user works in: code may read it, and is told where it is, because the names of
             files in a request are relative to it; empty: none. The command line takes the current one.
         max_posts: How many posts a round may have before it ends as failed.
         max_calls: How many calls of models a round may make; 0: as many as it takes. A limit ends the round as failed,
             with the reason and what was found until then.
-        max_tokens: How many tokens a round may cost, sent and written ones together; 0: no limit.
+        max_tokens: How many tokens a round may cost, sent and written ones together; 0: no limit. The call that passes
+            it is the last; calls side by side go only if all of them are expected to fit.
         max_dollars: How much money a round may cost, where `model.prices` names what its models cost; 0: no limit. A
-            model without a price counts nothing.
+            model without a price counts nothing; calls side by side go as for `max_tokens`.
         round_seconds: How long a round may take, wall clock.
         most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
             longest is closed for a new one.
@@ -29,6 +32,7 @@ class SessionSettings:
 
     workspace: str = ".tw/sessions"
     roles: tuple[str, ...] = ("planner", "code_interpreter")
+    role_folder: str = ""
     user_folder: str = ""
     max_posts: int = 30
     max_calls: int = 0

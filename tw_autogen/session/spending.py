@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import RoundTooCostly
 from tw_autogen.events import CellRan, Event, ModelCalled
-from tw_autogen.model import Usage
+from tw_autogen.model import TOKEN_CHARS, Message, Usage, chars_of, token_chars
 from tw_autogen.session.settings import SessionSettings
 
 _FOUND_CHARS = 1000
@@ -38,6 +40,16 @@ class Seconds:
         return Seconds(self.total + other.total, self.model + other.model, self.kernel + other.kernel)
 
 
+@dataclass(eq=False)
+class _UnderWay:
+    """A call that has been allowed and not been paid for: on which thread, and what it is expected to cost."""
+
+    thread: int
+    chars: int
+    tokens: float
+    dollars: float
+
+
 class Spending:
     """What has been spent, of tokens, money and time; a handler of events, from any thread.
 
@@ -47,9 +59,11 @@ class Spending:
 
     def __init__(self, settings: SessionSettings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()  # plugins on threads of their own may ask the model too
+        self._lock = threading.Lock()  # plugins and roles on threads of their own may ask the model too
         self.usage = Usage()
         self._dollars = 0.0  # what is known of them: one unknown price must not lift the limit
+        self._under_way: list[_UnderWay] = []
+        self._token_chars = TOKEN_CHARS
         self.model_seconds = 0.0
         self.kernel_seconds = 0.0
 
@@ -58,6 +72,7 @@ class Spending:
         if isinstance(event, ModelCalled):
             spent = Usage(event.prompt_tokens, event.cached_tokens, event.completion_tokens, 1, event.dollars)
             with self._lock:
+                self._settle(event.prompt_tokens)
                 self.usage += spent
                 self._dollars += event.dollars or 0.0
                 self.model_seconds += event.seconds
@@ -69,26 +84,72 @@ class Spending:
         """Give where the time went, given how long the round has taken."""
         return Seconds(total, self.model_seconds, self.kernel_seconds)
 
-    def refuse_more(self, here: Round) -> None:
-        """Refuse one more call of a model once a limit is reached.
+    @contextmanager
+    def reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[None]:
+        """Allow one more call of a model, and count what it is expected to cost until it is paid for or has failed.
+
+        A call alone goes as long as something is left. One beside others goes if all of them together are expected to
+        fit: so many calls, and the tokens and money that requests of their length have cost in this round so far.
+
+        Args:
+            here: The round.
+            messages: What is to be asked.
 
         Raises:
             RoundTooCostly: names the limit, what was spent, and what was found until then.
         """
-        settings, usage = self._settings, self.usage
-        tokens = usage.prompt_tokens + usage.completion_tokens
-        reached = ""
-        if settings.max_calls and usage.calls >= settings.max_calls:
-            reached = (
-                f"{usage.calls} model call{'s' * (usage.calls != 1)}, and `session.max_calls` is {settings.max_calls}"
-            )
-        elif settings.max_tokens and tokens >= settings.max_tokens:
-            reached = f"{tokens} tokens, and `session.max_tokens` is {settings.max_tokens}"
-        elif settings.max_dollars and self._dollars >= settings.max_dollars:
-            least = "at least " * (usage.dollars is None)
-            reached = f"{least}{self._dollars:.4f} dollars, and `session.max_dollars` is {settings.max_dollars:g}"
+        with self._lock:
+            mine = self._expected(chars_of(messages))
+            reached = self._reached(mine)
+            if not reached:
+                self._under_way.append(mine)
         if reached:
             raise RoundTooCostly(f"{here.id}: it has cost {reached}. {found_so_far(here)}", round=here)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if mine in self._under_way:  # it has failed
+                    self._under_way.remove(mine)
+
+    def _settle(self, prompt_tokens: int) -> None:
+        """Take away what was reserved for the call that this thread has made."""
+        mine = next((one for one in reversed(self._under_way) if one.thread == threading.get_ident()), None)
+        if mine is not None:
+            self._under_way.remove(mine)
+            if prompt_tokens:
+                self._token_chars = token_chars(mine.chars, prompt_tokens)
+
+    def _expected(self, chars: int) -> _UnderWay:
+        spent = self._tokens
+        tokens = chars / self._token_chars + self.usage.completion_tokens / max(1, self.usage.calls)
+        return _UnderWay(threading.get_ident(), chars, tokens, tokens * self._dollars / spent if spent else 0.0)
+
+    @property
+    def _tokens(self) -> int:
+        return self.usage.prompt_tokens + self.usage.completion_tokens
+
+    def _reached(self, mine: _UnderWay) -> str:
+        """Say which limit one more call would pass; empty if none."""
+        settings, usage, others = self._settings, self.usage, self._under_way
+        beside = f" and {len(others)} under way" * bool(others)
+        if settings.max_calls and usage.calls + len(others) >= settings.max_calls:
+            calls = f"{usage.calls} model call{'s' * (usage.calls != 1)}"
+            return f"{calls}{beside}, and `session.max_calls` is {settings.max_calls}"
+        tokens = sum(one.tokens for one in (*others, mine)) if others else 0.0
+        if settings.max_tokens and _passes(self._tokens, tokens, settings.max_tokens):
+            more = f", with {len(others) + 1} calls side by side about {self._tokens + tokens:.0f}" * bool(others)
+            return f"{self._tokens} tokens{more}, and `session.max_tokens` is {settings.max_tokens}"
+        dollars = sum(one.dollars for one in (*others, mine)) if others else 0.0
+        if settings.max_dollars and _passes(self._dollars, dollars, settings.max_dollars):
+            least = "at least " * (usage.dollars is None)
+            more = f", with {len(others) + 1} calls side by side about {self._dollars + dollars:.4f}" * bool(others)
+            return f"{least}{self._dollars:.4f} dollars{more}, and `session.max_dollars` is {settings.max_dollars:g}"
+        return ""
+
+
+def _passes(spent: float, expected: float, limit: float) -> bool:
+    return spent >= limit or spent + expected > limit
 
 
 def found_so_far(here: Round) -> str:

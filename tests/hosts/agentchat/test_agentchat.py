@@ -297,7 +297,12 @@ def test_it_is_a_tool_of_another_agent(worker):
 def test_it_goes_into_a_component_and_back(tmp_path):  # C50
     client = OpenAIChatCompletionClient(model="m", api_key="none", base_url="http://127.0.0.1:9/v1", model_info=INFO)
     agent = TaskWeaverAgent(
-        "analyst", client, plugins=["anomaly_detection"], workspace=tmp_path, settings={"session.max_posts": 9}
+        "analyst",
+        client,
+        plugins=["anomaly_detection"],
+        roles=["planner", "code_interpreter"],
+        workspace=tmp_path,
+        settings={"session.max_posts": 9},
     )
     component = agent.dump_component()
     again = TaskWeaverAgent.load_component(json.loads(component.model_dump_json()))
@@ -450,3 +455,43 @@ def test_the_example_runs_as_it_stands_and_is_short():
     assert "CodeGenerationEvent (analyst)" in done.stdout
     assert "The west did best!" in done.stdout
     assert example.read_text().count("\n") <= 60
+
+
+def test_a_project_brings_settings_plugins_and_who_takes_part(worker, tmp_path):
+    project = tmp_path / "project"
+    (project / "plugins").mkdir(parents=True)
+    config = {"session.roles": ["code_interpreter"], "session.max_internal_chat_round_num": 9}
+    (project / "taskweaver_config.json").write_text(json.dumps(config), encoding="utf-8")
+    code = "from tw_autogen.plugin import plugin\n@plugin\ndef thrice(x: int) -> int:\n    'Do it.'\n    return x * 3\n"
+    (project / "plugins" / "mine.py").write_text(code, encoding="utf-8")
+    agent = worker(codes("print('It is', thrice(14))"), project=project)
+
+    result = run(closing(agent, agent.run(task="three times 14?")))
+
+    assert "It is 42" in result.messages[-1].content
+    written = agent.dump_component().config
+    assert (written["project"], "roles" in written) == (str(project), False)
+    assert TaskWeaverAgent.load_component(agent.dump_component()).dump_component().config == written
+
+
+def test_a_project_that_is_not_there_and_servers_that_can_not_be_are_told_at_once(worker, tmp_path):
+    with pytest.raises(ConfigError, match=r"project: there is no folder .*none"):
+        worker(project=tmp_path / "none")
+    with pytest.raises(ConfigError, match="mcp_servers"):
+        worker(mcp_servers={"mcpServers": {"weather": {}}})
+
+
+def test_tools_of_mcp_servers_are_plugins(worker, tmp_path):
+    pytest.importorskip("mcp", reason="needs the extra `mcp`")
+    server = Path(__file__).parents[2] / "plugin" / "mcp" / "server.py"
+    servers = {"mcpServers": {"weather": {"command": sys.executable, "args": [str(server), str(tmp_path / "pid")]}}}
+    (tmp_path / "mcp.json").write_text(json.dumps(servers), encoding="utf-8")
+    code = codes("print(report(city='Bonn')['celsius'])")
+    agent = worker(code, roles=["code_interpreter"], mcp_servers=tmp_path / "mcp.json")
+
+    result = run(closing(agent, agent.run(task="how warm is it in Bonn?")))
+
+    assert "21.5" in result.messages[-1].content
+    assert agent.dump_component().config["mcp_servers"] == str(tmp_path / "mcp.json")
+    with pytest.raises(ConfigError, match="because of: mcp_servers, which is no file"):
+        worker(mcp_servers=servers).dump_component()

@@ -32,6 +32,7 @@ from tw_autogen.hosts.agentchat.talk import Said, Talk
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
+from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     DOES_DATA_WORK,
     KernelWanted,
@@ -39,6 +40,7 @@ from tw_autogen.session import (
     Session,
     check_plugins,
     open_session,
+    read_project,
     read_settings,
 )
 
@@ -54,10 +56,12 @@ class TaskWeaverAgentConfig(BaseModel):
     model_client: ComponentModel
     model_client_stream: bool = False
     plugins: list[str] = []
-    roles: list[str] = []
+    roles: list[str] | None = None
     files: list[str] = []
     workspace: str | None = None
     settings: dict[str, Any] = {}
+    project: str | None = None
+    mcp_servers: str | None = None
 
 
 class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type: ignore[misc]  # the host is untyped here
@@ -69,7 +73,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         model_client_stream: Ask it for replies piece by piece, so that handlers see posts grow.
         description: For teams that choose the next speaker by it.
         plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
-        roles: Names of shipped roles, folders of one's own, or functions that make one.
+        roles: Names of shipped roles, folders of one's own, or functions that make one; None: the setting
+            `session.roles`, which names `planner` and `code_interpreter`.
         files: Copied read-only into the session's folder, and described with the first request.
         model: A `ChatModel` instead of the client.
         kernel: A function that makes a kernel for a folder; None: a `LocalKernel`.
@@ -79,6 +84,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         handlers: Called with each event.
         approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`; None: nobody is there.
             It is called with their names, on a thread of its own, and may wait for a person.
+        project: A folder with settings, plugins, roles and examples, as in `open_session`.
+        mcp_servers: MCP servers whose tools are plugins, as in `open_session`; each session starts its own.
 
     The session begins with the first message and ends with `on_reset` or `close`. What was said is forgotten with
     `on_reset` only, and a state that is loaded brings it back; the kernel's variables are gone each time. While it
@@ -101,7 +108,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         model_client_stream: bool = False,
         description: str = DOES_DATA_WORK,
         plugins: Sequence[PluginWanted] = (),
-        roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
+        roles: Sequence[RoleWanted] | None = None,
         files: Sequence[str | Path] = (),
         model: ChatModel | None = None,
         kernel: KernelWanted = None,
@@ -110,11 +117,18 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
         approve: Approve | None = None,
+        project: Path | str | None = None,
+        mcp_servers: McpWanted | None = None,
     ) -> None:
         super().__init__(name, description)
         if model is None and model_client is None:
             raise ConfigError(f"{name}: give model_client=, a client of the host's, or model=")
-        read_settings(settings)
+        read = read_settings(settings, project=project)
+        if project is not None:
+            read_project(project, read)  # what is wrong with it is told now, not with the first message
+        if mcp_servers is not None:
+            read_mcp_servers(mcp_servers)
+        file_of_servers = _file(mcp_servers)
         checked = check_plugins(plugins)
         self._client = model_client
         self._wanted = TaskWeaverAgentConfig.model_construct(
@@ -122,21 +136,24 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             description=description,
             model_client_stream=model_client_stream,
             plugins=[str(one) for one in plugins],
-            roles=[str(one) for one in roles],
+            roles=None if roles is None else [str(one) for one in roles],
             files=[str(Path(one).resolve()) for one in files],
             workspace=None if workspace is None else str(workspace),
             settings=dict(settings or {}),
+            project=None if project is None else str(Path(project).resolve()),
+            mcp_servers=file_of_servers,
         )
         live: dict[str, object] = {"model": model, "kernel": kernel, "policy": policy, "handlers": handlers or None}
         live["approve"] = approve
         live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)
-        live["roles"] = next((one for one in roles if not isinstance(one, (str, Path))), None)
+        live["roles"] = next((one for one in roles or () if not isinstance(one, (str, Path))), None)
+        live["mcp_servers, which is no file"] = None if file_of_servers else mcp_servers
         self._live = [what for what, value in live.items() if value is not None]
         asked = model if model is not None else ClientModel(model_client, stream=model_client_stream)
         make = functools.partial(
             open_session,
             asked,
-            roles=tuple(roles),
+            roles=None if roles is None else tuple(roles),
             plugins=checked,
             kernel=kernel,
             policy=policy,
@@ -144,6 +161,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             handlers=tuple(handlers),
             approve=approve,
             settings=dict(settings or {}),
+            project=project,
+            mcp_servers=mcp_servers,
         )
         self._talk = Talk(make, [Path(one).resolve() for one in files])
         self._end = weakref.finalize(self, self._talk.close)
@@ -275,3 +294,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
     def _from_config(cls, config: TaskWeaverAgentConfig) -> Self:
         client = ChatCompletionClient.load_component(config.model_client)
         return cls(model_client=client, **config.model_dump(exclude={"model_client"}))
+
+
+def _file(mcp_servers: McpWanted | None) -> str | None:
+    """Give the path of a file of MCP servers; None for what stands in one, where secrets may be."""
+    named = isinstance(mcp_servers, Path) or isinstance(mcp_servers, str) and not mcp_servers.lstrip().startswith("{")
+    return str(Path(mcp_servers).expanduser().resolve()) if named and isinstance(mcp_servers, str | Path) else None

@@ -23,7 +23,7 @@ from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
-from tw_autogen.plugin.mcp import McpWanted
+from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     DOES_DATA_WORK,
     FRESH_KERNEL,
@@ -46,7 +46,8 @@ class TaskWeaverAgent(Speaking):
         name: The agent's name.
         *args: As for any ConversableAgent, in the same order.
         plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
-        roles: Names of shipped roles, folders of one's own, or functions that make one.
+        roles: Names of shipped roles, folders of one's own, or functions that make one; None: the setting
+            `session.roles`, which names `planner` and `code_interpreter`.
         files: Copied read-only into each session's folder, and described to the Planner with the first message.
         model: A `ChatModel` (or one by role name) instead of the host's client.
         role_llm_config: An `llm_config` of its own for a role, by the role's name (`Planner`, `CodeInterpreter`, …);
@@ -57,7 +58,7 @@ class TaskWeaverAgent(Speaking):
         settings: Dotted keys, such as `{"session.max_posts": 20}`.
         handlers: Called with each event of each session.
         approve: Asked for packages, cells, plans and commands, as in `open_session`; None: the agent's human input.
-        project: A folder with settings, plugins and examples, as in `open_session`.
+        project: A folder with settings, plugins, roles and examples, as in `open_session`.
         mcp_servers: MCP servers whose tools are plugins, as in `open_session`; each session starts its own.
         **host: Any other argument of ConversableAgent. `human_input_mode` is `NEVER` unless given; `llm_config` is what
             all roles ask through; a `system_message` becomes the Planner's house rules.
@@ -78,7 +79,7 @@ class TaskWeaverAgent(Speaking):
         name: str = "TaskWeaver",
         *args: Any,
         plugins: Sequence[PluginWanted] = (),
-        roles: Sequence[RoleWanted] = ("planner", "code_interpreter"),
+        roles: Sequence[RoleWanted] | None = None,
         files: Sequence[str | Path] = (),
         model: ModelWanted = None,
         role_llm_config: Mapping[str, Any] | None = None,
@@ -103,7 +104,7 @@ class TaskWeaverAgent(Speaking):
         self._handlers = tuple(handlers)
         self._open = functools.partial(
             open_session,
-            roles=tuple(roles),
+            roles=None if roles is None else tuple(roles),
             plugins=check_plugins(plugins),
             kernel=kernel,
             policy=policy,
@@ -111,6 +112,8 @@ class TaskWeaverAgent(Speaking):
             project=project,
             mcp_servers=mcp_servers,
         )
+        if mcp_servers is not None:
+            read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message
         self._approve = approve
         most_open = read_settings(self._settings, project=project).read("session", SessionSettings).most_open
         make = functools.partial(_make, weakref.ref(self))

@@ -24,8 +24,13 @@ from tw_autogen.plugin import PluginWanted
 from tw_autogen.role import Turn
 from tw_autogen.session import SessionSettings, check_plugins, read_settings
 from tw_autogen.session.inputs import checked_inputs, copy_in
+from tw_autogen.session.seats import Seat, policy_of
+from tw_autogen.settings import Settings
 
 _coding: Any = import_autogen().coding
+_POLICY_KEYS = tuple(
+    f"code_interpreter.{key}" for key in ("policy", "plugin_only", "allowed_modules", "blocked_functions")
+)
 _PYTHON = ("", "python", "py", "python3", "ipython")
 
 
@@ -38,7 +43,8 @@ class KernelCodeExecutor:
         files: Copied read-only into the folder.
         variables: Variables for the code, and session variables for plugins: JSON values and DataFrames by name.
         seconds: How long one code block may run.
-        policy: What code may do; None: whatever it likes, as with other executors.
+        policy: What code may do; None: what the settings `code_interpreter.policy`, `plugin_only`, `allowed_modules`
+            and `blocked_functions` say, or, where none of them is set, whatever it likes, as with other executors.
         model: What host-run plugins may ask.
         settings: Dotted keys.
         handlers: Called with each event.
@@ -78,7 +84,10 @@ class KernelCodeExecutor:
         self._options = read.read("code_interpreter", CodeInterpreterSettings)
         self._stack = ExitStack()
         options = read.read("kernel", KernelSettings)
-        self._policy = policy and replace(policy, install=options.install)
+        self._policy: Policy | None = None
+        if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
+            seat = Seat("code_interpreter", policy=policy)
+            self._policy = replace(policy_of(seat, read), install=options.install)
         self._kernel: Kernel = LocalKernel(self.work_dir, settings=options, approve=approve)
         self._stack.callback(self._kernel.close)
         with ExitStack() as undo:

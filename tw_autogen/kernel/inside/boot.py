@@ -78,6 +78,20 @@ def load() -> None:
         del sys.modules["debugpy"]
 
 
+class _NoShellThread:
+    """Stands for ipykernel's thread that takes requests from the socket and hands them to the main thread.
+
+    A quarter of a small cell's work is its. It serves subshells alone; without one, the main thread reads the socket
+    itself, as it did before ipykernel 7.
+    """
+
+    def __init__(self) -> None:
+        self.parent_thread = threading.current_thread()
+
+    def __bool__(self) -> bool:
+        return False
+
+
 def make(connection_file: str, *, heartbeat: bool = False) -> Any:
     """Make a kernel that listens where a connection file says; its `start()` runs it for ever.
 
@@ -86,13 +100,17 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
 
     Args:
         connection_file: As jupyter_client writes it.
-        heartbeat: Answer on the heartbeat's socket too, as other clients than ours want.
+        heartbeat: Answer on the heartbeat's socket too, and have subshells, as other clients than ours want.
     """
     load()
     import zmq
     from ipykernel import iostream
+    from ipykernel.ipkernel import IPythonKernel
     from ipykernel.kernelapp import IPKernelApp
     from traitlets.config import Config
+
+    class OneShell(IPythonKernel):  # type: ignore[misc] # ipykernel has no types
+        _supports_kernel_subshells = False
 
     class App(IPKernelApp):  # type: ignore[misc] # ipykernel has no types
         def parse_command_line(self, argv: Any = None) -> None:
@@ -100,6 +118,11 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
 
         def load_config_file(self, *args: Any, **kwargs: Any) -> None:
             """Read no configuration."""
+
+        def init_control(self, context: Any) -> None:
+            super().init_control(context)
+            if not heartbeat:
+                self.shell_channel_thread = _NoShellThread()
 
         def init_iopub(self, context: Any) -> None:
             context.setsockopt(zmq.SNDHWM, 0)  # or a flood of output drops messages, `idle` among them
@@ -114,7 +137,8 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
 
     if zmq.has("ipc"):
         _pipe_by_file(iostream.IOPubThread, f"ipc://{os.path.dirname(connection_file)}/children")
-    app = App.instance(connection_file=connection_file, config=Config(_CONFIG))
+    kind = IPythonKernel if heartbeat else OneShell
+    app = App.instance(connection_file=connection_file, kernel_class=kind, config=Config(_CONFIG))
     sys.modules.setdefault("debugpy", None)  # type: ignore[arg-type] # imported late, see `load`
     app.initialize([])
     if sys.modules["debugpy"] is None:

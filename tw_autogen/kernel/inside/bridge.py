@@ -10,7 +10,7 @@ import linecache
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from json import dumps, loads  # held here: code may overwrite them in the module
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from .calls import take_input
 from .descriptors import Descriptors
 from .display import AfterImport, Display, tune_pandas
 from .exits import speak_before_exit
-from .guard import Guard, always_reply, hush_busy, pack_anything, say_less
+from .guard import Guard, always_reply, hush_status, pack_anything, say_less
 from .hints import Hints
 from .last_words import LastWords
 from .output import LimitedStream
@@ -27,10 +27,12 @@ from .packages import INSTALL, Packages
 from .plugin import PluginProblem, install_names
 from .remote import PIECE, RunOnce, settle_down
 from .session import Session
-from .shell import cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
+from .shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
 from .trace import Cells, short_warning, trace
 
 SOURCE = "tw_autogen"
+QUIET = "quiet"
+"""In a report: no output comes behind this reply, and no `idle`."""
 
 
 class Bridge:
@@ -47,6 +49,7 @@ class Bridge:
         self._ask = take_input(shell.kernel)
         self._errors: list[str] = []
         self._was_reset = False
+        self._quiet = False
         self._display = Display(shell)
         self._last_words = [LastWords(name, self._request) for name in ("stdout", "stderr")]
         self._streams = [LimitedStream(*pair) for pair in zip((sys.stdout, sys.stderr), self._last_words, strict=True)]
@@ -76,7 +79,7 @@ class Bridge:
             handlers = shell.kernel.shell_handlers
             handlers["execute_request"] = RunOnce(handlers["execute_request"])
         else:
-            hush_busy(shell.kernel)
+            hush_status(shell.kernel, self._was_quiet)
         self.session = Session(shell, self._ask, options)
         self._cells = Cells(self._forget)
         self._hints = Hints(str(self.session.folder), options.get("wall") or {})
@@ -103,6 +106,7 @@ class Bridge:
         except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
             answer = {"error": str(error), "type": type(error).__name__}
         answer["variables"] = self.session.variables()
+        answer[QUIET] = self._quiet = not self.session.remote
         if self.session.remote and len(text := dumps(answer)) > PIECE:
             answer = {"file": self.session.codec.leave(text)}
         self._payload(dumps(answer))
@@ -147,11 +151,12 @@ class Bridge:
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
         if self.session.checkpoint and not failed and result.info.raw_cell:
-            self.session.checkpoint.note(result.info.raw_cell, self._shell.transform_cell)
+            self.session.checkpoint.note(result.info.raw_cell, self._transform_of(result.info))
         self._display.end()
         self._descriptors.drain()
         for stream in self._streams:
             stream.end()
+        self._quiet = not (self.session.remote or any(stream.spoke for stream in self._streams))
         kept, logs = self.session.ctx.take()
         undone = self.session.rollback.end(failed=failed) if self.session.rollback else None
         self.session.restore()
@@ -164,10 +169,20 @@ class Bridge:
                 "variables": self.session.variables(),
                 **({} if undone is None else {"rollback": undone}),
                 "reset": self._was_reset,
+                QUIET: self._quiet,
                 **({"files": self.session.remote.changed()} if self.session.remote else {}),
             }
         )
         self._display.result = None
+
+    def _transform_of(self, info: Any) -> Callable[[str], str]:
+        """Give what makes Python of a cell; of the one that has just run, the shell knows it."""
+        known = {info.raw_cell: getattr(info, "transformed_cell", None)}  # not before IPython 9
+        return lambda code: known.get(code) or self._shell.transform_cell(code)
+
+    def _was_quiet(self) -> bool:
+        quiet, self._quiet = self._quiet, False
+        return quiet
 
     def _say_rest(self) -> None:
         """Hand all that was written to what sends it."""
@@ -211,6 +226,7 @@ class Bridge:
         forget_outputs(shell)
         watch_reset(shell, self._reset)
         pipe_commands(shell)
+        ask_once(shell)
         cancel_on_interrupt(shell.kernel)
         always_reply(shell.kernel)
         pack_anything(shell.kernel.session)

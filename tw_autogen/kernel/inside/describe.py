@@ -47,11 +47,11 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
         hidden: By mapping, names that are not the user's while they still hold the same object: plugins, IPython's own.
 
     Returns:
-        At most 200 of them, the newest; modules and names that begin with `_` are left out.
+        At most 200 of them, the newest; what was only imported and names that begin with `_` are left out.
     """
     found = []
     for name, value in list(namespace.items()):
-        if name.startswith("_") or is_a(value, types.ModuleType):
+        if name.startswith("_") or _is_imported(value):
             continue
         if any(name in names and names[name] is value for names in hidden):
             continue
@@ -61,6 +61,16 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
             line = ""
         found.append((name, _type_name(value), line))
     return found[-_MOST_VARIABLES:]
+
+
+def _is_imported(value: Any) -> bool:
+    """Say whether it is a module, or a class or function that some module defines, not a cell."""
+    if is_a(value, types.ModuleType):
+        return True
+    if not any(is_a(value, kind) for kind in (type, types.FunctionType, types.BuiltinFunctionType)):
+        return False
+    getter = type.__getattribute__ if is_a(value, type) else object.__getattribute__
+    return bool(getter(value, "__module__") not in ("__main__", None))
 
 
 def _size(value: Any) -> float:

@@ -55,7 +55,8 @@ class Display:
         hook = shell.displayhook
         hook.write_output_prompt = hook.finish_displayhook = hook.start_displayhook = lambda: None
         hook.write_format_data = self._take_result
-        hook.quiet = lambda: hook.semicolon_at_end_of_expression(self._code)  # the original looks into a history
+        # The original looks into a history, and takes all of a cell to pieces, however long it is.
+        hook.quiet = lambda: may_end_with_semicolon(self._code) and hook.semicolon_at_end_of_expression(self._code)
         hook.update_user_ns = lambda result: None  # no `Out`: it would keep every result alive
         self._saved: weakref.WeakSet[Any] = weakref.WeakSet()
         self._format = shell.display_formatter.format
@@ -198,6 +199,21 @@ class AfterImport:
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign] # of this one loader, not of its class
         return spec
+
+
+def may_end_with_semicolon(code: str) -> bool:
+    r"""Tell whether a semicolon stands in the last line of code, or in comments behind it.
+
+    Example:
+        >>> [may_end_with_semicolon(code) for code in ("1; 2", "1;  # no more", "1; 2 + \\\n3")]
+        [True, True, False]
+    """
+    for line in reversed(code.splitlines()):
+        if ";" in line:
+            return True
+        if (text := line.strip()) and not text.startswith("#"):
+            return False
+    return False
 
 
 def tune_pandas(pandas: Any) -> None:

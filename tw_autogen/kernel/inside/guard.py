@@ -105,16 +105,37 @@ def say_less(kernel: Any) -> None:
         run.__signature__ = inspect.signature(run)  # ipykernel asks for it before each cell
 
 
-def hush_busy(kernel: Any) -> None:
-    """Don't tell when a cell begins, where the kernel's owner is its only client; a gateway wants to know."""
-    if not hasattr(kernel, "tw_publish_status"):
-        kernel.tw_publish_status = publish = kernel._publish_status
+def hush_status(kernel: Any, quiet: Callable[[], bool]) -> None:
+    """Don't tell when a cell begins, nor when one is over whose reply says that already.
 
-        def publish_status(status: str, *args: Any, **kwargs: Any) -> None:
-            if status != "busy":
-                publish(status, *args, **kwargs)
+    It is for a kernel whose owner is its only client; a gateway wants to know.
 
-        kernel._publish_status = publish_status
+    Args:
+        kernel: ipykernel's.
+        quiet: Tells, once, whether the last report says that no output follows.
+    """
+    if hasattr(kernel, "tw_publish_status"):
+        return
+    kernel.tw_publish_status = publish = kernel._publish_status
+    handlers = kernel.shell_handlers
+    run = handlers["execute_request"]
+    said = False
+
+    async def execute_request(*args: Any, **kwargs: Any) -> None:
+        nonlocal said
+        said = False
+        quiet()
+        await run(*args, **kwargs)
+        said = quiet()  # not behind an exception, which may have come before the reply was sent
+
+    def publish_status(status: str, channel: str, *args: Any, **kwargs: Any) -> None:
+        nonlocal said
+        if channel == "shell" and said:
+            said = False
+        elif status != "busy":
+            publish(status, channel, *args, **kwargs)
+
+    handlers["execute_request"], kernel._publish_status = execute_request, publish_status
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:

@@ -94,6 +94,8 @@ class LimitedStream:
         self._write: Callable[[str], int | None] = stream.write
         self._flush: Callable[[], None] = stream.flush
         self._dirty = False
+        self.spoke = False
+        """Whether something was sent since the cell began."""
         self._flushed = self._began = 0.0
         self._limit = 0
         self._kept = Clipped(0)
@@ -123,7 +125,7 @@ class LimitedStream:
         with self._lock:
             head = self._kept.add(text)
             if head and not self._between:
-                self._dirty = True
+                self._dirty = self.spoke = True
                 self._unsaid.append(head)
                 self._write(head)
         return len(text)
@@ -148,7 +150,8 @@ class LimitedStream:
         self._stand()
         with self._lock:
             late, self._kept = self._kept.text(), Clipped(self._limit)
-            self._between, self._unsaid = False, []
+            self._between = self.spoke = False
+            self._unsaid = []
             self._last_words.begin()
             self._began, self._flushed = time.monotonic(), 0.0
             if late:
@@ -162,7 +165,7 @@ class LimitedStream:
             self._between = True
             self._began, self._flushed = time.monotonic(), 0.0
             if tail:
-                self._dirty = True
+                self._dirty = self.spoke = True
                 self._write(tail)
 
     @contextlib.contextmanager

@@ -28,6 +28,46 @@ def forget_outputs(shell: Any) -> None:
     warnings.filterwarnings("ignore", "To exit: use 'exit'")
 
 
+def ask_once(shell: Any) -> None:
+    """Remember what a cell becomes in Python and whether it awaits: ipykernel asks for both, and then the shell again.
+
+    The answers may depend on variables, so they are remembered until code runs, and no longer.
+    """
+    run = shell.kernel.do_execute
+    found: dict[tuple[str, str], Any] = {}
+    before_code = False
+
+    def remember(name: str) -> None:
+        ask = getattr(shell, name)
+
+        def answer(code: str, *args: Any, **kwargs: Any) -> Any:
+            if (name, code) in found:
+                return found.pop((name, code))
+            made = ask(code, *args, **kwargs)
+            if before_code:
+                found[name, code] = made
+            return made
+
+        setattr(shell, name, answer)
+
+    async def do_execute(*args: Any, **kwargs: Any) -> Any:
+        nonlocal before_code
+        before_code = True
+        found.clear()
+        return await run(*args, **kwargs)
+
+    def forget() -> None:
+        nonlocal before_code
+        before_code = False
+        found.clear()
+
+    remember("transform_cell")
+    remember("should_run_async")
+    shell.kernel.do_execute = do_execute
+    shell.events.register("pre_execute", forget)
+    shell.events.register("post_execute", forget)  # a cell without code has no `pre_execute`
+
+
 def watch_reset(shell: Any, then: Callable[[], None]) -> None:
     """Call a function behind each `%reset`, which empties the user's namespace."""
     reset = shell.reset

@@ -1,0 +1,140 @@
+"""Keys of `taskweaver_config.json`: what they mean here, and which are named as ignored."""
+
+import json
+
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.code_interpreter import CodeInterpreterSettings, Policy, verify
+from tw_autogen.errors import SettingsError
+from tw_autogen.kernel import Execution
+from tw_autogen.session import SessionSettings, read_settings
+from tw_autogen.session.seats import Seat, policy_of
+from tw_autogen.testing import FakeKernel, ScriptedModel, codes
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Give what reads settings where TaskWeaver's file holds these keys."""
+
+    def _read(keys, **keywords):
+        (tmp_path / "taskweaver_config.json").write_text(json.dumps(keys), encoding="utf-8")
+        return read_settings(keywords, project=tmp_path, environ={})
+
+    return _read
+
+
+def policy(settings):
+    return policy_of(Seat("code_interpreter"), settings)
+
+
+def test_code_that_is_to_be_verified_may_import_what_taskweaver_allows_and_call_no_blocked_function(read):
+    found = policy(read({"code_interpreter.code_verification_on": True}))
+
+    assert [one.line for one in verify("import pandas as pd\nimport requests\nopen('x')\nimport torch", found)] == [
+        2,
+        3,
+        4,
+    ]
+    assert not verify("import sklearn.linear_model as lm\nimport numpy as np\nnp.array([1]).sum()", found)
+
+
+def test_its_own_lists_replace_taskweavers_and_an_empty_one_allows_no_import(read):
+    on = {"code_interpreter": {"code_verification_on": True}}
+    own = {"code_interpreter": {**on["code_interpreter"], "allowed_modules": ["torch"], "blocked_functions": ["print"]}}
+    assert [one.line for one in verify("import torch\nimport pandas\nprint(1)\nopen('x')", policy(read(own)))] == [2, 3]
+
+    none = {"code_interpreter": {**on["code_interpreter"], "allowed_modules": []}}
+    assert [one.line for one in verify("x = 1\nimport math", policy(read(none)))] == [2]
+
+
+def test_lists_without_the_check_are_ignored_as_there_and_named(read):
+    found = read({"code_interpreter.allowed_modules": ["torch"], "code_interpreter.code_verification_on": False})
+
+    assert policy(found) == Policy()
+    assert found.ignored == ("code_interpreter.allowed_modules", "code_interpreter.code_verification_on")
+
+
+def test_lists_narrow_the_policy_and_never_widen_it(read):
+    found = policy(
+        read(
+            {"code_interpreter.code_verification_on": True, "code_interpreter.allowed_modules": ["pandas", "socket"]},
+            **{"code_interpreter.policy": "strict"},
+        )
+    )
+
+    assert found.modules == {"pandas"}
+    assert found.dynamic is False
+
+
+def test_a_cell_that_breaks_them_is_sent_back_in_a_session(read, tmp_path):
+    settings = read({"code_interpreter.code_verification_on": True, "session.roles": ["code_interpreter"]})
+    with (
+        ScriptedModel([codes("import requests"), codes("print(1)")]) as model,
+        open_session(
+            model, settings=settings, kernel=FakeKernel([Execution(ok=True)]), folder=tmp_path / "s"
+        ) as session,
+    ):
+        session.ask("fetch it")
+
+    assert "requests" in str(model.calls[1][-1])
+
+
+def test_the_settings_are_ours_too(read):
+    settings = read({}, **{"code_interpreter.allowed_modules": "pandas, numpy"})
+
+    assert settings.read("code_interpreter", CodeInterpreterSettings).allowed_modules == ("pandas", "numpy")
+
+
+def test_roles_are_called_as_taskweaver_calls_them(read):
+    theirs = ["planner", "code_interpreter_cli_only", "recepta", "image_reader", "web_search", "echo"]
+    assert read({"session.roles": theirs}).read("session", SessionSettings).roles == (
+        *("planner", "command_line", "recepta", "image_reader", "web_search", "echo"),
+    )
+    only = read({"session.roles": ["planner", "code_interpreter_plugin_only"]})
+    assert only.read("code_interpreter", CodeInterpreterSettings).plugin_only
+
+
+def test_keys_of_roles_reach_the_roles_by_our_words_and_the_others_are_named(read):
+    found = read(
+        {
+            "session.roles": ["planner", "document_retriever", "web_search", "echo"],
+            "document_retriever.index_folder": "${AppBaseDir}/kb",
+            "document_retriever.size": 3,
+            "web_search.result_count": 2,
+            "echo.decorator": "*",
+            "echo.use_example": True,
+            "recepta.decorator": "-",
+            "role.base_path": "${ModuleBaseDir}/ext_role",
+            "execution_service.kernel_mode": "local",
+        }
+    )
+
+    retriever = found.of_role("document_retriever", ["index", "size"])
+    assert retriever["index"].value.endswith("/kb")
+    assert retriever["size"].value == 3
+    assert found.of_role("web_search", ["results"])["results"].value == 2
+    assert found.of_role("echo", ["decorator"])["decorator"].value == "*"
+    assert found.ignored == (
+        *("echo.use_example", "execution_service.kernel_mode", "recepta.decorator", "role.base_path"),
+    )
+
+
+def test_a_shipped_role_takes_its_keys_and_those_it_lacks_are_named_in_the_log(read, tmp_path, caplog):
+    settings = read({"session.roles": ["echo"], "echo.decorator": "*", "echo.colour": "red"})
+    with open_session(ScriptedModel([]), settings=settings, folder=tmp_path / "s") as session:
+        session.open_round("hello")
+        assert session.step(session.next_role()).message == "*hello*"
+
+    assert [one for one in caplog.messages if "(echo.colour): without meaning here" in one]
+
+
+def test_a_role_that_is_misspelt_in_our_own_file_is_still_an_error(tmp_path):
+    with pytest.raises(SettingsError, match="no role here is called 'ecko'"):
+        open_session(ScriptedModel([]), roles=["echo"], settings={"role.ecko.decorator": "x"}, folder=tmp_path / "s")
+
+
+def test_folders_of_examples_are_read_where_taskweavers_key_says(read, tmp_path):
+    found = read({"planner.example_base_path": "${AppBaseDir}/mine"})
+
+    assert found.origin("recall.planner_examples").endswith("(planner.example_base_path)")

@@ -1,0 +1,305 @@
+"""Roles in TaskWeaver's own form: a `<name>.role.yaml`, and a class written against `taskweaver.role`."""
+
+import json
+import logging
+import sys
+import types
+
+import pytest
+
+from tw_autogen import AttachmentType, open_session
+from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError
+from tw_autogen.events import PostGrew
+from tw_autogen.role import find_role, read_role
+from tw_autogen.session import read_project, read_settings
+from tw_autogen.shipped import shipped_folder
+from tw_autogen.testing import ScriptedModel, plans
+
+YAML = """\
+alias: Weather
+module: my_roles.weather.weather.Weather
+intro: Tells what the weather will be like.
+"""
+PYTHON = """\
+from injector import inject
+
+from taskweaver.logging import TelemetryLogger
+from taskweaver.memory import Memory, Post
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.tracing import Tracing, tracing_decorator
+from taskweaver.role import Role
+from taskweaver.role.role import RoleConfig, RoleEntry
+
+from my_roles.weather.sky import COLOUR
+
+
+class WeatherConfig(RoleConfig):
+    def _configure(self):
+        self.unit = self._get_str("unit", "C")
+        self.days = self._get_int("days", 1)
+        self.towns = self._get_list("towns", [])
+        self.data = self._get_path("data", "${AppBaseDir}/data.csv")
+
+
+class Weather(Role):
+    @inject
+    def __init__(
+        self,
+        config: WeatherConfig,
+        logger: TelemetryLogger,
+        tracing: Tracing,
+        event_emitter: SessionEventEmitter,
+        role_entry: RoleEntry,
+    ):
+        super().__init__(config, logger, tracing, event_emitter, role_entry)
+        self.closed = False
+
+    @tracing_decorator
+    def reply(self, memory: Memory, **kwargs) -> Post:
+        rounds = memory.get_role_rounds(role=self.alias, include_failure_rounds=False)
+        asked = rounds[-1].post_list[-1]
+        proxy = self.event_emitter.create_post_proxy(self.alias)
+        proxy.update_status("looking out")
+        proxy.update_send_to(asked.send_from)
+        proxy.update_attachment(message="asked " + str(len(rounds)), type=AttachmentType.thought)
+        proxy.update_message("It will be ", is_end=False)
+        proxy.update_message(f"{COLOUR}, {self.config.days} {self.config.unit} {'/'.join(self.config.towns)}")
+        self.tracing.set_span_attribute("days", self.config.days)
+        self.logger.info("answered " + asked.message)
+        return proxy.end()
+"""
+MINIMAL = """\
+from taskweaver.role import Role
+
+
+class Weather(Role):
+    def reply(self, memory, {takes}):
+        {body}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A TaskWeaver project with one role of its own."""
+    role = tmp_path / "project" / "my_roles" / "weather"
+    role.mkdir(parents=True)
+    (role / "weather.role.yaml").write_text(YAML, encoding="utf-8")
+    (role / "weather.py").write_text(PYTHON, encoding="utf-8")
+    (role / "sky.py").write_text('COLOUR = "blue"\n', encoding="utf-8")
+    config = {
+        "role.base_path": "${AppBaseDir}/my_roles",
+        "session.roles": ["planner", "weather"],
+        "weather.days": 3,
+        "weather.towns": ["Ulm", "Bonn"],
+        "weather.use_example": False,
+    }
+    (tmp_path / "project" / "taskweaver_config.json").write_text(json.dumps(config), encoding="utf-8")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path / "project"
+    for name in [one for one in sys.modules if one.partition(".")[0] == "my_roles"]:
+        del sys.modules[name]
+
+
+def make(folder, **keywords):
+    return read_role(folder / "my_roles" / "weather").make(lambda: ScriptedModel(["the model's words"]), **keywords)
+
+
+def test_a_project_with_a_role_of_its_own_form_works_unchanged(folder, tmp_path):
+    events = []
+    with (
+        ScriptedModel([plans("and tomorrow?", to="Weather"), plans("Blue.", to="User")]) as model,
+        open_session(model, project=folder, folder=tmp_path / "sessions", handlers=[events.append]) as session,
+    ):
+        answer = session.ask("What will it be like?")
+
+    post = answer.round.posts[2]
+    assert (post.send_from, post.send_to) == ("Weather", "Planner")
+    assert post.message == "It will be blue, 3 C Ulm/Bonn"
+    assert post.content(AttachmentType.thought) == "asked 1"
+    assert "## Weather\nTells what the weather will be like." in model.calls[0][0]["content"]
+    grown = [(one.part, one.text) for one in events if isinstance(one, PostGrew) and one.part in ("status", "thought")]
+    assert ("status", "looking out") in grown
+
+
+def test_its_settings_come_from_taskweavers_keys_and_ours_and_paths_are_filled_in(folder, tmp_path):
+    given = read_settings({"role.weather.unit": "K"}, project=folder, environ={})
+    role = make(folder, given=lambda known: given.of_role("weather", known))
+
+    config = role._theirs.config
+    assert (config.unit, config.days, config.towns) == ("K", 3, ["Ulm", "Bonn"])
+    assert config.data == str(folder / "data.csv")
+    assert given.ignored == ("weather.use_example",)
+
+
+def test_a_key_that_the_role_does_not_know_is_named_in_the_log_or_is_an_error_where_it_is_ours(folder, caplog):
+    config = {"session.roles": ["planner", "weather"], "weather.dais": 3}
+    (folder / "taskweaver_config.json").write_text(json.dumps(config), encoding="utf-8")
+    given = read_settings(project=folder, environ={})
+    with caplog.at_level(logging.WARNING):
+        make(folder, given=lambda known: given.of_role("weather", known))
+    assert [one for one in caplog.messages if "(weather.dais): without meaning here" in one]
+
+    given = read_settings({"role.weather.dais": 4}, project=folder, environ={})
+    with pytest.raises(SettingsError, match=r"unknown setting 'role\.weather\.dais'; did you mean 'days'"):
+        make(folder, given=lambda known: given.of_role("weather", known))
+
+
+def test_a_role_may_ask_the_model_pin_a_plan_and_read_the_board(folder, tmp_path):
+    (folder / "my_roles" / "weather" / "weather.py").write_text(
+        """\
+from taskweaver.llm import LLMApi
+from taskweaver.llm.util import format_chat_message
+from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
+from taskweaver.role import Role, RoleConfig
+
+
+class Weather(Role):
+    def __init__(self, config: RoleConfig, logger, tracing, event_emitter, role_entry, llm_api: LLMApi):
+        super().__init__(config, logger, tracing, event_emitter, role_entry)
+        self.llm_api = llm_api
+
+    def reply(self, memory, **kwargs):
+        proxy = self.event_emitter.create_post_proxy(self.alias)
+        pinned = [one.content for one in memory.get_shared_memory_entries("plan")]
+        entry = SharedMemoryEntry.create(type="plan", scope="round", content="umbrella")
+        proxy.update_attachment("pinned", "shared_memory_entry", extra=entry)
+        asked = memory.conversation.rounds[-1].post_list[-1]
+        words = self.llm_api.chat_completion([format_chat_message("user", asked.message)])["content"]
+        proxy.update_message(f"{words}, {len(pinned)} pinned")
+        return proxy.end()
+"""
+    )
+    with (
+        ScriptedModel([plans("rain?", to="Weather"), "Rain", plans("Rain.", to="User")]) as model,
+        open_session(model, project=folder, folder=tmp_path / "sessions") as session,
+    ):
+        answer = session.ask("Will it rain?")
+
+    assert answer.round.posts[2].message == "Rain, 1 pinned"
+    assert answer.round.posts[2].send_to == "Planner"  # nobody said to whom: to who asked
+    assert answer.round.read_board("Weather") == "umbrella"
+    assert answer.usage.calls == 3
+
+
+@pytest.mark.parametrize(
+    ("takes", "body"),
+    [
+        ("post_proxy, prompt_log_path, **kwargs", "post_proxy.update_message(prompt_log_path); "
+         "return post_proxy.end()"),
+        ("prompt_log_path=None", "p = self.event_emitter.create_post_proxy(self.alias); p.update_message("
+         "prompt_log_path); return p.end()"),
+        ("event_emitter, **kwargs", "p = event_emitter.create_post_proxy(self.alias); p.update_message("
+         "kwargs['prompt_log_path']); return p.end()"),
+    ],
+)  # fmt: skip
+def test_reply_gets_what_its_signature_names(folder, tmp_path, takes, body):
+    (folder / "my_roles" / "weather" / "weather.py").write_text(MINIMAL.format(takes=takes, body=body))
+    with open_session(ScriptedModel([]), roles=["weather"], project=folder, folder=tmp_path / "s") as session:
+        session.open_round("?")
+        assert session.step(session.next_role()).message.endswith("Weather_prompt_log.json")
+
+
+@pytest.mark.parametrize(
+    ("yaml", "python", "problem"),
+    [
+        ("alias: Weather\nintro: Tells.\n", PYTHON, r"weather\.role\.yaml: `module` is missing"),
+        (YAML.replace("weather.Weather", "weather.Wether"), PYTHON, r"no class 'Wether' .* Weather"),
+        (YAML.replace("my_roles.weather.weather.Weather", "Weather"), PYTHON, r"`module` must be the dotted path"),
+        (YAML.replace("Weather\n", "The weather\n", 1), PYTHON, r"`alias` must be a plain name"),
+        (
+            YAML,
+            "from taskweaver.code_interpreter import CodeInterpreter\n",
+            r"weather\.py:1: .*has no counterpart here \(there are taskweaver\.role, .*; write the class against",
+        ),
+        (YAML, "from taskweaver.memory import Oracle\n", r"weather\.py:1: .*Oracle.*has no counterpart here"),
+        (YAML, "import a_package_that_nobody_has\n", r"weather\.py:1: ModuleNotFoundError"),
+        (
+            YAML,
+            PYTHON.replace("role_entry: RoleEntry,", "role_entry: RoleEntry, plugin_registry: dict,"),
+            r"weather\.py: its constructor needs 'plugin_registry' \(dict\), which has no counterpart here",
+        ),
+        (YAML, PYTHON.replace('"unit", "C"', '"unit"'), r"the setting 'role\.weather\.unit' is missing"),
+        (YAML, PYTHON.replace("self.closed = False", "1 / 0"), r"weather\.py:\d+: ZeroDivisionError"),
+        (YAML, PYTHON.replace("def reply", "def answer"), r"class Weather has no `reply"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_an_error_that_names_the_file_and_what_to_do(folder, yaml, python, problem):
+    role = folder / "my_roles" / "weather"
+    (role / "weather.role.yaml").write_text(yaml, encoding="utf-8")
+    (role / "weather.py").write_text(python, encoding="utf-8")
+
+    with pytest.raises(RoleSpecError, match=problem):
+        make(folder)
+
+
+def test_an_answer_that_is_no_post_and_an_entry_of_another_kind_say_what_to_do_instead(folder, tmp_path):
+    python = folder / "my_roles" / "weather" / "weather.py"
+    python.write_text(MINIMAL.format(takes="**kwargs", body='return "blue"'))
+    with open_session(ScriptedModel([]), roles=["weather"], project=folder, folder=tmp_path / "s") as session:
+        session.open_round("?")
+        with pytest.raises(RoleSpecError, match=r"weather\.py: reply\(\) gave str, not a Post"):
+            session.step(session.next_role())
+
+    python.write_text(
+        "from taskweaver.memory import SharedMemoryEntry\n"
+        + MINIMAL.format(takes="**kwargs", body='SharedMemoryEntry.create("example_sub_path", "round", "x")')
+    )
+    with open_session(ScriptedModel([]), roles=["weather"], project=folder, folder=tmp_path / "s") as session:
+        session.open_round("?")
+        with pytest.raises(ValueError, match=r"'example_sub_path' has no meaning here.*recall\.planner_examples"):
+            session.step(session.next_role())
+
+
+def test_keys_that_taskweaver_does_not_read_are_named_in_the_log(folder, caplog):
+    (folder / "my_roles" / "weather" / "weather.role.yaml").write_text(YAML + "plugins_path: x\n", encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        make(folder)
+    assert [one for one in caplog.messages if one.endswith("weather.role.yaml: without meaning here: plugins_path")]
+
+
+def test_a_yaml_whose_name_is_not_its_folders_is_an_error(folder):
+    role = folder / "my_roles" / "weather"
+    (role / "weather.role.yaml").rename(role / "sun.role.yaml")
+    with pytest.raises(RoleSpecError, match=r"sun\.role\.yaml: its name must be that of its folder: weather\.role"):
+        read_role(role)
+
+
+def test_a_folder_of_roles_that_is_not_there_is_an_error_and_without_a_setting_two_are_looked_at(folder, tmp_path):
+    with pytest.raises(ConfigError, match=r"session\.role_folder: there is no folder .*nowhere"):
+        read_project(folder, read_settings({"session.role_folder": "nowhere"}, project=folder, environ={}))
+
+    (folder / "taskweaver_config.json").write_text("{}")
+    (folder / "my_roles").rename(folder / "ext_role")
+    assert dict(read_project(folder, read_settings(project=folder, environ={})).roles) == {
+        "weather": folder / "ext_role" / "weather"
+    }
+
+
+def test_what_was_imported_as_taskweaver_before_is_there_again_afterwards(folder, monkeypatch):
+    real = types.ModuleType("taskweaver")
+    real.__file__, real.__path__ = "/somewhere/taskweaver/__init__.py", []
+    role = types.ModuleType("taskweaver.role")
+    for name in [one for one in sys.modules if one.partition(".")[0] == "taskweaver"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "taskweaver", real)
+    monkeypatch.setitem(sys.modules, "taskweaver.role", role)
+
+    assert make(folder).name == "Weather"
+    assert sys.modules["taskweaver"] is real
+    assert sys.modules["taskweaver.role"] is role
+    assert "taskweaver.memory" not in sys.modules
+    assert "injector" not in sys.modules
+
+
+def test_plugins_of_taskweavers_form_still_load_in_the_same_process(folder):
+    make(folder)
+    from taskweaver.plugin import Plugin
+
+    from tw_autogen.plugin import Plugin as Ours
+
+    assert Plugin is Ours
+
+
+def test_a_shipped_role_is_found_by_its_alias_too():
+    assert find_role("DocumentRetriever", shipped=shipped_folder("roles")).name == "document_retriever"

@@ -1,0 +1,40 @@
+"""How long messages are, and about how many tokens that is, as long as no server has counted them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tw_autogen.model.chat import Message
+
+TOKEN_CHARS = 4.0
+"""Characters a token, where no server has reported what it counted."""
+_IMAGE_CHARS = 4000
+
+
+def chars_of(messages: Iterable[Message]) -> int:
+    """Add up the characters of messages; an image counts as 4000.
+
+    Args:
+        messages: In OpenAI's form; their content is text, or text and image parts.
+    """
+    return sum(map(_chars, messages))
+
+
+def token_chars(chars: int, prompt_tokens: int) -> float:
+    """Give how many characters a token has, by a prompt that a server has counted.
+
+    Args:
+        chars: Of the prompt, as `chars_of` gives them.
+        prompt_tokens: As the server reported them, more than 0.
+
+    Returns:
+        Between 0.5 and 8, whatever was reported.
+    """
+    return min(8.0, max(0.5, chars / prompt_tokens))
+
+
+def _chars(message: Message) -> int:
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return len(content)
+    return sum(len(part["text"]) if "text" in part else _IMAGE_CHARS for part in content)

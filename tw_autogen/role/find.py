@@ -1,0 +1,107 @@
+"""Where roles are found: shipped, installed, in a folder, or as a class."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+
+from tw_autogen.conversation.plain import read_mapping
+from tw_autogen.errors import RoleSpecError, nearest
+from tw_autogen.role.spec import RoleSpec, replies
+from tw_autogen.role.taskweaver import find_role_yaml, read_role_yaml
+
+ROLE_FILE = "role.yaml"
+ENTRY_POINTS = "tw_autogen.roles"
+_KEYS = ("alias", "intro", "module", "settings")
+
+
+def read_role(folder: Path) -> RoleSpec:
+    """Read a role's folder: a `role.yaml`, or TaskWeaver's `<name>.role.yaml`.
+
+    Raises:
+        RoleSpecError: names the file and what is wrong in it.
+    """
+    path = folder / ROLE_FILE
+    if not path.exists() and (theirs := find_role_yaml(folder)):
+        return read_role_yaml(theirs)
+    plain = read_mapping(path, RoleSpecError, missing="there is no such file; a role's folder holds one")
+    for key in plain:
+        if key not in _KEYS:
+            raise RoleSpecError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
+    for key in ("alias", "intro"):
+        if not isinstance(plain.get(key), str) or not plain[key].strip():
+            raise RoleSpecError(f"`{key}` is missing or no text", path=path)
+    if not plain["alias"].isidentifier():
+        raise RoleSpecError(f"`alias` must be a plain name without spaces, not {plain['alias']!r}", path=path)
+    name = folder.resolve().name
+    module, settings = plain.get("module", name), plain.get("settings") or {}
+    if not isinstance(settings, Mapping):
+        raise RoleSpecError("`settings` must be keys and values", path=path)
+    return RoleSpec(plain["alias"], plain["intro"].strip(), path, name, str(module), settings)
+
+
+def find_role(wanted: str | Path | type, *, shipped: Path) -> RoleSpec:
+    """Find a role: a shipped one, or one that an installed package brings, by name; a folder by its path; or a class.
+
+    Args:
+        wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`.
+        shipped: Where the ready-made roles lie.
+
+    Raises:
+        RoleSpecError: there is none of that name, or it is wrong; names the file.
+    """
+    if isinstance(wanted, type):
+        return _of_class(wanted, wanted.__name__)
+    folder = Path(wanted).expanduser()
+    if isinstance(wanted, Path) or folder.is_dir():
+        return read_role(folder)
+    names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
+    for name in (wanted, _snake(wanted)):  # its alias, as in the talk, is understood too
+        if name in names:
+            return read_role(shipped / name)
+    brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}
+    if wanted in brought:
+        return _of_entry_point(brought[wanted])
+    hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
+    raise RoleSpecError(f"no shipped role and no folder{hint or nearest(wanted, [*names, *brought])}", path=wanted)
+
+
+def _snake(name: str) -> str:
+    """Spell `WebSearch` as `web_search`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def _of_entry_point(entry: metadata.EntryPoint) -> RoleSpec:
+    """Read what an entry point names: a class, or a package whose folder holds a `role.yaml`."""
+    where = f"entry point {entry.name} = {entry.value}"
+    try:
+        found = entry.load()
+    except Exception as error:
+        raise RoleSpecError(f"{type(error).__name__}: {error}", path=where) from error
+    if isinstance(found, ModuleType) and found.__file__:
+        return dataclasses.replace(read_role(Path(found.__file__).parent), name=entry.name)
+    if not inspect.isclass(found):
+        raise RoleSpecError("names neither a class nor a package with a role.yaml", path=where)
+    return _of_class(found, entry.name)
+
+
+def _of_class(kind: type, name: str) -> RoleSpec:
+    try:
+        path = Path(inspect.getfile(kind))
+    except (OSError, TypeError):  # made in a notebook or by exec
+        path = Path(f"class {kind.__name__}")
+    if not replies(kind):
+        raise RoleSpecError(f"class {kind.__name__} has no `reply(self, memory, **kwargs)`", path=path)
+    for key in ("name", "intro"):
+        value = getattr(kind, key, None)
+        if not isinstance(value, str) or not value.strip():
+            raise RoleSpecError(f"class {kind.__name__} needs `{key}`, a text, beside `reply`", path=path)
+    alias = str(kind.name)  # type: ignore[attr-defined]  # looked at above
+    if not alias.isidentifier():
+        raise RoleSpecError(f"`name` must be a plain name without spaces, not {alias!r}", path=path)
+    return RoleSpec(alias, str(kind.intro), path, name, kind=kind)  # type: ignore[attr-defined]

@@ -1,0 +1,43 @@
+"""A role's Python, run anew, and the line of it that an error came from."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+
+from tw_autogen.errors import RoleSpecError
+
+_LOADING = threading.RLock()
+
+
+def load_source(source: Path) -> ModuleType:
+    """Run a role's Python anew, as a package of its folder: `from .pages import …` finds what lies beside it."""
+    name = f"tw_autogen_role_{source.stem}_{hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=[str(source.parent)])
+    if spec is None or spec.loader is None or not source.exists():
+        raise RoleSpecError("there is no such file", path=source)
+    with _LOADING:
+        for loaded in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
+            del sys.modules[loaded]
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:  # somebody's own code: whatever it raises is told with the file
+            del sys.modules[name]
+            line = getattr(error, "lineno", None) or line_in(error, source)
+            raise RoleSpecError(f"{type(error).__name__}: {error}", path=source, line=line) from error
+    return module
+
+
+def line_in(error: BaseException, source: Path) -> int | None:
+    """Give the last line of this file that the error passed through."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename) == source:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

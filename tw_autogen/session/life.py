@@ -1,0 +1,129 @@
+"""`Life`: what a session has from its opening to its end: roles, a folder, a journal, and whatever it must close."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation.post import new_id
+from tw_autogen.errors import SessionClosedError
+from tw_autogen.events import Event, Handler, SessionClosed, SessionOpened
+from tw_autogen.model import Usage
+from tw_autogen.role import Role
+from tw_autogen.session.idle import IdleTimer
+from tw_autogen.session.journal import Journal
+from tw_autogen.session.ledger import Ledger
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.spending import Seconds
+from tw_autogen.session.team import Team
+
+
+class Life:
+    """What a session has from its opening to its end; arguments and errors as in `Session`."""
+
+    def __init__(
+        self,
+        roles: Sequence[Role],
+        *,
+        folder: Path | None = None,
+        settings: SessionSettings | None = None,
+        handlers: Sequence[Handler] = (),
+        owned: Sequence[Any] = (),
+        session_id: str | None = None,
+        entry: str | None = None,
+    ) -> None:
+        self._team = Team(roles, entry)
+        self.id = session_id or new_id("session")
+        self.closed = False
+        self._settings = settings or SessionSettings()
+        self._owned = list(owned)
+        self._lock = threading.RLock()
+        self._ledger = Ledger(self._settings)
+        self._idle = IdleTimer(self._idled)
+        self._closing = ""
+        self._temporary = None if folder else Path(tempfile.mkdtemp(prefix="tw-session-"))
+        root = (folder or self._temporary or Path()).resolve()
+        self.folder = self._team.folders[0] if self._team.folders else root / "files"
+        for one in (root, self.folder):
+            one.mkdir(parents=True, exist_ok=True)
+        self._journal = Journal(root / "events.jsonl", [self._ledger, *handlers])
+        self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
+        self._idle.start(self._settings.idle_seconds)
+
+    @property
+    def entry(self) -> str:
+        """Name of the role that gets the user's requests."""
+        return self._team.entry
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Who answers, in the order given."""
+        return self._team.roles
+
+    @property
+    def where(self) -> str:
+        """Say in one line where code runs now; `no kernel` if no role runs any."""
+        return self._team.where
+
+    @property
+    def journal(self) -> Path:
+        """The file `events.jsonl`."""
+        return self._journal.path
+
+    @property
+    def usage(self) -> Usage:
+        """What all rounds have cost, the open one included."""
+        return self._ledger.usage
+
+    @property
+    def round_usage(self) -> Usage:
+        """What the newest round has cost until now."""
+        return self._ledger.round.usage
+
+    @property
+    def seconds(self) -> Seconds:
+        """Where the time of all rounds went that are closed."""
+        return self._ledger.seconds
+
+    def emit(self, event: Event) -> None:
+        """Write an event to the journal and hand it to the handlers; never raises because of a handler."""
+        self._journal.write(event)
+
+    def subscribe(self, handler: Handler) -> None:
+        """Hand every event from now on to one more handler."""
+        self._journal.subscribe(handler)
+
+    def unsubscribe(self, handler: Handler) -> None:
+        """Leave a handler in peace."""
+        self._journal.unsubscribe(handler)
+
+    def close(self) -> None:
+        """End the session: close its roles and what it owns; a second time nothing happens."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            self._idle.stop()
+            with contextlib.ExitStack() as stack:  # each is closed even if another one's closing fails
+                if self._temporary:
+                    stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
+                stack.callback(self._journal.close)
+                stack.callback(self.emit, SessionClosed(self.id))
+                for one in [*self._owned, *self.roles]:
+                    stack.callback(one.close)
+
+    def _refuse_closed(self) -> None:
+        if self.closed:
+            raise SessionClosedError(f"{self.id} is closed{self._closing}; open a new session")
+
+    def _idled(self) -> None:
+        """Close after a long silence, unless a round has begun meanwhile."""
+        with self._lock:
+            if self._idle.is_mine(threading.current_thread()):
+                self._closing = f" ({self._settings.idle_seconds:g} seconds without a request)"
+                self.close()

@@ -1,0 +1,49 @@
+"""The MCP servers of a session: started where code could call them, their tools among the plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
+from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.session.seats import Seat, runs_code
+from tw_autogen.settings import Settings
+
+
+def start_mcp_servers(
+    wanted: McpWanted | None, seats: Sequence[Seat], read: Settings, logs: Path, undo: ExitStack
+) -> McpServers | None:
+    """Start the MCP servers that are wanted, if there is anybody whose code could call them.
+
+    Args:
+        wanted: As in `open_session`.
+        seats: Who takes part.
+        read: How long starts and calls may take, and which servers, where nobody says otherwise.
+        logs: Folder for what the servers write.
+        undo: Gets what ends them.
+
+    Raises:
+        ConfigError: what is wanted can't be read, or a server doesn't start.
+    """
+    options = read.read("plugin", PluginSettings)
+    origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
+    wanted = options.mcp_servers if wanted is None else wanted
+    servers = read_mcp_servers(wanted, origin=origin) if wanted else ()
+    if not servers or not any(runs_code(seat) for seat in seats):
+        return None
+    started = McpServers(
+        servers, folder=logs, start_seconds=options.mcp_start_seconds, call_seconds=options.mcp_call_seconds
+    )
+    undo.callback(started.close)
+    return started
+
+
+def with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:
+    """Give the same seat with the servers' tools among its plugins, if it runs code; no name is taken twice."""
+    if servers is None or not runs_code(seat):
+        return seat
+    taken = {spec.name for one in seats for spec in one.plugins}
+    return replace(seat, plugins=(*seat.plugins, *servers.specs(taken)))

@@ -1,0 +1,213 @@
+"""`Steps`: the rounds of a session, driven by hand: open a round, have one role after another answer, close it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
+from tw_autogen.conversation.post import new_id
+from tw_autogen.errors import SessionBusyError, TwAutogenError
+from tw_autogen.events import BoardWritten, PostClosed, PostOpened, RoundClosed, RoundOpened
+from tw_autogen.model import Usage
+from tw_autogen.role import Role, Turn
+from tw_autogen.session.answer import USER, Answer
+from tw_autogen.session.inputs import checked_inputs, copy_in
+from tw_autogen.session.life import Life
+from tw_autogen.session.limits import refuse_loop, refuse_more
+from tw_autogen.session.profile import profile_request
+
+_AT_WORK: ContextVar[frozenset[str]] = ContextVar("at_work", default=frozenset())
+"""The sessions of which a step is being taken; also in threads that work for it."""
+
+
+class Steps(Life):
+    """The rounds of a session, one after another, each driven step by step; arguments and errors as in `Session`."""
+
+    def __init__(self, roles: Sequence[Role], **options: Any) -> None:
+        super().__init__(roles, **options)
+        self.rounds: list[Round] = []
+        self.variables: dict[str, Any] = {}
+        self._cancelled = threading.Event()
+
+    def open_round(
+        self,
+        text: str,
+        files: Sequence[Path | str] = (),
+        variables: Mapping[str, Any] | None = None,
+        *,
+        images: Sequence[str] = (),
+        send_to: str | None = None,
+    ) -> Round:
+        """Begin a round with the user's post; arguments and errors as in `ask`.
+
+        Args:
+            text: The user's words.
+            files: As in `ask`.
+            variables: As in `ask`.
+            images: As in `ask`.
+            send_to: The role that the user addresses; None: whoever gets the user's requests.
+        """
+        self._refuse_inside()
+        with self._lock:
+            self._refuse_closed()
+            self._refuse_second()
+            sources = checked_inputs(files, variables or {})
+            self._idle.stop()
+            self._cancelled.clear()
+            self._ledger.open_round()
+            copies = [copy_in(path, self.folder) for path in sources]
+            self.variables.update(variables or {})
+            self.rounds.append(Round(text))
+            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
+            profile = profile_request(sources, variables or {}, self._settings.profile_chars)
+            parts = (text, profile, self._users_folder())
+            self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
+            return self.rounds[-1]
+
+    def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
+        """Add a post that no role of this session wrote: the user's, or a foreign agent's.
+
+        Args:
+            send_from: `User`, or the agent's name.
+            text: The words.
+            send_to: Who is to read it; None: whoever gets the user's requests.
+            images: URLs of images that go along.
+        """
+        seen = tuple(Attachment(AttachmentType.image_url, url) for url in images)
+        return self._add(Post(send_from, send_to or self.entry, text, seen), "")
+
+    def remember(self, past: Round) -> None:
+        """Take in a round that was lived elsewhere: in a chat that is resumed, or in an earlier session.
+
+        Args:
+            past: A round that has ended; roles see it as any other of this session. What its code left in a kernel is
+                not there.
+
+        Raises:
+            SessionBusyError: a round is open.
+        """
+        with self._lock:
+            self._refuse_closed()
+            self._refuse_second()
+            self.rounds.append(past)
+            self.emit(RoundOpened(past.id, past.user_query, []))
+            for post in past.posts:
+                self.emit(PostClosed(past.id, "", post))
+            answer = Answer.of(past, Usage())
+            self.emit(RoundClosed(past.id, past.state.value, answer.stop, answer.text, past.error, 0.0, {}))
+
+    def next_role(self) -> Role | None:
+        """Give the role that the newest post is for; None if it is for the user.
+
+        Raises:
+            RoundError: nobody of that name is here.
+        """
+        return self._team.receiver(self._open_one())
+
+    def step(self, role: Role) -> Post:
+        """Have one role answer.
+
+        Raises:
+            RoundTooLong, RoundTimedOut, RoundInterrupted: a limit was reached; what was said until then stays.
+            Exception: whatever the role raised.
+        """
+        return self._step(role, lambda turn: role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn))
+
+    def _step(self, role: Role, answer: Callable[[Turn], Post]) -> Post:
+        with self._lock:
+            here = self._open_one()
+            self._refuse_more(here)
+            post_id = new_id("post")
+            self.emit(PostOpened(here.id, post_id, role.name))
+            turn = Turn(
+                here,
+                self.folder,
+                post_id,
+                self.emit,
+                self._ledger.deadline,
+                self._cancelled,
+                self.variables,
+                functools.partial(self._ledger.round.reserve, here),
+                self._team.folders,
+            )
+            board = here.read_board()
+            token = _AT_WORK.set(_AT_WORK.get() | {self.id})
+            try:
+                post = answer(turn)
+            except TwAutogenError as error:
+                self._refuse_more(
+                    here, because=error
+                )  # an abandoned call is a consequence of the limit, not the reason
+                raise
+            finally:
+                _AT_WORK.reset(token)
+            for name, bulletin in here.read_board().items():
+                if board.get(name) != bulletin:
+                    self.emit(BoardWritten(here.id, name, bulletin))
+            if role.name == self.entry:
+                refuse_loop(here, post)
+            return self._add(post, post_id)
+
+    def close_round(self, state: RoundState = RoundState.finished, *, reason: str = "") -> Answer:
+        """End the round, and give its answer.
+
+        Args:
+            state: finished, or failed with a reason.
+            reason: Why it failed; in words for the Planner.
+        """
+        with self._lock:
+            here = self._open_one()
+            here.state, here.error = state, reason
+            took = self._ledger.close_round()
+            answer = Answer.of(here, self.round_usage, took)
+            spent = answer.usage.to_dict()
+            self.emit(
+                RoundClosed(
+                    *(here.id, state.value, answer.stop, answer.text, reason),
+                    *(took.total, spent, took.model, took.kernel),
+                )
+            )
+            self._idle.start(self._settings.idle_seconds)
+            return answer
+
+    def interrupt(self) -> None:
+        """Stop the round that is running, from any thread; session, kernel and variables stay."""
+        self._cancelled.set()
+        self._team.interrupt()
+
+    def _add(self, post: Post, post_id: str) -> Post:
+        here = self._open_one()
+        here.posts.append(post)
+        self.emit(PostClosed(here.id, post_id, post))
+        return post
+
+    def _users_folder(self) -> str:
+        folder = self._settings.user_folder
+        told = (
+            f"The User's own folder is {folder}. Code can read it, but not write there. Names of files in this request"
+        )
+        return f"{told} that are not in the working folder are relative to it." if folder else ""
+
+    def _open_one(self) -> Round:
+        self._refuse_closed()
+        if not self.rounds or self.rounds[-1].state is not RoundState.created:
+            raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
+        return self.rounds[-1]
+
+    def _refuse_inside(self) -> None:
+        """Refuse what would wait for ever: a request from the work on a request, on whatever thread it is done."""
+        if self.id in _AT_WORK.get():
+            raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
+
+    def _refuse_second(self) -> None:
+        if self.rounds and self.rounds[-1].state is RoundState.created:
+            raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
+
+    def _refuse_more(self, here: Round, because: BaseException | None = None) -> None:
+        stopped, seconds = self._cancelled.is_set(), self._ledger.round_seconds
+        refuse_more(here, self._settings, stopped=stopped, seconds=seconds, because=because)

@@ -1,0 +1,85 @@
+"""`Team`: the roles of one session, by name, and where those work that run code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation import Round
+from tw_autogen.errors import ConfigError, RoundError, nearest
+from tw_autogen.role import CodeRunner, Interruptible, Placed, Role
+from tw_autogen.session.answer import USER
+
+PLANNER = "Planner"
+
+
+class Team:
+    """Who answers in a session.
+
+    Args:
+        roles: In the order in which they are named.
+        entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
+
+    Raises:
+        ConfigError: there is no role, or two have the same name.
+    """
+
+    def __init__(self, roles: Sequence[Role], entry: str | None) -> None:
+        self.names = [role.name for role in roles]
+        if not roles or len(set(self.names)) < len(self.names) or USER in self.names:
+            raise ConfigError(f"a session needs roles with names of their own, none of them {USER!r}; got {self.names}")
+        self._roles = {role.name: role for role in roles}
+        self.entry = entry or (PLANNER if PLANNER in self.names else self.names[0])
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Who answers, in the order given."""
+        return tuple(self._roles.values())
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders in which code runs, so far as kernels are there already."""
+        return tuple(role.folder for role in self._placed if role.folder)
+
+    @property
+    def where(self) -> str:
+        """Say in one line where code runs now; `no kernel` if no role runs any."""
+        return "; ".join(dict.fromkeys(role.where for role in self._placed)) or "no kernel"
+
+    @property
+    def plugin_names(self) -> list[str]:
+        """What code may call, beside Python's own."""
+        return [name for role in self._placed for name in role.plugin_names]
+
+    @property
+    def runner(self) -> Any:
+        """Give the first role that runs code, which is a `CodeRunner` too; None if there is none."""
+        return next((role for role in self.roles if isinstance(role, CodeRunner)), None)
+
+    def receiver(self, here: Round) -> Role | None:
+        """Give the role that the round's newest post is for; None if it is for the user.
+
+        Raises:
+            RoundError: nobody of that name is here.
+        """
+        name = here.posts[-1].send_to
+        if name == USER:
+            return None
+        if name not in self._roles:
+            raise RoundError(
+                f"{here.id}: {here.posts[-1].send_from} wrote to {name!r}, and nobody here is called that"
+                f"{nearest(name, [*self.names, USER])}",
+                round=here,
+            )
+        return self._roles[name]
+
+    def interrupt(self) -> None:
+        """Stop what runs, from any thread."""
+        for role in self.roles:
+            if isinstance(role, Interruptible):
+                role.interrupt()
+
+    @property
+    def _placed(self) -> list[Placed]:
+        return [role for role in self.roles if isinstance(role, Placed)]
