@@ -58,6 +58,37 @@ def test_what_a_process_has_printed_before_it_ends_itself_is_shown(kernel, code)
     works(kernel, kept=False)
 
 
+CRASHES = {
+    "one print": "print('last words', flush=True)\n",
+    "stderr": "import sys\nsys.stderr.write('last words')\nsys.stderr.flush()\n",
+    "several": "for number in range(50):\n    print(number, flush=True)\nprint('last words', flush=True)\n",
+    "another script": "print('größer 木', end=' ', flush=True)\nprint('last words', flush=True)\n",
+}
+
+
+@pytest.mark.parametrize("code", CRASHES.values(), ids=CRASHES)
+def test_what_was_flushed_right_before_a_crash_is_shown_each_time(kernel, code):
+    for _ in range(5):
+        heard = []
+        crash = f"{code}import ctypes\nctypes.string_at(0)"
+        execution = kernel.execute(crash, seconds=30, on_output=lambda *one, heard=heard: heard.append(one))
+
+        said = execution.stdout + execution.stderr
+        assert "killed by SIGSEGV" in execution.error
+        assert said.count("last words") == 1
+        assert "".join(text for _, text in heard) == said
+        if "range" in code:
+            assert execution.stdout.split() == [*map(str, range(50)), "last", "words"]
+    works(kernel, kept=False)
+
+
+def test_a_crash_shows_nothing_of_the_cell_before(kernel):
+    assert kernel.execute("print('earlier', flush=True)", seconds=30).ok
+
+    assert kernel.execute("import ctypes\nctypes.string_at(0)", seconds=30).stdout == ""
+    works(kernel, kept=False)
+
+
 def below(pid):
     """Give a process's children, their children, and so on, with their command lines."""
     found = {}

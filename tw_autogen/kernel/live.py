@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.codec import Codec
+from tw_autogen.kernel.inside.last_words import file_name
 from tw_autogen.kernel.inside.output import MARK_CHARS
 from tw_autogen.kernel.inside.remote import PIECE
 from tw_autogen.kernel.kernel import OnOutput
@@ -84,7 +86,7 @@ class Live:
         """Send a cell; give what waits for it."""
         if isinstance(self.process, StewardedProcess):
             self.process.watch()
-        return self._running(self._connection.request(code), seconds, on_output)
+        return self._running(self._connection.request(code), seconds, on_output, self._last_words)
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask the bridge in the kernel; give its answer.
@@ -163,7 +165,21 @@ class Live:
         if outcome.stopped:
             raise KernelError(f"the kernel's process was stopped {outcome.stopped}", folder=self._folder)
 
-    def _running(self, request: str, seconds: float, on_output: OnOutput | None = None) -> Running:
+    def _last_words(self, stream: str, request: str) -> str:
+        """Give what a cell flushed, from the file that the kernel keeps of it; empty if there is none of this cell."""
+        most = 4 * (self._settings.output_chars + MARK_CHARS)
+        with contextlib.suppress(OSError), self._exchange.open(file_name(stream)) as file:
+            of, _, text = file.read(most).decode("utf-8", "ignore").partition("\n")
+            return text if of == request else ""
+        return ""
+
+    def _running(
+        self,
+        request: str,
+        seconds: float,
+        on_output: OnOutput | None = None,
+        last_words: Callable[[str, str], str] = lambda stream, request: "",
+    ) -> Running:
         return Running(
             self._connection,
             self.process,
@@ -176,6 +192,7 @@ class Live:
             ),
             waiting=self._waiting,
             on_output=on_output,
+            last_words=last_words,
         )
 
 

@@ -69,6 +69,7 @@ class Running:
         calls: Makes what takes host calls, given what wakes this.
         waiting: What is waited on.
         on_output: Told of output as it comes.
+        last_words: Gives what was flushed for a stream and a request, where a crash kept it from coming.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Running:
         calls: Callable[[Callable[[], None]], HostCalls],
         waiting: Waiting,
         on_output: OnOutput | None = None,
+        last_words: Callable[[str, str], str] = lambda stream, request: "",
     ) -> None:
         self._connection = connection
         self._process = process
@@ -91,6 +93,7 @@ class Running:
         self._waiting = waiting
         self._calls = calls(waiting.answers.ring)
         self._on_output = on_output
+        self._last_words = last_words
         self._began = time.monotonic()
         self._seconds = seconds
         self._deadline = self._began + seconds
@@ -140,6 +143,7 @@ class Running:
                 while self._connection.await_output() and self._read_output():
                     pass
                 self.outcome.died = self._process.end()
+                self._hear_last_words()
 
     def _over(self) -> bool:
         if self.outcome.died:
@@ -190,11 +194,20 @@ class Running:
                 self._idle = self._idle or content.get("execution_state") == "idle"
             # Of any request: what a thread prints carries the name of the cell that started it, which may be over.
             elif message["msg_type"] == "stream" and content.get("name") in ("stdout", "stderr"):
-                text = str(content.get("text", ""))
-                (self.outcome.stdout if content["name"] == "stdout" else self.outcome.stderr).add(text)
-                if self._on_output is not None:
-                    self._on_output(content["name"], text)
+                self._take_output(content["name"], str(content.get("text", "")))
         return True
+
+    def _take_output(self, stream: str, text: str) -> None:
+        (self.outcome.stdout if stream == "stdout" else self.outcome.stderr).add(text)
+        if self._on_output is not None:
+            self._on_output(stream, text)
+
+    def _hear_last_words(self) -> None:
+        """Take what was flushed and did not come, where all that came is the beginning of it."""
+        for stream, kept in (("stdout", self.outcome.stdout), ("stderr", self.outcome.stderr)):
+            said, came = self._last_words(stream, self._request), kept.text()
+            if said.startswith(came) and len(said) > len(came):
+                self._take_output(stream, said[len(came) :])
 
     def _read_reply(self) -> None:
         while (message := self._connection.receive("shell")) is not None:

@@ -21,6 +21,7 @@ from .display import AfterImport, Display, tune_pandas
 from .exits import speak_before_exit
 from .guard import Guard, always_reply, hush_status, pack_anything, say_less
 from .hints import Hints
+from .last_words import LastWords
 from .output import LimitedStream
 from .packages import INSTALL, Packages
 from .plugin import PluginProblem, install_names
@@ -50,7 +51,8 @@ class Bridge:
         self._was_reset = False
         self._quiet = False
         self._display = Display(shell)
-        self._streams = [LimitedStream(stream) for stream in (sys.stdout, sys.stderr)]
+        self._last_words = [LastWords(name, self._request) for name in ("stdout", "stderr")]
+        self._streams = [LimitedStream(*pair) for pair in zip((sys.stdout, sys.stderr), self._last_words, strict=True)]
         self._descriptors = Descriptors({1: sys.stdout, 2: sys.stderr})
         self._tune()
 
@@ -85,6 +87,8 @@ class Bridge:
         self._display.settle(self.session.ctx, options["result_chars"])
         for stream in self._streams:
             stream.settle(options["output_chars"])
+        for words in self._last_words:
+            words.settle(None if remote or not options["session_id"] else self.session.folder)
         if "packages" in options:
             Packages(lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
 
@@ -186,6 +190,9 @@ class Bridge:
         for stream in self._streams:
             stream.end()
             stream.flush()
+
+    def _request(self) -> str:
+        return str(self._shell.kernel.get_parent("shell")["header"]["msg_id"])
 
     def _relative(self, path: Path) -> str:
         return os.path.relpath(path, self.session.folder)

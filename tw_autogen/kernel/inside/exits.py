@@ -16,8 +16,8 @@ _SECONDS = 1.0
 def speak_before_exit(publisher: Any, last_words: Callable[[], object]) -> None:
     """Stand before `os._exit` and `os.abort` in this process; forked ones, which have no sockets, end at once.
 
-    A crash, or a signal that the process sends itself, leaves no time: of what was printed right before, the last part
-    may be lost.
+    A crash, or a signal that the process sends itself, leaves no time: what was flushed before is kept by `LastWords`,
+    what was not may be lost.
 
     Args:
         publisher: ipykernel's thread that sends output.

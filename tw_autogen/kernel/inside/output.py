@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .last_words import LastWords
+
 MARK_CHARS = 60
 """How much longer than its limit a text may get by the mark; who clips it again leaves room for that."""
 
@@ -79,10 +81,16 @@ class LimitedStream:
 
     So 100 MB of prints neither cross the wire nor fill anybody's memory. What threads write between two cells waits for
     the next one.
+
+    Args:
+        stream: The stream.
+        last_words: Keeps what is flushed for the case of a crash.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, last_words: LastWords) -> None:
         self._stream = stream
+        self._last_words = last_words
+        self._unsaid: list[str] = []
         self._write: Callable[[str], int | None] = stream.write
         self._flush: Callable[[], None] = stream.flush
         self._dirty = False
@@ -118,6 +126,7 @@ class LimitedStream:
             head = self._kept.add(text)
             if head and not self._between:
                 self._dirty = self.spoke = True
+                self._unsaid.append(head)
                 self._write(head)
         return len(text)
 
@@ -126,6 +135,10 @@ class LimitedStream:
 
         The stream's own flush waits for another thread each time; what is not flushed goes out by itself soon after.
         """
+        with self._lock:
+            said, self._unsaid = "".join(self._unsaid), []
+            if said:
+                self._last_words.add(said)
         now = time.monotonic()
         if self._dirty and self._flushed <= _FLUSH_SECONDS + _FLUSH_SHARE * (now - self._began):
             self._dirty = False
@@ -138,6 +151,8 @@ class LimitedStream:
         with self._lock:
             late, self._kept = self._kept.text(), Clipped(self._limit)
             self._between = self.spoke = False
+            self._unsaid = []
+            self._last_words.begin()
             self._began, self._flushed = time.monotonic(), 0.0
             if late:
                 self.write(late)
