@@ -150,7 +150,8 @@ def test_sessions_go_on_without_the_server_and_the_next_one_starts_all_the_same(
 def test_a_server_is_made_anew_when_packages_have_changed(tmp_path, monkeypatch):
     packages = tmp_path / "more-packages"
     packages.mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(packages))
+    monkeypatch.chdir(packages.parent)
+    monkeypatch.setenv("PYTHONPATH", f"{packages.name}{os.pathsep}")  # relative to this process's folder
     with KernelPool() as pool:
         assert pool.wait(LIGHT)
         before = server_of(pool)

@@ -42,6 +42,9 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
     """
     passes = matcher((*_PASSED, *allowed))
     passed = {name: value for name, value in host.items() if passes(name)}
+    if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
+        places = [os.path.abspath(one) for one in passed["PYTHONPATH"].split(os.pathsep) if one]
+        passed["PYTHONPATH"] = os.pathsep.join(places)
     passed["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     passed["MPLCONFIGDIR"] = host.get("MPLCONFIGDIR") or str(cache_folder(host) / "matplotlib")
     passed["NO_COLOR"] = "1"
