@@ -62,7 +62,7 @@ class DocumentRetriever(Role):
         changed = {*index.changed()}
         lines = [f"{len(found)} of {len(index.passages)} passages from {len(index.files)} documents, best first:"]
         for number, one in enumerate(found, 1):
-            under = f' (under "{one.heading}")' if one.heading else ""
+            under = f' (under "{one.heading}")' if one.heading and one.heading not in one.text else ""
             old = "; changed since it was indexed" if one.file in changed else ""
             lines.append(f"[{number}] {one.where}{under}{old}\n{_numbered(one)}")
         sources = [{"number": at, "file": one.file, "lines": [one.first, one.last]} for at, one in enumerate(found, 1)]

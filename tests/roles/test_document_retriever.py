@@ -31,9 +31,19 @@ def test_passages_come_with_file_lines_and_heading(stage, index):
 
     assert post.message == (
         "1 of 3 passages from 2 documents, best first:\n\n"
-        '[1] shop/refunds.md, lines 1-3 (under "Refunds")\n1: # Refunds\n2: \n3: A refund is paid within 14 days.'
+        "[1] shop/refunds.md, lines 1-3\n1: # Refunds\n2: \n3: A refund is paid within 14 days."
     )
     assert post.attachments[0].extra == [{"number": 1, "file": "shop/refunds.md", "lines": [1, 3]}]
+
+
+def test_a_heading_is_named_where_the_passage_does_not_hold_it(stage, tmp_path):
+    folder = tmp_path / "long"
+    folder.mkdir()
+    (folder / "rules.md").write_text("# Refunds\n\n" + "Money comes back. " * 60 + "\n\nA parcel takes 14 days.\n")
+    index = DocumentIndex.build(folder).write()
+    role = stage.make("document_retriever", index=str(index), size=1, target_chars=0)
+
+    assert '[1] rules.md, lines 3-5 (under "Refunds")' in stage.ask(role, "How many days does a parcel take?").message
 
 
 def test_a_passage_grows_by_its_neighbours_of_the_same_document(stage, docs, index):

@@ -45,8 +45,8 @@ _INTRO_ONLY_PLUGINS = (
 )
 _SAME_CHARS = 200
 _MEND = (
-    "If you can mend it, send a new block with what still has to run: the variables that exist are listed. If it can't "
-    "be done, say why in words, without a block."
+    "If you can mend it, send a new block with what still has to run: the variables that exist are listed; print again "
+    "what the answer needs. If it can't be done, say why in words, without a block."
 )
 
 
@@ -283,8 +283,8 @@ class CodeInterpreter(Role):
             parts.append(
                 "What you print is the answer that the User gets; nobody looks at it in between. If they asked for a "
                 "form, such as JSON, print that and nothing else; if not, whole sentences in the language of the "
-                "request, with the numbers, their units and what was chosen. If there is no answer, raise an error "
-                "that says why."
+                "request, with the numbers asked for, their units and what was chosen. If there is no answer, as when "
+                "a file or column is missing, raise an error that says why, and what is there instead."
             )
         return "\n\n".join(part for part in parts if part)
 

@@ -28,7 +28,10 @@ from tw_autogen.role import Turn
 
 _log = logging.getLogger(__name__)
 _HEAD = "# Plugins\nThese functions exist already; call them, don't define or import them."
-_MORE = "# All plugins\nThese functions exist beside Python's own; those that fit a task are shown with it in full."
+_MORE = (
+    "# All plugins\nThese functions exist beside Python's own; those that may fit a task are shown in full, with the "
+    "first task for which they may."
+)
 _UNLISTED = (
     "# Plugins\n{count} functions exist beside Python's own; those that fit a task are shown with it. If you need "
     f'another one, reply with nothing but `{LOOKUP}("what it should do")` in the block: you are told which there are.'

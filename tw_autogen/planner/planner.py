@@ -351,4 +351,5 @@ def _as_json(post: Post) -> str:
         "message": post.message,
     }
     fields = reply_schema(())["properties"]
+    said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     return json.dumps({key: said.get(names.get(key, key)) or None for key in fields}, ensure_ascii=False)
