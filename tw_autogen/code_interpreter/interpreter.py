@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from tw_autogen.approval import Approve
@@ -19,6 +17,7 @@ from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import Finding, verify
+from tw_autogen.code_interpreter.words import FORWARDED, board_news, introduction, static_prompt
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
@@ -30,20 +29,6 @@ from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
-_PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
-_ONLY_PLUGINS = Template(Path(__file__).with_name("only_plugins.md").read_text(encoding="utf-8"))
-_INSTALLING = {
-    "never": "- If a library is missing, use another way and say so in a printed line; nothing can be installed.",
-    "ask": "- If a library is missing, use another way, or write `%pip install name` above its import: the User is "
-    "asked whether it may be installed.",
-    "allow": "- If a library is missing, write `%pip install name` above its import.",
-}
-_INTRO_ONLY_PLUGINS = (
-    "Calls plugins, and can do nothing else: it writes no code of its own, computes nothing and looks nothing up. What "
-    "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
-    "remembers results as variables from task to task."
-)
-_SAME_CHARS = 200
 _MEND = (
     "If you can mend it, send a new block with what still has to run: the variables that exist are listed; print again "
     "what the answer needs. If it can't be done, say why in words, without a block."
@@ -132,11 +117,7 @@ class CodeInterpreter(Role):
     @property
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
-        plugins = self._selection.prompt()
-        installing = _INSTALLING[self._policy.install]
-        if self._policy.only_plugins:
-            return _ONLY_PLUGINS.substitute(rules=self._policy.summary(), plugins=plugins).strip()
-        return _PROMPT.substitute(rules=self._policy.summary(), plugins=plugins, installing=installing).strip()
+        return static_prompt(self._policy, self._selection.prompt())
 
     def offer(self, request: str) -> str:
         """Name the plugins that fit a request, where there are too many to name them all in the intro."""
@@ -218,13 +199,7 @@ class CodeInterpreter(Role):
         return self._cells
 
     def _introduce(self) -> str:
-        own_code = (
-            "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, "
-            f"and mends its own errors up to {self._settings.max_tries} times. It reads and writes files in the "
-            "working folder, works on tables, fits models, draws charts. It reports what was printed, the last value, "
-            f"errors, and files made. Its code may not: {self._policy.refused()}."
-        )
-        return "\n".join([_INTRO_ONLY_PLUGINS if self._policy.only_plugins else own_code, *self._selection.intro()])
+        return "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
 
     def _remember(self, mine: _Talking, here: Round, asked: Post) -> None:
         """Begin the talk with the examples that belong into it."""
@@ -268,7 +243,7 @@ class CodeInterpreter(Role):
         parts = []
         board = "\n\n".join(text for role, text in turn.round.read_board().items() if role != self.name)
         if board and board != mine.board:
-            parts.append(_board(mine.board, board))
+            parts.append(board_news(mine.board, board))
         mine.board = board
         news = mine.variables.news(self._open(turn).kernel.variables())
         if news:
@@ -280,12 +255,7 @@ class CodeInterpreter(Role):
         mine.lessons = lessons
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
         if asked.content(AttachmentType.then) and not self._policy.only_plugins:
-            parts.append(
-                "What you print is the answer that the User gets; nobody looks at it in between. If they asked for a "
-                "form, such as JSON, print that and nothing else; if not, whole sentences in the language of the "
-                "request, with the numbers asked for, their units and what was chosen. If there is no answer, as when "
-                "a file or column is missing, raise an error that says why, and what is there instead."
-            )
+            parts.append(FORWARDED)
         return "\n\n".join(part for part in parts if part)
 
     def _work(self, mine: _Talking, cells: Cells, turn: Turn) -> Work:
@@ -373,12 +343,6 @@ class CodeInterpreter(Role):
         )
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply
-
-
-def _board(before: str, now: str) -> str:
-    """Give the board, or what of it comes behind the paragraphs that it begins with as before."""
-    same = os.path.commonprefix([before, now]).rfind("\n\n")
-    return f"# Board\n{now}" if same < _SAME_CHARS else f"# Board, begins as before; then\n{now[same + 2 :]}"
 
 
 def _as_reply(post: Post) -> str:

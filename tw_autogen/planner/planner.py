@@ -18,6 +18,7 @@ from tw_autogen.planner.approving import decide_plan
 from tw_autogen.planner.contract import AnswerContract
 from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, reply_schema
 from tw_autogen.planner.plan import Plan, Status
+from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request
 from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Offering, Role, Turn, Worker
 
@@ -131,11 +132,11 @@ class Planner(Role):
         Raises:
             ModelError: the model could not be asked, or stayed unreadable.
         """
-        here, asked = memory.rounds[-1], _request(memory, self.name)
+        here, asked = memory.rounds[-1], rounds_of_request(memory, self.name)
         turn = kwargs.get("turn") or Turn(here, Path.cwd())
         mine = self._talks.get(memory.session_id)
         if mine is None:
-            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), plan=_plan_so_far(asked, self.name))
+            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), plan=plan_so_far(asked, self.name))
             self._remember(mine, here)
             mine.round_id = here.id
         if mine.round_id != here.id:
@@ -159,7 +160,7 @@ class Planner(Role):
             reply = self._agreed(mine, reply, turn)
         post = self._post(mine, reply)
         mine.talk.saw(post)
-        turn.round.write_board(self.name, _bulletin(asked, mine))
+        turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date))
         return post
 
     def close(self) -> None:
@@ -293,20 +294,6 @@ def _date_where_new(mine: _Talking) -> str:
     return "" if told == today else f"\n\nToday is {today}."
 
 
-def _request(memory: Memory, name: str) -> list[Round]:
-    """Give the current round, with those before it that ended with a question of this Planner's: it answers that."""
-    rounds = list(memory.rounds)
-    first = len(rounds) - 1
-    while first and rounds[first - 1].posts and _is_question(rounds[first - 1].posts[-1], name):
-        first -= 1
-    return rounds[first:]
-
-
-def _is_question(post: Post, name: str) -> bool:
-    stop = post.content(AttachmentType.stop)
-    return post.send_from == name and stop in (Stop.Clarification.value, Stop.AdditionalInformation.value)
-
-
 def _misfits(asked: Sequence[Round], turn: Turn, answer: str) -> list[str]:
     """Say how an answer departs from the form that the user asked for."""
     words = "\n".join(one.user_query for one in asked)
@@ -318,29 +305,6 @@ def _ill_fitting(misfits: Sequence[str]) -> str:
         f"This has not gone to the User yet, because it is not in the form that was asked for: {'; '.join(misfits)}. "
         "Send an answer that is, or have a worker do what is missing; if that can't be, answer and say why."
     )
-
-
-def _bulletin(asked: Sequence[Round], mine: _Talking) -> str:
-    """Give what is pinned up for the workers: the user's request with what it brings, the plan, and the date."""
-    lines = [f"The User's request:\n{_said(asked[0])}"]
-    for before, after in zip(asked, asked[1:], strict=False):
-        lines.append(f"The User was asked:\n{before.posts[-1].message}\nand answered:\n{_said(after)}")
-    if mine.plan is not None:
-        lines.append(f"The plan:\n{mine.plan}")
-    if mine.date:
-        lines.append(f"Today is {mine.date}.")
-    return "\n\n".join(lines)
-
-
-def _said(here: Round) -> str:
-    return next((post.message for post in here.posts if post.send_from == USER), here.user_query)
-
-
-def _plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
-    """Give the plan that stands in a request whose talk begins in its middle."""
-    said = [post.content(AttachmentType.plan) for one in asked for post in one.posts if post.send_from == name]
-    plans = [text for text in said if text]
-    return Plan.parse(plans[-1]) if plans else None
 
 
 def _as_json(post: Post) -> str:

@@ -1,0 +1,61 @@
+"""What the CodeInterpreter's model and the Planner are told of this role, once for all or with a task."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from string import Template
+
+from tw_autogen.code_interpreter.policy import Policy
+
+_PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
+_ONLY_PLUGINS = Template(Path(__file__).with_name("only_plugins.md").read_text(encoding="utf-8"))
+_INSTALLING = {
+    "never": "- If a library is missing, use another way and say so in a printed line; nothing can be installed.",
+    "ask": "- If a library is missing, use another way, or write `%pip install name` above its import: the User is "
+    "asked whether it may be installed.",
+    "allow": "- If a library is missing, write `%pip install name` above its import.",
+}
+_INTRO_ONLY_PLUGINS = (
+    "Calls plugins, and can do nothing else: it writes no code of its own, computes nothing and looks nothing up. What "
+    "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
+    "remembers results as variables from task to task."
+)
+_SAME_CHARS = 200
+FORWARDED = (
+    "What you print is the answer that the User gets; nobody looks at it in between. If they asked for a "
+    "form, such as JSON, print that and nothing else; if not, whole sentences in the language of the "
+    "request, with the numbers asked for, their units and what was chosen. If there is no answer, as when "
+    "a file or column is missing, raise an error that says why, and what is there instead."
+)
+
+
+def static_prompt(policy: Policy, plugins: str) -> str:
+    """Give the text that every prompt begins with.
+
+    Args:
+        policy: What code may do.
+        plugins: What is said of plugins, whatever the task.
+    """
+    if policy.only_plugins:
+        return _ONLY_PLUGINS.substitute(rules=policy.summary(), plugins=plugins).strip()
+    installing = _INSTALLING[policy.install]
+    return _PROMPT.substitute(rules=policy.summary(), plugins=plugins, installing=installing).strip()
+
+
+def introduction(policy: Policy, max_tries: int) -> str:
+    """Say what the role does and what it may not, for the Planner."""
+    if policy.only_plugins:
+        return _INTRO_ONLY_PLUGINS
+    return (
+        "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, "
+        f"and mends its own errors up to {max_tries} times. It reads and writes files in the "
+        "working folder, works on tables, fits models, draws charts. It reports what was printed, the last value, "
+        f"errors, and files made. Its code may not: {policy.refused()}."
+    )
+
+
+def board_news(before: str, now: str) -> str:
+    """Give the board, or what of it comes behind the paragraphs that it begins with as before."""
+    same = os.path.commonprefix([before, now]).rfind("\n\n")
+    return f"# Board\n{now}" if same < _SAME_CHARS else f"# Board, begins as before; then\n{now[same + 2 :]}"
