@@ -5,6 +5,7 @@ import pytest
 from tw_autogen.code_interpreter.folder import new_files, snapshot
 from tw_autogen.code_interpreter.report import cut, execution_report, findings_report, output_text, warnings_of
 from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.code_interpreter.work import Work
 from tw_autogen.kernel import Artifact, Execution, Log
 
 
@@ -96,3 +97,12 @@ def test_new_and_changed_files_are_found_but_not_known_hidden_or_linked_ones(tmp
         ("old.csv", "df", "6 bytes"),
         ("new.png", "image", "1.5 kB"),
     ]
+
+
+def test_a_try_that_failed_is_told_by_its_error_and_not_by_the_hints_behind_it():
+    work = Work(thought="Mended.", code="1", execution=Execution(True, "1"), failed=1)
+    work.wrong.append("cell 1, line 2\n    pd.to_datetime(days)\nValueError: no such format. Try:\n    - another one")
+
+    assert work.message(1000, "Planner").startswith(
+        "It took 2 tries; the one before: ValueError: no such format. Try:\n"
+    )

@@ -14,6 +14,7 @@ from tw_autogen.kernel import Artifact, Execution
 _WRONG_CHARS = 600
 _MADE_NAMES = 20
 _WHY_CHARS = 160
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _CELL = re.compile(r"\bcell \d+")
 
 
@@ -119,6 +120,7 @@ class Work:
             return f"Given up after {tries - 1} tries.\n"
         if tries < 2:
             return ""
-        why = next(iter(reversed(self.wrong[-1].strip().splitlines())), "")
+        lines = self.wrong[-1].strip().splitlines() or [""]
+        why = next((one for one in reversed(lines) if _ERROR.match(one)), lines[-1]).strip()
         short = why if len(why) <= _WHY_CHARS else f"{why[:_WHY_CHARS]}…"
         return f"It took {tries} tries; the one before: {short}\n"

@@ -69,7 +69,7 @@ def _told(messages: Sequence[Mapping[str, Any]]) -> str:
         content = one["content"]
         if not isinstance(content, str):
             content = "\n".join(str(part.get("text", "[image]")) for part in content)
-        who = "You were told" if one["role"] == "user" else "You said"
+        who = "Told" if one["role"] == "user" else "Answered"
         lines.append(f"## {who}\n{content}")
     return "\n\n".join(lines)
 
