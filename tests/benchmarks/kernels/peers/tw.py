@@ -38,4 +38,4 @@ class TwForked(TwKernel):
 class TwCold(TwKernel):
     """One that is started for itself."""
 
-    settings = KernelSettings(fork=False)
+    settings = KernelSettings(fork=False, warm=0)
