@@ -61,14 +61,6 @@ def test_the_end_of_an_interrupt_takes_no_cells_place():
     assert kernel.dispatch() == [("idle", "control")]
 
 
-def test_requests_are_read_where_cells_run(run):
-    names = run("import threading\n[one.name for one in threading.enumerate()]").result
-
-    assert "MainThread" in names
-    assert "Shell channel" not in names
-    assert run("import asyncio\nawait asyncio.sleep(0, 'waited')").result == "'waited'"
-
-
 def test_output_of_a_thread_comes_with_the_cell_in_which_it_was_printed(run):
     run("import threading\ngo, printed = threading.Event(), threading.Event()")
     run(

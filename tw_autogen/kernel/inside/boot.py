@@ -78,21 +78,7 @@ def load() -> None:
                 importlib.import_module(name)
     finally:
         del sys.modules["debugpy"]
-    _kinds()
-
-
-class _NoShellThread:
-    """Stands for ipykernel's thread that takes requests from the socket and hands them to the main thread.
-
-    A quarter of a small cell's work is its. It serves subshells alone; without one, the main thread reads the socket
-    itself, as it did before ipykernel 7.
-    """
-
-    def __init__(self) -> None:
-        self.parent_thread = threading.current_thread()
-
-    def __bool__(self) -> bool:
-        return False
+    _kind()
 
 
 class _BareSys:
@@ -108,16 +94,12 @@ class _BareSys:
 
 
 @functools.cache
-def _kinds() -> tuple[Any, Any]:
-    """Give our kinds of application and kernel; made before a kernel is, so that forked ones have them."""
+def _kind() -> Any:
+    """Give our kind of application; made before a kernel is, so that forked ones have them."""
     import zmq
-    from ipykernel.ipkernel import IPythonKernel
     from ipykernel.kernelapp import IPKernelApp
 
-    class OneShell(IPythonKernel):  # type: ignore[misc] # ipykernel has no types
-        _supports_kernel_subshells = False
-
-    class App(IPKernelApp):  # type: ignore[misc] # the same
+    class App(IPKernelApp):  # type: ignore[misc] # ipykernel has no types
         tw_others = False
         """Other clients than ours connect."""
 
@@ -126,11 +108,6 @@ def _kinds() -> tuple[Any, Any]:
 
         def load_config_file(self, *args: Any, **kwargs: Any) -> None:
             """Read no configuration."""
-
-        def init_control(self, context: Any) -> None:
-            super().init_control(context)
-            if not self.tw_others:
-                self.shell_channel_thread = _NoShellThread()
 
         def init_iopub(self, context: Any) -> None:
             context.setsockopt(zmq.SNDHWM, 0)  # or a flood of output drops messages, `idle` among them
@@ -143,7 +120,7 @@ def _kinds() -> tuple[Any, Any]:
         def log_connection_info(self) -> None:
             """Say nothing: nobody else is to connect."""
 
-    return App, OneShell
+    return App
 
 
 def make(connection_file: str, *, heartbeat: bool = False) -> Any:
@@ -154,7 +131,7 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
 
     Args:
         connection_file: As jupyter_client writes it.
-        heartbeat: Answer on the heartbeat's socket too, and have subshells, as other clients than ours want.
+        heartbeat: Answer on the heartbeat's socket too, as other clients than ours want.
     """
     load()
     import zmq
@@ -163,12 +140,7 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
 
     if zmq.has("ipc"):
         _pipe_by_file(iostream.IOPubThread, f"ipc://{os.path.dirname(connection_file)}/children")
-    kind, shell = _kinds()
-    app = kind.instance(
-        connection_file=connection_file,
-        kernel_class=ipkernel.IPythonKernel if heartbeat else shell,
-        config=Config(_CONFIG),
-    )
+    app = _kind().instance(connection_file=connection_file, config=Config(_CONFIG))
     app.tw_others = heartbeat
     sys.modules.setdefault("debugpy", None)  # type: ignore[arg-type] # imported late, see `load`
     ipkernel.sys = _BareSys()

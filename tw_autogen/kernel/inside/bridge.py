@@ -21,6 +21,7 @@ from .display import AfterImport, Display, tune_pandas
 from .exits import speak_before_exit
 from .guard import Guard, always_reply, hush_status, pack_anything, say_less
 from .hints import Hints
+from .interrupts import Interrupts
 from .last_words import LastWords
 from .output import LimitedStream
 from .packages import INSTALL, Packages
@@ -227,7 +228,7 @@ class Bridge:
         watch_reset(shell, self._reset)
         pipe_commands(shell)
         ask_once(shell)
-        cancel_on_interrupt(shell.kernel)
+        cancel_on_interrupt(shell.kernel, Interrupts(shell.kernel))
         always_reply(shell.kernel)
         pack_anything(shell.kernel.session)
         say_less(shell.kernel)

@@ -72,7 +72,7 @@ def always_reply(kernel: Any) -> None:
         try:
             reply: dict[str, Any] = await run(*args, **kwargs)
             return reply
-        except asyncio.CancelledError:  # an interrupt of `await` at top level
+        except (asyncio.CancelledError, KeyboardInterrupt):  # of `await` at top level, or outside of all code
             return _failed(kernel, "KeyboardInterrupt", "")
         except Exception as error:  # noqa: BLE001 - what code did to the shell or to its exception may be anything
             return _failed(kernel, type(error).__name__, "the cell's end could not be told")

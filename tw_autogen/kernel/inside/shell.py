@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from .interrupts import Interrupts
+
 _CELL = re.compile(r"<cell \d+>$")
 _PIECE = 1 << 16
 _END_SECONDS = 0.1
@@ -120,11 +122,15 @@ def _run(command: str) -> int:
             raise
 
 
-def cancel_on_interrupt(kernel: Any) -> None:
+def cancel_on_interrupt(kernel: Any, interrupts: Interrupts) -> None:
     """Let each interrupt reach a cell that awaits.
 
     ipykernel's own way asks the event loop to cancel the cell without waking the loop, once, and does nothing about
     code that computes between two awaits.
+
+    Args:
+        kernel: ipykernel's.
+        interrupts: Knows of one that came before the cell.
     """
 
     @contextlib.contextmanager
@@ -139,6 +145,8 @@ def cancel_on_interrupt(kernel: Any) -> None:
 
         before = signal.signal(signal.SIGINT, interrupted)
         try:
+            if interrupts.noted:
+                cell.cancel()
             yield
         finally:
             signal.signal(signal.SIGINT, before)

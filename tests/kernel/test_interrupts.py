@@ -1,0 +1,72 @@
+"""An interrupt stops a cell's code, and at its end neither its reply nor the next cell."""
+
+import random
+import threading
+
+import pytest
+
+from tests.kernel.filled import filled, keep, run, works
+
+SHELL = "import os, signal\nshell = get_ipython()\n"
+ITSELF = "os.kill(os.getpid(), signal.SIGINT)"
+STALL = 1.5
+"""Seconds; who waits for a reply that doesn't come waits for longer."""
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    with filled() as kernel:
+        yield kernel
+
+
+@pytest.mark.parametrize(
+    "before", ["", "import asyncio\nawait asyncio.sleep(0)\n"], ids=["a cell", "a cell that awaits"]
+)
+def test_an_interrupt_at_any_moment_near_a_cells_end_costs_no_reply_no_time_and_shows_nothing_in_the_next(
+    kernel, before
+):
+    keep(kernel)
+    choice = random.Random(7)
+    for number in range(150):
+        timer = threading.Timer(choice.random() * 0.012, kernel.interrupt)
+        timer.start()
+        hit = kernel.execute(f"{before}print({number})\n{number}", seconds=20)
+        timer.join()
+        assert hit.ok or "by an interrupt; variables are kept" in hit.error or "KeyboardInterrupt" in hit.error
+        after = kernel.execute("'clean'", seconds=20)
+        assert (after.ok, after.result, after.stdout, after.stderr) == (True, "'clean'", "", "")
+        assert max(hit.seconds, after.seconds) < STALL
+    works(kernel)
+
+
+@pytest.mark.parametrize("hook", ["pre_run_cell", "post_execute", "post_run_cell"])
+def test_an_interrupt_before_the_code_stops_it_as_it_begins_and_one_behind_it_nothing(kernel, hook):
+    keep(kernel)
+    run(kernel, f"{SHELL}hook = lambda *result: {ITSELF}\nshell.events.register('{hook}', hook)", seconds=20, within=1)
+    hit = run(kernel, "print('on')\n7", seconds=20, within=1)
+    if hook == "pre_run_cell":
+        assert (hit.stdout, hit.error.splitlines()[-1]) == ("", "KeyboardInterrupt")
+        assert run(kernel, "await asyncio.sleep(0)", seconds=20, within=1).error
+        kernel.restart()
+    else:
+        assert (hit.ok, hit.stdout, hit.result) == (True, "on\n", "7")
+        assert run(kernel, f"shell.events.unregister('{hook}', hook)", seconds=20, within=1).stdout == ""
+    keep(kernel)
+    works(kernel)
+
+
+def test_what_goes_on_for_ever_behind_a_cell_is_stopped_too(kernel):
+    keep(kernel)
+    hook = "def spin():\n    shell.events.unregister('post_execute', spin)\n    while True: pass\n"
+    execution = run(kernel, f"{SHELL}{hook}shell.events.register('post_execute', spin)", seconds=0.5)
+
+    assert not execution.state_lost
+    works(kernel)
+
+
+def test_a_cell_that_has_run_another_is_stopped_by_the_first_interrupt():
+    with filled(grace_seconds=20) as kernel:  # half of it behind the first comes a second one
+        execution = run(kernel, "get_ipython().run_cell('1')\nwhile True: pass", seconds=0.5, within=1)
+
+        assert not execution.state_lost
+        works(kernel)
