@@ -8,6 +8,7 @@ import types
 import pytest
 
 from tw_autogen import AttachmentType, open_session
+from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError
 from tw_autogen.events import PostGrew
 from tw_autogen.role import find_role, read_role
@@ -80,7 +81,7 @@ class Weather(Role):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path):
     """A TaskWeaver project with one role of its own."""
     role = tmp_path / "project" / "my_roles" / "weather"
     role.mkdir(parents=True)
@@ -95,10 +96,7 @@ def folder(tmp_path, monkeypatch):
         "weather.use_example": False,
     }
     (tmp_path / "project" / "taskweaver_config.json").write_text(json.dumps(config), encoding="utf-8")
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    yield tmp_path / "project"
-    for name in [one for one in sys.modules if one.partition(".")[0] == "my_roles"]:
-        del sys.modules[name]
+    return tmp_path / "project"
 
 
 def make(folder, **keywords):
@@ -324,6 +322,61 @@ def test_what_was_imported_as_taskweaver_before_is_there_again_afterwards(folder
     assert sys.modules["taskweaver.role"] is role
     assert "taskweaver.memory" not in sys.modules
     assert "injector" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("place", "module", "load", "reply"),
+    [
+        ("roles", "roles.weather.weather", "from roles.weather.words import WHO", ""),
+        ("roles", "roles.weather.weather", "import roles.weather.words as words; WHO = words.WHO", ""),
+        ("roles", "roles.weather.weather", "WHO = ''", "from roles.weather.words import WHO"),
+        ("roles", "roles.weather.weather", "WHO = ''", "from roles.weather.later import WHO"),
+        ("roles", "roles.weather.weather", "import roles; WHO = ''", "import roles.weather.later as l; WHO = l.WHO"),
+        ("roles", "roles.weather.weather", "from at_the_top import WHO", ""),
+        ("roles", "roles.weather.weather", "WHO = ''", "from at_the_top import WHO"),
+        ("ext_role", "taskweaver.ext_role.weather.weather", "from taskweaver.ext_role.common.words import WHO", ""),
+        ("ext_role", "taskweaver.ext_role.weather.weather", "WHO = ''",
+         "from taskweaver.ext_role.common.words import WHO"),
+        ("ext_role", "taskweaver.ext_role.weather.weather", "WHO = ''",
+         "import taskweaver.ext_role.common.words; WHO = taskweaver.ext_role.common.words.WHO"),
+    ],
+)  # fmt: skip
+def test_roles_of_two_projects_import_what_is_their_own_under_the_same_names(tmp_path, place, module, load, reply):
+    before, path, finders = set(sys.modules), list(sys.path), list(sys.meta_path)
+    loaded = []
+    for project in ("one", "two"):
+        role, common = tmp_path / project / place / "weather", tmp_path / project / place / "common"
+        for folder in (role, common):
+            folder.mkdir(parents=True)
+            (folder / "words.py").write_text(f"WHO = {project!r}\n")
+        (role / "later.py").write_text("def who():\n    from .words import WHO\n    return WHO\nWHO = who()\n")
+        (tmp_path / project / "at_the_top.py").write_text(f"WHO = {project!r}\n")
+        (role / "weather.role.yaml").write_text(f"alias: Weather\nmodule: {module}.Weather\nintro: Tells.\n")
+        body = f"{reply or 'pass'}; p = self.event_emitter.create_post_proxy(self.alias); "
+        body += "p.update_message(WHO); return p.end()"
+        (role / "weather.py").write_text(f"{load}\n{MINIMAL.format(takes='**kwargs', body=body)}")
+        loaded.append(read_role(role).make(lambda: ScriptedModel([])))
+
+    asked = Round("?")
+    asked.posts.append(Post("Planner", "Weather", "who?"))
+    for _ in range(2):
+        answers = [role.reply(Memory.of("Weather", [asked], "s")).message for role in loaded]
+        assert answers == ["one", "two"]
+    assert [one for one in sys.modules.keys() - before if one.split(".")[0] in ("roles", "at_the_top")] == []
+    assert [one for one in sys.modules if one.startswith("taskweaver.ext_role.")] == []
+    assert (sys.path, sys.meta_path) == (path, finders)
+
+
+def test_a_programs_own_package_of_the_same_name_stays_what_it_is_also_where_a_role_fails(folder, monkeypatch):
+    own = types.ModuleType("my_roles")
+    monkeypatch.setitem(sys.modules, "my_roles", own)
+    assert make(folder).name == "Weather"
+    assert sys.modules["my_roles"] is own
+
+    (folder / "my_roles" / "weather" / "sky.py").write_text("1 / 0\n")
+    with pytest.raises(RoleSpecError, match=r"weather\.py:\d+: ZeroDivisionError"):
+        make(folder)
+    assert sys.modules["my_roles"] is own
 
 
 def test_plugins_of_taskweavers_form_still_load_in_the_same_process(folder):

@@ -203,6 +203,22 @@ def test_ctrl_c_ends_with_130_and_says_so(ask, options):
     assert "Traceback" not in ran.stderr
 
 
+def test_roles_of_a_project_that_run_outside_the_sandbox_are_named(ask, tmp_path):
+    here = tmp_path.resolve() / "project"
+    (here / "roles" / "crier").mkdir(parents=True)
+    (here / "roles" / "crier" / "role.yaml").write_text("alias: Crier\nintro: Cries.\n")
+    (here / "roles" / "crier" / "crier.py").write_text(
+        "import sys\n\nfrom tw_autogen import Role\n\nprint('LOADED', file=sys.stderr)\n\n\n"
+        "class Crier(Role):\n    def reply(self, memory, **kwargs): ...\n"
+    )
+    (here / "taskweaver_config.json").write_text('{"session.roles": ["planner", "code_interpreter", "crier"]}')
+
+    ran = ask([plans("hi", to="User")], "-p", "hello", "-C", str(here))
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.startswith(f"roles of {here} run here, outside the sandbox: crier\nLOADED\n")
+
+
 def test_code_reads_the_current_folder_and_is_told_where_it_is(ask, tmp_path):
     here = tmp_path.resolve() / "project"
     (here / "data").mkdir(parents=True)

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import ConfigError, PluginSpecError
+from tw_autogen.errors import ConfigError, PluginSpecError, RoleSpecError
 from tw_autogen.session import read_project, read_settings
 from tw_autogen.testing import ScriptedModel, codes, plans
 
@@ -226,6 +226,72 @@ def test_a_plugin_that_is_not_enabled_can_be_named(folder, tmp_path):
         names = session.journal.read_text(encoding="utf-8")
 
     assert "asleep" in names
+
+
+@pytest.fixture
+def crier(folder):
+    """The project with a role of its own, whose alias is not its folder's name, beside one that is broken."""
+    role = folder / "roles" / "town_crier"
+    role.mkdir(parents=True)
+    (role / "role.yaml").write_text("alias: Crier\nintro: Cries.\nmodule: crier\n")
+    (role / "crier.py").write_text(
+        "from tw_autogen import Post, Role\n\n\nclass Crier(Role):\n"
+        "    def reply(self, memory, **kwargs):\n"
+        "        return Post(self.name, memory.last_post.send_from, 'HEAR')\n"
+    )
+    (folder / "roles" / "broken").mkdir()
+    (folder / "roles" / "broken" / "role.yaml").write_text("alias: 7 up\n")
+    (folder / "taskweaver_config.json").write_text('{"session.roles": ["planner", "town_crier"]}')
+    return role
+
+
+@pytest.mark.parametrize("name", ["town_crier", "TownCrier", "Town_Crier", "Crier", "crier"])
+def test_a_projects_own_role_is_found_by_its_name_and_its_alias_however_they_are_spelt(folder, crier, tmp_path, name):
+    with open_session(ScriptedModel([]), project=folder, roles=[name], folder=tmp_path / "s") as session:
+        session.open_round("?")
+        assert session.step(session.next_role()).message == "HEAR"
+
+
+@pytest.mark.parametrize(("name", "meant"), [("twn_crier", "town_crier"), ("manual_raeder", "manual_reader")])
+def test_a_misspelt_role_gets_its_neighbour_also_from_the_projects_own(folder, crier, tmp_path, name, meant):
+    with pytest.raises(RoleSpecError, match=f"{name}: no shipped role and no folder; did you mean '{meant}'"):
+        open_session(ScriptedModel([]), project=folder, roles=["planner", name], folder=tmp_path / "s")
+
+
+def test_in_a_projects_folder_the_roles_that_its_settings_name_are_its_own(folder, crier, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder)
+    with (
+        ScriptedModel([plans("cry", to="Crier"), plans("done", to="User")]) as model,
+        open_session(model, folder=tmp_path / "s") as session,
+    ):
+        assert [post.message for post in session.ask("Cry.").round.posts][2] == "HEAR"
+
+    with pytest.raises(RoleSpecError, match="town_crier: no shipped role"):  # named in code: no project was given
+        open_session(ScriptedModel([]), roles=["town_crier"], folder=tmp_path / "s")
+
+
+def test_a_role_of_the_settings_that_is_not_there_is_told_with_the_file_that_names_it(folder, tmp_path, monkeypatch):
+    (folder / "taskweaver_config.json").write_text('{"session.roles": ["planner", "weather"]}')
+    monkeypatch.chdir(folder)
+    with pytest.raises(
+        RoleSpecError, match=r"weather: no shipped role .*`session\.roles` in .*taskweaver_config\.json"
+    ):
+        open_session(ScriptedModel([]), folder=tmp_path / "s")
+
+
+def test_what_of_a_project_runs_in_this_process_is_said(folder, crier):
+    (folder / "plugins" / "mine.py").write_text(
+        "from tw_autogen.plugin import plugin\n\n\n@plugin(runs_in='host')\ndef ask_db(x: int) -> int:\n"
+        "    'Ask.'\n    return x\n"
+    )
+    project = read(folder)
+
+    assert project.outside(["planner", "Crier", "echo"]) == (
+        f"roles of {folder} run here, outside the sandbox: town_crier",
+        f"plugins of {folder} run here, outside the sandbox: ask_db",
+    )
+    (folder / "plugins" / "mine.py").unlink()
+    assert read(folder).outside(["planner", "code_interpreter", "echo"]) == ()
 
 
 def test_its_plugins_may_lie_elsewhere(folder):

@@ -31,7 +31,8 @@ def open_for(
     Args:
         options: What the shared options said.
         handlers: Called with each event.
-        say: Called with a line about what code may read, and lines about what the project brings.
+        say: Called with a line about what code may read, and lines about what the project brings: what of it runs
+            here, outside the sandbox, before it does.
         approve: Asked for packages, cells and plans, as the settings say; None: nobody is there.
 
     Raises:
@@ -50,9 +51,12 @@ def open_for(
             keywords: Mapping[str, Any] = {**options.keywords, "session.user_folder": str(folder)}
             settings = read_settings(keywords, project=options.project)
     project = project_of(options, settings)
-    roles = settings.read("session", SessionSettings).roles
+    set_roles = settings.read("session", SessionSettings).roles
+    roles = (*set_roles, *(role for role in options.roles if role not in set_roles))
+    for line in project.outside(roles) if project else ():
+        say(line)  # before it runs
     session = open_session(
-        roles=(*roles, *(role for role in options.roles if role not in roles)),
+        roles=roles,
         plugins=options.plugins,
         folder=options.workspace,
         handlers=handlers,

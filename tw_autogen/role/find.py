@@ -45,18 +45,22 @@ def read_role(folder: Path) -> RoleSpec:
     return RoleSpec(plain["alias"], plain["intro"].strip(), path, name, str(module), settings)
 
 
-def find_role(wanted: str | Path | type, *, shipped: Path) -> RoleSpec:
+def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Path] | None = None) -> RoleSpec:
     """Find a role: a shipped one, or one that an installed package brings, by name; a folder by its path; or a class.
 
     Args:
         wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`.
         shipped: Where the ready-made roles lie.
+        own: The folders of a project's own roles by their names; they come first.
 
     Raises:
-        RoleSpecError: there is none of that name, or it is wrong; names the file.
+        RoleSpecError: there is none of that name (with its neighbour), or it is wrong; names the file.
     """
     if isinstance(wanted, type):
         return _of_class(wanted, wanted.__name__)
+    own = own or {}
+    if isinstance(wanted, str) and (name := _own_name(wanted, own)):
+        return read_role(own[name])
     folder = Path(wanted).expanduser()
     if isinstance(wanted, Path) or folder.is_dir():
         return read_role(folder)
@@ -68,7 +72,23 @@ def find_role(wanted: str | Path | type, *, shipped: Path) -> RoleSpec:
     if wanted in brought:
         return _of_entry_point(brought[wanted])
     hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
-    raise RoleSpecError(f"no shipped role and no folder{hint or nearest(wanted, [*names, *brought])}", path=wanted)
+    hint = hint or nearest(str(wanted), [*own, *names, *brought])
+    raise RoleSpecError(f"no shipped role and no folder{hint}", path=wanted)
+
+
+def _own_name(wanted: str, own: Mapping[str, Path]) -> str:
+    """Give the name of the project's role that is meant by its name, or by its alias; empty for another."""
+    for name in (wanted, _snake(wanted)):
+        if name in own:
+            return name
+    return next((name for name, folder in own.items() if _alias(folder).lower() == wanted.lower()), "")
+
+
+def _alias(folder: Path) -> str:
+    try:
+        return read_role(folder).alias
+    except RoleSpecError:  # another one than is wanted may be wrong
+        return ""
 
 
 def _snake(name: str) -> str:

@@ -6,16 +6,26 @@ import hashlib
 import importlib.util
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from tw_autogen.errors import RoleSpecError
 
 _LOADING = threading.RLock()
 
 
-def load_source(source: Path) -> ModuleType:
-    """Run a role's Python anew, as a package of its folder: `from .pages import …` finds what lies beside it."""
+def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> ModuleType:
+    """Run a role's Python anew, as a package of its folder: `from .pages import …` finds what lies beside it.
+
+    Args:
+        source: The file.
+        builtins: What its code sees as builtins, an `__import__` of its own for instance; None: the usual ones.
+
+    Raises:
+        RoleSpecError: there is no such file, or it raised; names file and line.
+    """
     name = f"tw_autogen_role_{source.stem}_{hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=[str(source.parent)])
     if spec is None or spec.loader is None or not source.exists():
@@ -24,6 +34,8 @@ def load_source(source: Path) -> ModuleType:
         for loaded in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
             del sys.modules[loaded]
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        if builtins is not None:
+            vars(module)["__builtins__"] = builtins
         try:
             spec.loader.exec_module(module)
         except Exception as error:  # somebody's own code: whatever it raises is told with the file

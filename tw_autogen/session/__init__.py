@@ -2,7 +2,7 @@
 
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.asked import asked_role
-from tw_autogen.session.assembly import check_plugins, open_session, open_team
+from tw_autogen.session.assembly import check_plugins, check_roles, open_session, open_team
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
 from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.pool import SessionPool
@@ -35,6 +35,7 @@ __all__ = [
     "answer_text",
     "asked_role",
     "check_plugins",
+    "check_roles",
     "example_files",
     "failure_text",
     "files_of",

@@ -12,7 +12,7 @@ from typing import Any
 from tw_autogen.approval import Approve, Decision, Proposal, decide
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy
 from tw_autogen.conversation.post import new_id
-from tw_autogen.errors import SettingsError, nearest
+from tw_autogen.errors import RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.model import ChatModel
@@ -22,7 +22,7 @@ from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.role import Role
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
 from tw_autogen.session.parts import Kernels, Models
-from tw_autogen.session.project import Project, read_project
+from tw_autogen.session.project import Project, project_here, read_project
 from tw_autogen.session.reading import read_settings
 from tw_autogen.session.seats import (
     KernelWanted,
@@ -64,7 +64,7 @@ def open_session(
         roles: Names of shipped roles or of installed packages', folders or classes of one's own, roles (closed with
             the session), or functions that make one. `planner`, `code_interpreter` and `code_interpreter_plugin_only`,
             which may call plugins and do nothing else, are always known. None: the setting `session.roles`, which names
-            the first two.
+            the first two; it may name roles of `project`, or of the current folder if that is a project.
         plugins: Names of shipped or installed plugins; paths of YAML files, of Python files with `@plugin` functions,
             or of folders of these; specs; functions, which run in this process.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
@@ -99,10 +99,9 @@ def open_session(
         (*(project.plugins if project else ()), *plugins), own=project.plugin_folder if project else None
     )
     given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
-    wanted = read.read("session", SessionSettings).roles if roles is None else roles
     seats = [
         Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
-        for one in (map(project.role, wanted) if project else wanted)
+        for one in check_roles(roles, read, project)
     ]
     return open_team(
         seats,
@@ -183,6 +182,42 @@ def open_team(
         opened.append(session)
         undo.pop_all()
         return session
+
+
+def check_roles(
+    roles: Sequence[RoleWanted] | None, settings: Settings, project: Path | str | Project | None = None
+) -> tuple[RoleWanted, ...]:
+    """Find who takes part, long before a session is opened; nothing of a role is run.
+
+    Args:
+        roles: As in `open_session`.
+        settings: Say who takes part where `roles` is None.
+        project: As in `open_session`; None: where `roles` is None too, the current folder if it is a project, since
+            the settings are that folder's.
+
+    Returns:
+        `roles`, those of the project as their folders.
+
+    Raises:
+        ConfigError: one is unknown or wrong; names the file, or the setting.
+    """
+    if isinstance(project, str | Path):
+        project = read_project(project, settings)
+    if roles is None:
+        wanted: Sequence[RoleWanted] = settings.read("session", SessionSettings).roles
+        project = project or project_here(settings)
+    else:
+        wanted = roles
+    try:
+        found = tuple(map(project.role, wanted) if project else wanted)
+        for one in found:
+            role_name(one)  # what can't be found is told now
+    except RoleSpecError as error:
+        if roles is not None:
+            raise
+        by = f"{error.problem} (`session.roles` in {settings.origin('session.roles')})"
+        raise RoleSpecError(by, path=error.path, line=error.line) from error
+    return found
 
 
 def check_plugins(plugins: Sequence[PluginWanted], *, own: Path | None = None) -> tuple[PluginSpec, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,10 +12,11 @@ from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadEr
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.plugin import PluginSpec, check_source, missing_imports, plugin_files, read_folder
 from tw_autogen.plugin.settings import PluginSettings
-from tw_autogen.role import ROLE_FILE, SUFFIX
-from tw_autogen.session.seats import RoleWanted
+from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
+from tw_autogen.session.seats import RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, TASKWEAVER_FILE, Settings
+from tw_autogen.shipped import shipped_folder
 
 EXAMPLES = (
     "examples/planner_examples",
@@ -57,8 +58,30 @@ class Project:
         return f"plugins of {self.folder}: {names}" if names else ""
 
     def role(self, wanted: RoleWanted) -> RoleWanted:
-        """Give the folder of one of the project's roles for its name, and anything else as it is."""
-        return self.roles.get(wanted, wanted) if isinstance(wanted, str) else wanted
+        """Give the folder of one of the project's roles for its name or alias, and anything else as it is.
+
+        Raises:
+            RoleSpecError: nobody has such a name, here or elsewhere; says its neighbour.
+        """
+        if not isinstance(wanted, str) or known(wanted) and wanted not in self.roles:
+            return wanted
+        folder = find_role(wanted, shipped=shipped_folder("roles"), own=self.roles).path.parent
+        return folder if folder in self.roles.values() else wanted
+
+    def outside(self, roles: Sequence[RoleWanted]) -> tuple[str, ...]:
+        """Say in lines what of the project runs in this process, with all that it may do; nothing if nothing does.
+
+        Args:
+            roles: Those that take part.
+        """
+        own = [name for name, folder in self.roles.items() if folder in map(self.role, roles)]
+        plugins = [spec.name for spec in self.plugins if spec.runs_in == "host"]
+        kinds = {"roles": own, "plugins": plugins}
+        return tuple(
+            f"{kind} of {self.folder} run here, outside the sandbox: {', '.join(names)}"
+            for kind, names in kinds.items()
+            if names
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -107,6 +130,17 @@ def read_project(folder: Path | str, settings: Settings) -> Project:
         tuple(notes),
         role_folders(folder, settings.read("session", SessionSettings).role_folder),
     )
+
+
+def project_here(settings: Settings) -> Project | None:
+    """Give the current folder as a project with its roles alone, if it is one.
+
+    Raises:
+        ConfigError: as `role_folders`.
+    """
+    folder = Path.cwd()
+    place = settings.read("session", SessionSettings).role_folder
+    return Project(folder, roles=role_folders(folder, place)) if is_project(folder) else None
 
 
 def role_folders(folder: Path, place: str = "") -> dict[str, Path]:

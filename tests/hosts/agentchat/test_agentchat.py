@@ -474,6 +474,13 @@ def test_a_project_brings_settings_plugins_and_who_takes_part(worker, tmp_path):
     assert TaskWeaverAgent.load_component(agent.dump_component()).dump_component().config == written
 
 
+def test_a_role_that_the_folders_settings_name_and_nobody_has_is_told_at_once(worker, tmp_path, monkeypatch):
+    (tmp_path / "taskweaver_config.json").write_text('{"session.roles": ["planner", "weather"]}', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"weather: no shipped role .*`session\.roles` in .*taskweaver_config"):
+        worker()
+
+
 def test_a_project_that_is_not_there_and_servers_that_can_not_be_are_told_at_once(worker, tmp_path):
     with pytest.raises(ConfigError, match=r"project: there is no folder .*none"):
         worker(project=tmp_path / "none")

@@ -39,8 +39,8 @@ from tw_autogen.session import (
     RoleWanted,
     Session,
     check_plugins,
+    check_roles,
     open_session,
-    read_project,
     read_settings,
 )
 
@@ -74,7 +74,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         description: For teams that choose the next speaker by it.
         plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
         roles: Names of shipped roles, folders of one's own, or functions that make one; None: the setting
-            `session.roles`, which names `planner` and `code_interpreter`.
+            `session.roles`, as in `open_session`.
         files: Copied read-only into the session's folder, and described with the first request.
         model: A `ChatModel` instead of the client.
         kernel: A function that makes a kernel for a folder; None: a `LocalKernel`.
@@ -124,8 +124,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         if model is None and model_client is None:
             raise ConfigError(f"{name}: give model_client=, a client of the host's, or model=")
         read = read_settings(settings, project=project)
-        if project is not None:
-            read_project(project, read)  # what is wrong with it is told now, not with the first message
+        found = check_roles(roles, read, project)  # what is wrong is told now, not with the first message
         if mcp_servers is not None:
             read_mcp_servers(mcp_servers)
         file_of_servers = _file(mcp_servers)
@@ -153,7 +152,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         make = functools.partial(
             open_session,
             asked,
-            roles=None if roles is None else tuple(roles),
+            roles=found,
             plugins=checked,
             kernel=kernel,
             policy=policy,

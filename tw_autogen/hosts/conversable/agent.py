@@ -33,6 +33,7 @@ from tw_autogen.session import (
     Session,
     SessionSettings,
     check_plugins,
+    check_roles,
     failure_text,
     open_session,
     read_settings,
@@ -47,7 +48,7 @@ class TaskWeaverAgent(Speaking):
         *args: As for any ConversableAgent, in the same order.
         plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
         roles: Names of shipped roles, folders of one's own, or functions that make one; None: the setting
-            `session.roles`, which names `planner` and `code_interpreter`.
+            `session.roles`, as in `open_session`.
         files: Copied read-only into each session's folder, and described to the Planner with the first message.
         model: A `ChatModel` (or one by role name) instead of the host's client.
         role_llm_config: An `llm_config` of its own for a role, by the role's name (`Planner`, `CodeInterpreter`, …);
@@ -102,9 +103,10 @@ class TaskWeaverAgent(Speaking):
         self._handed: dict[Any, list[Path]] = {}
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
+        read = read_settings(self._settings, project=project)
         self._open = functools.partial(
             open_session,
-            roles=None if roles is None else tuple(roles),
+            roles=check_roles(roles, read, project),
             plugins=check_plugins(plugins),
             kernel=kernel,
             policy=policy,
@@ -115,7 +117,7 @@ class TaskWeaverAgent(Speaking):
         if mcp_servers is not None:
             read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message
         self._approve = approve
-        most_open = read_settings(self._settings, project=project).read("session", SessionSettings).most_open
+        most_open = read.read("session", SessionSettings).most_open
         make = functools.partial(_make, weakref.ref(self))
         self._talks = Conversations(make, names=(name,), most_open=most_open)
         self._rules: weakref.WeakKeyDictionary[Session, str] = weakref.WeakKeyDictionary()

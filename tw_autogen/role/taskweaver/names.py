@@ -18,7 +18,8 @@ from tw_autogen.kernel.inside.plugin import install_names
 from tw_autogen.role.taskweaver import author, emitting, talk
 
 ROOT = "taskweaver"
-_LOADING = threading.RLock()
+LOADING = threading.RLock()
+"""Held while modules of a role stand under names that others may use too."""
 
 
 def read_yaml(path: str) -> Any:
@@ -78,7 +79,7 @@ def installed_names(beside: Path | None = None) -> Iterator[None]:
     Args:
         beside: The folder of roles that is `taskweaver.ext_role` meanwhile: one of them may import from another.
     """
-    with _LOADING:
+    with LOADING:
         install_names()
         modules = _modules(beside)
         before = {name: sys.modules[name] for name in modules if name in sys.modules}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,9 @@ from tw_autogen.role.loading import line_in, load_source
 from tw_autogen.role.role import Role, Turn
 from tw_autogen.role.spec import Given, RoleSpec, refuse_unknown
 from tw_autogen.role.taskweaver import author, talk
+from tw_autogen.role.taskweaver.beside import Beside
 from tw_autogen.role.taskweaver.emitting import SessionEventEmitter, SessionMetadata
-from tw_autogen.role.taskweaver.names import NAMES, ROOT, installed_names
+from tw_autogen.role.taskweaver.names import NAMES, ROOT
 from tw_autogen.settings import PROJECT_FILE, TASKWEAVER_FILE
 
 SUFFIX = ".role.yaml"
@@ -164,10 +164,10 @@ class TaskWeaverRoleSpec(RoleSpec):
     def _class(self) -> type[author.Role]:
         """Load the Python and give the class that the YAML names."""
         wanted = self.module.rpartition(".")[2]
-        with installed_names(self.path.parent.parent):
-            _reach(self.module, self._python)
+        beside = Beside(self.module, self._python)
+        with beside.at_hand():
             try:
-                module = load_source(self._python)
+                module = load_source(self._python, builtins=beside.builtins)
             except RoleSpecError as error:
                 missing = getattr(error.__cause__, "name", None) or ""
                 if isinstance(error.__cause__, ImportError) and missing.partition(".")[0] == ROOT:
@@ -259,15 +259,3 @@ def _project(path: Path) -> Path:
         if (folder / TASKWEAVER_FILE).exists() or (folder / PROJECT_FILE).exists():
             return folder
     return path.resolve().parent.parent
-
-
-def _reach(module: str, python: Path) -> None:
-    """Let a role import by absolute names what lies beside it: `from my_roles.weather.helper import …`."""
-    *packages, _ = module.rpartition(".")[0].split(".")
-    folder = python.resolve().parent
-    for name in reversed(packages):
-        if folder.name != name:
-            return
-        folder = folder.parent
-    if packages and packages[0] != ROOT and str(folder) not in sys.path:
-        sys.path.append(str(folder))  # at the end: it shadows nothing
