@@ -195,6 +195,16 @@ def test_time_limits_hold_and_variables_stay(executor):
     assert run(kernel, "kept").output == "7"
 
 
+def test_the_home_folder_is_refused_before_anything_is_copied_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    (tmp_path / "me").mkdir()
+    (tmp_path / "data.csv").write_text("a", encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="no kernel works here, because it is your home folder"):
+        KernelCodeExecutor(folder=tmp_path / "me", files=[tmp_path / "data.csv"])
+    assert list((tmp_path / "me").iterdir()) == []
+
+
 def test_files_are_named_with_their_paths(executor):
     kernel = executor()
     done = run(kernel, "open('seven.txt', 'w').write('7');")

@@ -7,7 +7,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
-from tw_autogen.kernel.granting import too_much
+from tw_autogen.kernel.granting import refuse_folder, too_much
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
 PLUGIN = (
@@ -159,3 +159,55 @@ def test_a_plugin_whose_folder_is_closed_says_so_where_it_misses_what_lies_there
         ),
     ):
         load(kernel, place / "thrice.py", more="from helper import BY", by="BY")
+
+
+@pytest.mark.parametrize("name", ["", "..", ".ssh", ".aws/cli"])
+def test_no_kernel_works_in_the_home_folder_above_it_or_among_keys(home, name):
+    (home / name).mkdir(parents=True, exist_ok=True)
+
+    with pytest.raises(ConfigError, match=r"no kernel works here, because it is .*; give it one of its own"):
+        LocalKernel(home / name)
+    refuse_folder(home / name, KernelSettings(sandbox="off"))
+    refuse_folder(home / "project", KernelSettings())
+
+
+def owners(folder):
+    return {one.relative_to(folder).as_posix(): (one.lstat().st_uid, one.lstat().st_gid) for one in folder.rglob("*")}
+
+
+@root
+def test_a_folder_and_all_in_it_is_given_back_when_its_last_kernel_is_closed(tmp_path):
+    folder, secret = tmp_path / "work", tmp_path / "secret.txt"
+    (folder / "inner").mkdir(parents=True)
+    for name in ("mine.txt", "inner/groups.txt", "theirs.txt"):
+        (folder / name).write_text("x", encoding="utf-8")
+    secret.write_text("x", encoding="utf-8")
+    os.chown(secret, 4321, 4321)
+    os.chown(folder / "inner/groups.txt", 0, 1234)
+    os.chown(folder / "theirs.txt", 4321, 4321)
+    os.chown(folder, 4321, 4321)
+    with LocalKernel(folder) as kernel, LocalKernel(folder) as second:
+        run(kernel, "open('inner/made.txt', 'w').write('x')\nimport os\nos.makedirs('made')")
+        run(second, f"import os\nos.symlink({str(secret)!r}, 'made/link')")
+        second.close()
+        user = folder.stat().st_uid
+        ran = run(kernel, "open('mine.txt', 'a').write('y')")
+        assert ran.ok, ran.error
+
+    assert user not in (0, 4321)
+    assert folder.stat().st_uid == folder.stat().st_gid == 4321
+    found = owners(folder)
+    assert (found.pop("inner/groups.txt"), found.pop("theirs.txt")) == ((0, 1234), (4321, 4321))
+    assert {"inner/made.txt", "made/link", "mine.txt"} <= set(found)
+    assert set(found.values()) == {(0, 0)}
+    assert secret.stat().st_uid == 4321
+
+
+@root
+def test_a_folder_given_back_is_taken_again_by_the_next_kernel_with_what_the_last_one_made(tmp_path):
+    for text in ("a", "ab"):
+        with LocalKernel(tmp_path / "work") as kernel:
+            ran = run(kernel, f"open('kept.txt', 'a').write({text[-1]!r})\nopen('kept.txt').read()")
+            kernel.restart()
+            assert ran.result == repr(text)
+            assert run(kernel, "open('kept.txt', 'a').close()").ok

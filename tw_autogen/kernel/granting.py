@@ -69,6 +69,24 @@ def too_much(folder: Path) -> str:
     return ""
 
 
+def refuse_folder(folder: Path, settings: KernelSettings) -> None:
+    """Refuse to let code work in a folder that holds more than its own: it may read and write all of it.
+
+    Args:
+        folder: Where a kernel is to work, with all in it its own; as root, it changes owner until the kernel is closed.
+        settings: Without a sandbox nothing is refused, because code may do what this user may do anyway.
+
+    Raises:
+        ConfigError: names the folder, why, and what to do.
+    """
+    folder = folder.resolve()
+    if settings.sandbox != OFF and (why := too_much(folder)):
+        raise ConfigError(
+            f"{folder}: no kernel works here, because it is {why}, and code may read and write all of its kernel's "
+            "folder; give it one of its own, and name files and folders to be read in kernel.read"
+        )
+
+
 def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
     """Say in words why the user that a kernel becomes can't read a path, and what to do; empty if it can.
 

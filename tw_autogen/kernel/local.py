@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
-from tw_autogen.kernel.granting import closed, refuse_closed, too_much
+from tw_autogen.kernel.granting import closed, refuse_closed, refuse_folder, too_much
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
 from tw_autogen.kernel.kernel import Loadable
@@ -38,7 +38,8 @@ class LocalKernel(LiveKernel):
     imported pandas already; elsewhere, or with `fork=False`, kernels that were started for themselves are kept ready.
 
     Args:
-        folder: Where code runs; None: a temporary one, removed by `close`.
+        folder: Where code runs, with all in it the code's to read and write; None: a temporary one, removed by `close`.
+            Root's files there belong to the kernel's user until it is closed; what code has made, to root then.
         settings: Limits, interpreter, environment, sandbox.
         pool: Where kernels come from; None: the one of this process.
         start: Makes the process in another way, outside any sandbox of ours.
@@ -49,7 +50,8 @@ class LocalKernel(LiveKernel):
             `get`, `put` or `variables()`: load plugins and serve functions before.
 
     Raises:
-        ConfigError: `resume` without a sandbox.
+        ConfigError: `resume` without a sandbox, or a folder that holds more than code may have: the home folder, keys,
+            the system's.
 
     What resuming means: variables come from the last checkpoint, and the cells behind it are run again; without one,
     or if that is quicker, all cells are. A cell that is run again does again all it did, with the clock, the random
@@ -81,6 +83,8 @@ class LocalKernel(LiveKernel):
         approve: Approve | None = None,
         resume: bool = False,
     ) -> None:
+        if folder is not None and start is None:
+            refuse_folder(Path(folder), settings or KernelSettings())
         super().__init__(folder, settings=settings)
         self._installer = Installer(self._settings, self.folder, approve)
         self._served.add_unnamed(INSTALL, self._installer)

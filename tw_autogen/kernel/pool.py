@@ -15,10 +15,11 @@ from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.nest import Nest, begin, kernel_key, server_key
 from tw_autogen.kernel.place import Place
 from tw_autogen.kernel.plain import PlainKernel, start_plain
-from tw_autogen.kernel.sandbox import TENANTS, failed
+from tw_autogen.kernel.sandbox import failed
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_cold, start_forked
 from tw_autogen.kernel.stewarded_process import WallDown
+from tw_autogen.kernel.tenants import TENANTS
 
 _MOST_SERVERS = 4
 _MOST_READY = 4

@@ -14,9 +14,9 @@ from typing import Any
 from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Dict
 
-from tw_autogen.errors import KernelStartError
+from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.launcher.wall import OFF
+from tw_autogen.kernel.granting import refuse_folder
 from tw_autogen.kernel.place import Place
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
@@ -64,12 +64,15 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
         """Start a kernel; give where it listens.
 
         Raises:
-            KernelStartError: it does not start, or would be given the home folder of root.
+            KernelStartError: it does not start, or would work in the home folder, among keys, or in a system's folder.
             SandboxError: no wall can stand.
         """
         settings = _settings(self.settings)
         self._cwd = Path(kwargs.get("cwd") or Path.cwd()).resolve()
-        _may_be_given_away(self._cwd, settings)
+        try:
+            refuse_folder(self._cwd, settings)
+        except ConfigError as error:
+            raise KernelStartError(str(error), folder=self._cwd) from error
         if self._connection is None:
             self._connection = Connection(opens=False)
         given = kwargs.get("env") or {}
@@ -140,16 +143,6 @@ def _settings(given: dict[str, Any]) -> KernelSettings:
         raise KernelStartError("the provisioner tw-autogen works on Linux only")
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     return replace(KernelSettings(**plain), warm=0)  # those that are kept ready have sockets of their own
-
-
-def _may_be_given_away(folder: Path, settings: KernelSettings) -> None:
-    """Refuse a folder that must stay root's: a session's folder, and all in it, becomes its kernel's."""
-    home = Path.home().resolve()
-    if settings.sandbox != OFF and os.geteuid() == 0 and (folder == home or folder in home.parents):
-        raise KernelStartError(
-            f"{folder} would be given to the kernel's user, with all that lies in it; start it in a folder of its own",
-            folder=folder,
-        )
 
 
 def _code(how: str) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import shutil
-import stat
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,6 +15,7 @@ from tw_autogen.errors import SandboxError
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK, NAMESPACES, OFF
 from tw_autogen.kernel.seatbelt import PROGRAM, SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.tenants import TENANTS, USERS
 
 LEVELS = {"linux": (NAMESPACES, LANDLOCK, BUBBLEWRAP), "darwin": (SEATBELT,)}
 """By system, from the strongest down; `auto` takes the first that stands."""
@@ -29,8 +28,6 @@ _SYSTEM = (
     "/var/cache/fontconfig", "/sys/devices/system/cpu", "/sys/devices/system/node",
 )  # fmt: skip
 _WITH_NETWORK = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/run/systemd/resolve")
-_USERS = range(61184, 65520)
-"""The numbers that systemd gives to services that need a user for a while; nobody's files belong to them."""
 
 _WORDS = {
     NAMESPACES: "namespaces, a root of its own, a filter of system calls, limits",
@@ -53,36 +50,6 @@ RAISES = "What would raise one:"
 _failed: dict[str, str] = {}
 _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
-
-
-class Tenants:
-    """Which users the kernels of this process have become, by the folders that they work in."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users: dict[Path, list[int]] = {}
-
-    def user(self, folder: Path) -> int:
-        """Give the user that a folder belongs to while a kernel works there; a second kernel must be the same."""
-        with self._lock:
-            return self._users.get(folder, [0])[-1]
-
-    def enter(self, folder: Path, uid: int) -> None:
-        """Remember a kernel."""
-        with self._lock:
-            self._users.setdefault(folder, []).append(uid)
-
-    def leave(self, folder: Path, uid: int) -> None:
-        """Forget a kernel."""
-        with self._lock:
-            users = self._users.get(folder, [])
-            if uid in users:
-                users.remove(uid)
-            if not users:
-                self._users.pop(folder, None)
-
-
-TENANTS = Tenants()
 
 
 def levels(settings: KernelSettings) -> Iterator[str]:
@@ -202,24 +169,8 @@ def user_for(level: str, folder: Path | None = None) -> int:
     with _lock:
         number = next(_numbers)
     mapped = _mapped()
-    wanted = _USERS if mapped > _USERS.stop else range(max(1, mapped // 2), mapped)
+    wanted = USERS if mapped > USERS.stop else range(max(1, mapped // 2), mapped)
     return wanted[number % len(wanted)] if len(wanted) else 0
-
-
-def hand_over(folder: Path, uid: int) -> None:
-    """Make a session's folder its kernel's; links are not followed, and what belongs to somebody else stays theirs."""
-    if not uid:
-        return
-    with contextlib.suppress(FileNotFoundError):
-        os.chown(folder, uid, uid)
-    for where, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            with contextlib.suppress(OSError):
-                path = os.path.join(where, name)
-                found = os.lstat(path)
-                linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # of a file that lies elsewhere too
-                if found.st_uid in _USERS or (found.st_uid == 0 and not linked):
-                    os.chown(path, uid, uid, follow_symlinks=False)
 
 
 def _mapped() -> int:

@@ -11,10 +11,11 @@ from pathlib import Path
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.launcher import trial
 from tw_autogen.kernel.launcher.wall import OFF
-from tw_autogen.kernel.sandbox import failed, hand_over, levels, plan, user_for
+from tw_autogen.kernel.sandbox import failed, levels, plan, user_for
 from tw_autogen.kernel.seatbelt import SEATBELT, interpreter_folders, profile
 from tw_autogen.kernel.seatbelt import command as before
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.tenants import hand_over
 
 _SECONDS = 10.0
 _HERE = Path(trial.__file__).parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from tw_autogen.kernel.forkserver import ForkServer, launch_one
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.place import Place, assignment_of, environment_of, furnish
-from tw_autogen.kernel.sandbox import TENANTS, failed, hand_over, levels, plan, told, user_for, words
+from tw_autogen.kernel.sandbox import failed, levels, plan, told, user_for, words
 from tw_autogen.kernel.sandbox_trial import stood
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown
+from tw_autogen.kernel.tenants import TENANTS, hand_over
 
 STEWARDED = sys.platform.startswith("linux")
 """Where kernels have a steward, which a fork server may make; elsewhere they are plain processes."""
@@ -56,15 +58,10 @@ class StartedKernel:
             KernelError: it has ended meanwhile.
             WallDown: the wall can't stand with these folders.
         """
-        self.move_in(place)
-        hand_over(place.folder, self.uid)
+        TENANTS.enter(place.folder, self.uid)
+        self.place = place
         self.environment = environment_of(place, settings, self.level, self.connection.runtime)
         self.process.assign(assignment_of(place, settings), settings.start_seconds)
-
-    def move_in(self, place: Place) -> None:
-        """Remember where it works."""
-        self.place = place
-        TENANTS.enter(place.folder, self.uid)
 
     def peer(self, settings: KernelSettings) -> Peer:
         """Give it as the host holds it, once it has its session's folders."""
@@ -87,7 +84,7 @@ class StartedKernel:
         )
 
     def move_out(self) -> None:
-        """Forget where it worked."""
+        """Forget where it worked, and give its folder back."""
         if self.place is not None:
             TENANTS.leave(self.place.folder, self.uid)
             self.place = None
@@ -179,7 +176,9 @@ def _start(
     lent: Connection | None = None,
 ) -> StartedKernel:
     connection = lent or Connection()
-    try:
+    with ExitStack() as undo:
+        if lent is None:
+            undo.callback(connection.close)
         uid = user_for(level, place.folder if place else None)
         environment = environment_of(place, settings, level, connection.runtime)
         request = {
@@ -193,16 +192,11 @@ def _start(
             furnish(connection.runtime)
         hand_over(connection.runtime, uid)
         if place is not None:
-            hand_over(place.folder, uid)
+            TENANTS.enter(place.folder, uid)
+            undo.callback(TENANTS.leave, place.folder, uid)
             request["assignment"] = assignment_of(place, settings)
             if lent is not None:  # otherwise our end of the bridge goes there
                 request["cwd"] = str(place.folder)
         process = start(request, connection.log)
-    except BaseException:
-        if lent is None:
-            connection.close()
-        raise
-    started = StartedKernel(connection, process, level, environment, uid, way, lent=lent is not None)
-    if place is not None:
-        started.move_in(place)
-    return started
+        undo.pop_all()
+    return StartedKernel(connection, process, level, environment, uid, way, place, lent is not None)

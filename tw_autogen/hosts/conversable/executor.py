@@ -19,6 +19,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, LocalKernel
+from tw_autogen.kernel.granting import refuse_folder
 from tw_autogen.model import ChatModel, Completion, Message
 from tw_autogen.plugin import PluginWanted
 from tw_autogen.role import Turn
@@ -38,7 +39,8 @@ class KernelCodeExecutor:
     """A code executor for `code_execution_config={"executor": …}`: a kernel that remembers, with plugins and limits.
 
     Args:
-        folder: Where code runs; None: one of its own in `session.workspace`.
+        folder: Where code runs, with all in it the code's to read and write, as `LocalKernel` has it; None: one of its
+            own in `session.workspace`.
         plugins: Functions that code may call: names, paths, functions, or specs; as in `open_session`.
         files: Copied read-only into the folder.
         variables: Variables for the code, and session variables for plugins: JSON values and DataFrames by name.
@@ -51,7 +53,7 @@ class KernelCodeExecutor:
         approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`.
 
     Raises:
-        ConfigError: a plugin, file or setting is wrong.
+        ConfigError: a plugin, file or setting is wrong, or the folder is one that no kernel works in.
 
     Source: the host's protocol `CodeExecutor`. Code in other languages than Python is refused in words.
     """
@@ -74,6 +76,8 @@ class KernelCodeExecutor:
         specs, sources = check_plugins(plugins), checked_inputs(files, variables or {})
         workspace = read.read("session", SessionSettings).workspace
         self.work_dir = Path(folder or Path(workspace, new_id("executor"))).resolve()
+        options = read.read("kernel", KernelSettings)
+        refuse_folder(self.work_dir, options)
         self.work_dir.mkdir(parents=True, exist_ok=True)
         for one in sources:
             copy_in(one, self.work_dir)
@@ -83,7 +87,6 @@ class KernelCodeExecutor:
         self._emit = functools.partial(_emit, tuple(handlers))
         self._options = read.read("code_interpreter", CodeInterpreterSettings)
         self._stack = ExitStack()
-        options = read.read("kernel", KernelSettings)
         self._policy: Policy | None = None
         if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
             seat = Seat("code_interpreter", policy=policy)
