@@ -9,7 +9,7 @@ import pytest
 
 from tw_autogen import AttachmentType, open_session
 from tw_autogen.conversation import Memory, Post, Round
-from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError
+from tw_autogen.errors import ConfigError, RoleError, RoleSpecError, SettingsError
 from tw_autogen.events import PostGrew
 from tw_autogen.role import find_role, read_role
 from tw_autogen.session import read_project, read_settings
@@ -245,7 +245,7 @@ def test_an_answer_that_is_no_post_and_an_entry_of_another_kind_say_what_to_do_i
     )
     with open_session(ScriptedModel([]), roles=["weather"], project=folder, folder=tmp_path / "s") as session:
         session.open_round("?")
-        with pytest.raises(ValueError, match=r"'example_sub_path' has no meaning here.*recall\.planner_examples"):
+        with pytest.raises(RoleError, match=r"'example_sub_path' has no meaning here.*recall\.planner_examples"):
             session.step(session.next_role())
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from tw_autogen.errors import ConfigError
 from tw_autogen.events import ApprovalAsked, ApprovalGiven, Event
 
 When = Literal["always", "never", "findings"]
@@ -67,6 +68,9 @@ Approve = Callable[[Proposal], Decision | bool]
 def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] | None = None) -> Decision:
     """Ask, and make the question and its answer events.
 
+    Raises:
+        ConfigError: `approve` returned neither a bool nor a `Decision`; that is no yes, and nothing may run.
+
     Example:
         >>> decide(lambda proposal: proposal.kind == "plan", Proposal("cell", "1 + 1"))
         Decision(approved=False, text='', reason='')
@@ -75,13 +79,28 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
     if emit:
         emit(ApprovalAsked(proposal.kind, proposal.text, list(proposal.findings)))
     said = approve(proposal)
-    decision = said if isinstance(said, Decision) else Decision(bool(said))
+    problem = _unreadable(said)
+    decision = said if isinstance(said, Decision) and not problem else Decision(said is True, reason=problem)
     if decision.text.strip() == proposal.text.strip():
         decision = Decision(decision.approved, reason=decision.reason)
     if emit:
         seconds = time.monotonic() - started
         emit(ApprovalGiven(proposal.kind, decision.approved, decision.text, decision.reason, seconds))
+    if problem:
+        raise ConfigError(problem)
     return decision
+
+
+def _unreadable(said: object) -> str:
+    """Say what is wrong with what `approve` returned; empty if nothing is."""
+    if isinstance(said, bool):
+        return ""
+    if not isinstance(said, Decision):
+        known = "return True, False, or tw_autogen.approval.Decision(False, reason=…)"
+        return f"approve returned {said!r} ({type(said).__name__}), which decides nothing; {known}"
+    if not isinstance(said.approved, bool):
+        return f"approve returned a Decision whose `approved` is {said.approved!r}, no bool"
+    return ""
 
 
 def read_decision(said: str, proposal: Proposal) -> Decision:

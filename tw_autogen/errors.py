@@ -25,6 +25,7 @@
     │   ├── RoundTooLong            more posts than `session.max_posts`
     │   ├── RoundTooCostly          more calls, tokens or money than a session's limits allow
     │   ├── RoundLooped             the same words went to the same role twice
+    │   ├── RoleError               a role raised something, or answered with no post   .role
     │   ├── RoundTimedOut           longer than `session.round_seconds`
     │   ├── ApprovalNeeded          a person must approve, and nobody can be asked
     │   └── RoundInterrupted        stopped by `Session.interrupt()`
@@ -192,6 +193,14 @@ class RoundTooCostly(RoundError):
 
 class RoundLooped(RoundError):
     """The same task was to go to the same role once more, after the same answer twice: the work goes in circles."""
+
+
+class RoleError(RoundError):
+    """A role raised something, or answered with what is no post; says which, and the line of its Python."""
+
+    def __init__(self, message: str, *, round: Round, role: str) -> None:  # noqa: A002 - the word of the field
+        super().__init__(message, round=round)
+        self.role = role
 
 
 class RoundTimedOut(RoundError):

@@ -235,3 +235,25 @@ def test_a_cell_waits_for_a_person_who_refuses_it_with_a_reason_edits_it_and_let
 
         assert process.wait(SECONDS) == 0
     assert "did not let it run: keep all rows" in server.requests[2]["messages"][-1]["content"]
+
+
+def test_a_role_that_raises_leaves_the_talk_alive(chat, tmp_path):
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "role.yaml").write_text("alias: Broken\nintro: Breaks.\n", encoding="utf-8")
+    (folder / "broken.py").write_text(
+        "from tw_autogen import Role\n\n\nclass Broken(Role):\n    def reply(self, memory, **kwargs):\n"
+        "        raise KeyError('oops')\n",
+        encoding="utf-8",
+    )
+    with replay_server([plans("break", to="Broken"), plans("Still here.", to="User")]) as server:
+        screen, process = chat(server, "--roles", "./broken")
+        screen.wait_for("\n>")
+        screen.type("break\n")
+        screen.wait_for("the role Broken failed: KeyError: 'oops'")
+        screen.wait_for(">")
+        screen.type("hello\n")
+        screen.wait_for("Still here.")
+        screen.wait_for(">")
+        screen.type("/exit\n")
+        assert process.wait(SECONDS) == 0

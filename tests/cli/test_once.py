@@ -274,3 +274,22 @@ def test_an_approval_that_nobody_can_give_ends_with_the_exit_for_a_person(ask, s
     assert json.loads(ran.stdout)["status"] == "needs_person"
     assert json.loads(ran.stdout)["error"]["type"] == "ApprovalNeeded"
     assert setting in ran.stderr
+
+
+def test_a_role_that_raises_is_told_in_a_line_and_ends_with_1(ask, tmp_path):
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "role.yaml").write_text("alias: Broken\nintro: Breaks.\n", encoding="utf-8")
+    (folder / "broken.py").write_text(
+        "from tw_autogen import Role\n\n\nclass Broken(Role):\n    def reply(self, memory, **kwargs):\n"
+        "        raise KeyError('oops')\n",
+        encoding="utf-8",
+    )
+
+    ran = ask([plans("break", to="Broken")], "-p", "hello", "--roles", "./broken")
+
+    assert ran.returncode == 1
+    told = " ".join(ran.stderr.split())
+    assert told.count("the role Broken failed: KeyError: 'oops'") == 1
+    assert "broken.py:6)" in "".join(ran.stderr.split())
+    assert "Traceback" not in ran.stderr

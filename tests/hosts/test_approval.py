@@ -98,7 +98,11 @@ def test_an_executor_asks_whom_it_was_given(tmp_path):
     asked = []
     block = autogen.coding.CodeBlock(code="%pip install tw-nothing", language="python")
 
-    with KernelCodeExecutor(folder=tmp_path, settings=ASK, approve=lambda asks: asked.append(asks.text)) as executor:
+    def refuse(proposal):
+        asked.append(proposal.text)
+        return False
+
+    with KernelCodeExecutor(folder=tmp_path, settings=ASK, approve=refuse) as executor:
         result = executor.execute_code_blocks([block])
 
     assert asked == ["tw-nothing"]

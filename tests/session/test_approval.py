@@ -3,7 +3,7 @@
 import pytest
 
 from tw_autogen.approval import Decision, Proposal, decide, read_decision
-from tw_autogen.errors import ApprovalNeeded, SettingsError
+from tw_autogen.errors import ApprovalNeeded, ConfigError, RoundError, SettingsError
 from tw_autogen.events import ApprovalAsked, ApprovalGiven, event_from_dict
 from tw_autogen.session import open_session
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
@@ -212,3 +212,26 @@ def test_what_a_person_types_is_read(kind, said, expected):
 
 def test_what_was_given_back_unchanged_is_no_change():
     assert decide(lambda asked: Decision(True, asked.text + "\n"), Proposal("cell", "1")) == Decision(True)
+
+
+@pytest.mark.parametrize("said", ["no", "yes", None, 1, Decision("no")])
+def test_what_is_neither_a_bool_nor_a_decision_decides_nothing_and_nothing_runs(tmp_path, said):
+    ran, events = [], []
+    with (
+        ScriptedModel([plans("double 21")]) as planner,
+        ScriptedModel([codes("21 * 2")]) as coder,
+        open_session(
+            {"Planner": planner, "CodeInterpreter": coder},
+            kernel=lambda folder: FakeKernel(ran.append, folder=folder),
+            folder=tmp_path,
+            settings=CELLS,
+            approve=lambda proposal: said,
+            handlers=[events.append],
+        ) as session,
+        pytest.raises(RoundError, match="approve returned .*bool|approve returned .* return True, False") as caught,
+    ):
+        session.ask("double 21")
+
+    assert isinstance(caught.value.__cause__, ConfigError)
+    assert ran == []
+    assert [one.approved for one in events if isinstance(one, ApprovalGiven)] == [False]

@@ -12,6 +12,7 @@ from tw_autogen.conversation import Post, RoundState
 from tw_autogen.errors import (
     ConfigError,
     ModelError,
+    RoleError,
     RoundError,
     RoundInterrupted,
     RoundLooped,
@@ -671,16 +672,41 @@ def test_any_role_may_be_the_planners_worker(tmp_path):
     assert "From: Parrot\nsay it" in model.calls[1][-1]["content"]
 
 
-def test_a_bug_in_a_role_ends_the_round_and_comes_out_as_it_is(tmp_path):
-    class Broken(Parrot):
-        def reply(self, memory, **kwargs):
-            raise ZeroDivisionError("a bug")
+class Broken(Parrot):
+    """Answers `hello` only, and `text` with no post."""
 
+    def reply(self, memory, **kwargs):
+        if memory.last_post.message == "text":
+            return "text"
+        return super().reply(memory) if memory.last_post.message == "hello" else {}["oops"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem", "cause"),
+    [
+        ("raise", r"the role Parrot failed: KeyError: 'oops' \(.*test_session\.py:\d+\)", KeyError),
+        ("text", r"the role Parrot failed: reply\(\) gave str, not a Post; .* \(.*test_session\.py:\d+\)", None),
+    ],
+)
+def test_a_bug_in_a_role_ends_the_round_with_its_name_and_line_and_the_talk_goes_on(tmp_path, asked, problem, cause):
     with Session([Broken()], folder=tmp_path) as session:
-        with pytest.raises(ZeroDivisionError, match="a bug"):
-            session.ask("hello")
-        assert session.rounds[0].state is RoundState.failed
-        assert session.rounds[0].error == "a bug"
+        with pytest.raises(RoleError, match=problem) as caught:
+            session.ask(asked)
+        assert session.ask("hello").text == "hello"
+
+    assert caught.value.role == "Parrot"
+    assert type(caught.value.__cause__) is (cause or type(None))
+    assert [one.state for one in session.rounds] == [RoundState.failed, RoundState.finished]
+    assert re.search(problem, session.rounds[0].error)
+
+
+def test_what_the_client_of_a_model_raises_comes_out_as_it_is(tmp_path):
+    class Asking(Parrot):
+        def reply(self, memory, **kwargs):
+            return kwargs["turn"].ask(ScriptedModel([]), [{"role": "user", "content": "?"}], caller=self.name)
+
+    with Session([Asking()], folder=tmp_path) as session, pytest.raises(AssertionError, match="asked once more"):
+        session.ask("hello")
 
 
 def test_a_failing_handler_does_not_break_the_round(tmp_path, caplog):

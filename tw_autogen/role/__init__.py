@@ -1,5 +1,6 @@
 """Who answers posts: the contract of a role, and how one is found, checked and made."""
 
+from tw_autogen.role.faults import checked_post, role_error
 from tw_autogen.role.find import ROLE_FILE, find_role, read_role
 from tw_autogen.role.role import (
     CodeRunner,
@@ -27,7 +28,9 @@ __all__ = [
     "SUFFIX",
     "Turn",
     "Worker",
+    "checked_post",
     "find_role",
     "read_role",
     "report_call",
+    "role_error",
 ]

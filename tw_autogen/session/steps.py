@@ -14,7 +14,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import SessionBusyError, TwAutogenError
 from tw_autogen.events import BoardWritten, PostClosed, PostOpened, RoundClosed, RoundOpened
 from tw_autogen.model import Usage
-from tw_autogen.role import Role, Turn
+from tw_autogen.role import Role, Turn, checked_post, role_error
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.inputs import checked_inputs, copy_in
 from tw_autogen.session.life import Life
@@ -114,7 +114,8 @@ class Steps(Life):
 
         Raises:
             RoundTooLong, RoundTimedOut, RoundInterrupted: a limit was reached; what was said until then stays.
-            Exception: whatever the role raised.
+            RoleError: a role of one's own raised something, or gave no post; what it raised is the `__cause__`.
+            Exception: what the client of a model raised.
         """
         return self._step(role, lambda turn: role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn))
 
@@ -138,12 +139,18 @@ class Steps(Life):
             board = here.read_board()
             token = _AT_WORK.set(_AT_WORK.get() | {self.id})
             try:
-                post = answer(turn)
+                post = checked_post(role, answer(turn), here)
             except TwAutogenError as error:
                 self._refuse_more(
                     here, because=error
                 )  # an abandoned call is a consequence of the limit, not the reason
                 raise
+            except Exception as error:
+                failed = role_error(role, error, here)
+                if failed is None:
+                    raise
+                self._refuse_more(here, because=error)
+                raise failed from error
             finally:
                 _AT_WORK.reset(token)
             for name, bulletin in here.read_board().items():

@@ -48,6 +48,11 @@ class AdaptedRole(Role):
         self._wants = [name for name in ("post_proxy", "event_emitter") if name in takes]
 
     @property
+    def theirs(self) -> author.Role:
+        """The role as its author wrote it."""
+        return self._theirs
+
+    @property
     def name(self) -> str:
         """Its name in the talk."""
         return self._theirs.get_alias()

@@ -1,0 +1,70 @@
+"""What a role does wrong while it answers: it raises something, or gives no post; told with its file and line."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from pathlib import Path
+from types import FrameType
+
+from tw_autogen.conversation import Post, Round
+from tw_autogen.errors import RoleError
+from tw_autogen.role.role import Role
+from tw_autogen.role.taskweaver.spec import AdaptedRole
+
+_OURS = __name__.partition(".")[0]
+
+
+def role_error(role: Role, error: Exception, here: Round) -> RoleError | None:
+    """Give the error that names a role and the line of its Python that raised.
+
+    Args:
+        role: Who was to answer.
+        error: What came instead.
+        here: The round.
+
+    Returns:
+        None where the error isn't the role's: a role of this package lets through what its parts raise, and any role
+        what the client of its model does.
+    """
+    kind = _kind(role)
+    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    if kind.__module__.partition(".")[0] == _OURS or any(_asks_model(frame) for frame, _ in frames):
+        return None
+    source, _ = _reply_of(kind)
+    lines = [line for frame, line in frames if Path(frame.f_code.co_filename) == source]
+    where = f"{source}:{lines[-1]}" if lines else str(source)
+    return RoleError(
+        f"{here.id}: the role {role.name} failed: {type(error).__name__}: {error} ({where})", round=here, role=role.name
+    )
+
+
+def checked_post(role: Role, answer: object, here: Round) -> Post:
+    """Give what a role answered, if it is a post.
+
+    Raises:
+        RoleError: it is none; names the role, and the file and line of its `reply`.
+    """
+    if isinstance(answer, Post):
+        return answer
+    source, line = _reply_of(_kind(role))
+    raise RoleError(
+        f"{here.id}: the role {role.name} failed: reply() gave {type(answer).__name__}, not a Post; return "
+        f"Post(self.name, memory.last_post.send_from, …) ({source}:{line})",
+        round=here,
+        role=role.name,
+    )
+
+
+def _kind(role: Role) -> type:
+    return type(role.theirs) if isinstance(role, AdaptedRole) else type(role)
+
+
+def _reply_of(kind: type) -> tuple[Path, int]:
+    """Give where the class's `reply` stands."""
+    code = inspect.unwrap(kind.reply).__code__  # type: ignore[attr-defined]  # it has answered
+    return Path(code.co_filename), code.co_firstlineno
+
+
+def _asks_model(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "complete" and str(frame.f_globals.get("__name__")).partition(".")[0] == _OURS
