@@ -82,6 +82,25 @@ def test_what_was_flushed_right_before_a_crash_is_shown_each_time(kernel, code):
     works(kernel, kept=False)
 
 
+def test_a_file_that_takes_the_place_of_what_keeps_the_flushed_gets_nothing_of_it(kernel):
+    execution = kernel.execute(
+        "import ctypes, glob, os\n"
+        "print('first', flush=True)\n"
+        "links = {one: os.readlink(one) for one in glob.glob('/proc/self/fd/*') if os.path.exists(one)}\n"
+        "number, = (int(os.path.basename(one)) for one, to in links.items() if 'last-words' in to)\n"
+        "os.close(number)\n"
+        "file = os.open('mine.txt', os.O_RDWR | os.O_CREAT)\n"
+        "print('last words', file == number, flush=True)\n"
+        "print(os.path.getsize('mine.txt'), flush=True)\n"
+        "ctypes.string_at(0)",
+        seconds=30,
+    )
+
+    assert "killed by SIGSEGV" in execution.error
+    assert execution.stdout == "first\nlast words True\n0\n"
+    works(kernel, kept=False)
+
+
 def test_a_crash_shows_nothing_of_the_cell_before(kernel):
     assert kernel.execute("print('earlier', flush=True)", seconds=30).ok
 

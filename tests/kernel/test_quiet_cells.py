@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 
 import pytest
 
@@ -104,3 +105,23 @@ def test_a_cell_becomes_python_once_and_by_what_its_names_mean_then(run):
         "ask = get_ipython().transform_cell\nbefore = ask('pwd')\npwd = 3\n'magic' in before, 'magic' in ask('pwd')"
     )
     assert run(changes).result == "(True, False)"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("forks", ["this cell", "a cell before"])
+def test_what_forked_processes_print_comes_with_the_cell_that_waits_for_them(run, forks):
+    children = (
+        "import os\ndef speak(read):\n    if os.fork() == 0:\n        os.read(read, 1)\n"
+        "        print('child speaks', flush=True)\n        os._exit(0)\n"
+        "ends = os.pipe()\n"
+    )
+    say = "_ = [(os.write(ends[1], b'.'), os.wait()) for _ in range(3)]"
+    fork = "for _ in range(3): speak(ends[0])\n"
+    for number in range(30):
+        if forks == "this cell":
+            heard = run(children + fork + say)
+        else:
+            assert run(children + fork).stdout == ""
+            heard = run(say)
+        assert heard.stdout == "child speaks\n" * 3, number
+        assert run("os.close(ends[0]), os.close(ends[1])").stdout == ""

@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from json import dumps, loads  # held here: code may overwrite them in the module
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,8 @@ class Bridge:
         self._last_words = [LastWords(name, self._request) for name in ("stdout", "stderr")]
         self._streams = [LimitedStream(*pair) for pair in zip((sys.stdout, sys.stderr), self._last_words, strict=True)]
         self._descriptors = Descriptors({1: sys.stdout, 2: sys.stderr})
+        for number in self._descriptors.numbers:
+            os.register_at_fork(after_in_child=partial(self._streams[number - 1].speak_into, number))
         self._tune()
 
     def settle(self, options: Mapping[str, Any]) -> None:

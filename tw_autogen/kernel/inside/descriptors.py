@@ -49,6 +49,8 @@ class Descriptors:
 
     def __init__(self, streams: Mapping[int, Any]) -> None:
         watched = {number: one for number, one in streams.items() if getattr(one, "_should_watch", False)}
+        self.numbers = tuple(watched)
+        """Those that are read; others lead where they led before."""
         self._lock = threading.Lock()
         for number, stream in watched.items():
             _end_watching(number, stream)

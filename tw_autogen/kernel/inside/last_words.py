@@ -33,26 +33,42 @@ class LastWords:
         self._folder: Path | None = None
         self._process = os.getpid()
         self._begins = True
+        self._file: int | None = None
+        self._known: os.stat_result | None = None
 
     def settle(self, folder: Path | None) -> None:
         """Begin a session that works in a folder; None: the host doesn't see it."""
         self._folder = folder
+        self.begin()
 
     def begin(self) -> None:
         """Forget the cell before."""
-        self._begins = True
+        if self._file is not None and self._is_ours(self._file):
+            os.close(self._file)
+        self._file, self._begins = None, True
 
     def add(self, text: str) -> None:
         """Write down what was flushed."""
         if self._folder is None or os.getpid() != self._process:  # forked ones print as well
             return
-        how = os.O_TRUNC if self._begins else os.O_APPEND
         with contextlib.suppress(Exception):  # a disk that is full, a folder that is gone: the stream has it anyway
-            make_folder(self._folder / FOLDER)
-            file = os.open(self._folder / FOLDER / self._name, os.O_WRONLY | os.O_CREAT | how, 0o600)
-            try:
-                head = f"{self._request()}\n" if self._begins else ""
-                os.write(file, (head + text).encode("utf-8", "replace"))
-            finally:
-                os.close(file)
+            if self._file is None or not self._is_ours(self._file):
+                self._file = self._open(self._folder / FOLDER)
+                text = text if self._known and self._known.st_size else f"{self._request()}\n{text}"
+            os.write(self._file, text.encode("utf-8", "replace"))
             self._begins = False
+
+    def _open(self, folder: Path) -> int:
+        make_folder(folder)
+        how = os.O_TRUNC if self._begins else 0
+        file = os.open(folder / self._name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | how, 0o600)
+        self._known = os.fstat(file)
+        return file
+
+    def _is_ours(self, file: int) -> bool:
+        """Tell whether code has left the file open, put no other in its place, and not removed it."""
+        try:
+            found = os.fstat(file)
+        except OSError:
+            return False
+        return self._known is not None and os.path.samestat(found, self._known) and found.st_nlink > 0

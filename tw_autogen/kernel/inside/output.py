@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -98,6 +99,7 @@ class LimitedStream:
         """Whether something was sent since the cell began."""
         self._flushed = self._began = 0.0
         self._limit = 0
+        self._descriptor: int | None = None
         self._kept = Clipped(0)
         self._between = True
         self._mute = 0
@@ -108,6 +110,20 @@ class LimitedStream:
         """Begin a session, whose cells may write so much each; what was written before is dropped."""
         with self._lock:
             self._limit, self._kept = limit, Clipped(limit)
+
+    def speak_into(self, descriptor: int) -> None:
+        """Go on in a process that was just forked: what it says goes line by line to its parent, which reads there.
+
+        ipykernel would send it on a way of its own, on which it comes when it comes, behind the cell's reply too.
+        """
+        self._lock = threading.RLock()  # a thread that is not here any more may hold the other one
+        self._descriptor, self._unsaid = descriptor, []
+
+    def _say(self) -> None:
+        said, self._unsaid = "".join(self._unsaid).encode(), []
+        with contextlib.suppress(OSError):  # the process has closed it: nobody is to hear
+            while said and self._descriptor is not None:
+                said = said[os.write(self._descriptor, said) :]
 
     def _stand(self) -> None:
         self._stream.write = self.write
@@ -123,6 +139,11 @@ class LimitedStream:
         if not text.isascii():
             text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair can't be sent
         with self._lock:
+            if self._descriptor is not None:
+                self._unsaid.append(text)
+                if "\n" in text:
+                    self._say()
+                return len(text)
             head = self._kept.add(text)
             if head and not self._between:
                 self._dirty = self.spoke = True
@@ -136,6 +157,9 @@ class LimitedStream:
         The stream's own flush waits for another thread each time; what is not flushed goes out by itself soon after.
         """
         with self._lock:
+            if self._descriptor is not None:
+                self._say()
+                return
             said, self._unsaid = "".join(self._unsaid), []
             if said:
                 self._last_words.add(said)
