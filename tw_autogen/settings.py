@@ -9,6 +9,8 @@ Each room declares one frozen dataclass `…Settings`; a key is `room.field`, su
 4. the user's file: `~/.config/tw-autogen/config.yaml`,
 5. the default in the dataclass.
 
+A relative path in a project's file, in a field that declares itself one, is relative to that file's folder.
+
 A role's settings, `role.<role>.<key>`, come from the same places; they are declared by the role, and checked when it is
 loaded.
 """
@@ -60,6 +62,8 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
     "code_generator.example_base_path": "recall.code_examples",
 }
 """TaskWeaver's keys that have a meaning here; the others are ignored, and `Settings.ignored` names them."""
+
+_PATHS_OF_ROLES = ("role.document_retriever.index",)
 
 TASKWEAVER_DEFAULTS: Mapping[str, Any] = {"code_interpreter.auto_plugin_selection_topk": 3}
 """What a TaskWeaver project that says nothing means, where that is not what is meant here."""
@@ -131,6 +135,12 @@ class Settings:
     ) -> None:
         self._rooms = dict(rooms)
         self._known = [f"{room}.{one.name}" for room, cls in rooms.items() for one in dataclasses.fields(cls)]
+        self._paths = {
+            f"{room}.{one.name}": str(one.type).startswith("tuple")
+            for room, cls in rooms.items()
+            for one in dataclasses.fields(cls)
+            if one.metadata.get("path")
+        }
         self.ignored: tuple[str, ...] = ()
         self._found: dict[str, Setting] = {}
         self._roles: dict[str, dict[str, Setting]] = {}
@@ -216,7 +226,8 @@ class Settings:
     def _project(self, folder: Path) -> Iterator[tuple[str, Setting]]:
         own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
         if own.exists():
-            yield from self._file(own)
+            for key, setting in self._file(own):
+                yield key, dataclasses.replace(setting, value=self._beside(key, setting.value, folder))
         elif taskweaver.exists():
             found = dict(_flat(_mapping(taskweaver)))
             found = {key: value for key, value in found.items() if _SAYS_NOTHING.get(key) != value or value is None}
@@ -242,7 +253,20 @@ class Settings:
                 value = [_ROLE_NAMES.get(str(one), one) for one in roles] or value
             of_role = ours.startswith(f"{ROLE_ROOM}.")
             if value not in (None, "") and (ours in self._known or of_role):
-                yield ours, Setting(_placed(value, folder), f"{file} ({key})", passed_over=of_role)
+                value = self._beside(ours, _placed(value, folder), folder)
+                yield ours, Setting(value, f"{file} ({key})", passed_over=of_role)
+
+    def _beside(self, key: str, value: Any, folder: Path) -> Any:
+        """Give a value of a project's file: where it is a path, or several, as seen from that file's folder."""
+        if key == "session.roles" and isinstance(value, list):
+            return [_from(one, folder) if "/" in str(one) else one for one in value]
+        if key not in self._paths and key not in _PATHS_OF_ROLES:
+            return value
+        if isinstance(value, str) and self._paths.get(key):
+            value = [part.strip() for part in value.split(",") if part.strip()]
+        if isinstance(value, list):
+            return [_from(one, folder) for one in value]
+        return _from(value, folder)
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if path.exists():
@@ -271,6 +295,13 @@ def _has_meaning(key: str, found: Mapping[str, Any]) -> bool:
     if key in (_VERIFIED, *TASKWEAVER_VERIFIED):
         return found.get(_VERIFIED) is True
     return not (isinstance(found[key], str) and "${ModuleBaseDir}" in found[key])  # TaskWeaver's own files
+
+
+def _from(value: Any, folder: Path) -> Any:
+    """Give a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
+    if not isinstance(value, str) or not value or value.lstrip().startswith("{"):
+        return value
+    return str(Path.cwd() / folder / Path(value).expanduser())
 
 
 def _placed(value: Any, folder: Path) -> Any:

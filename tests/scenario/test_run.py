@@ -1,10 +1,13 @@
 """A scenario that is run: who answers questions, what is set meanwhile, what is kept of it."""
 
+import contextlib
+import dataclasses
 import os
+import shutil
 
 import pytest
 
-from tw_autogen.errors import ModelError, ScenarioError
+from tw_autogen.errors import ConfigError, ModelError, ScenarioError
 from tw_autogen.model import Completion, Recording, Usage
 from tw_autogen.scenario import (
     Runs,
@@ -218,6 +221,80 @@ def test_a_recording_that_broke_off_goes_on_where_it_was(write, tmp_path):
     assert whole.problems == ()
     assert [one.role for one in Recording.read(scenario.replies).replies] == ["Planner", "Planner"]
     assert replay_scenario(scenario, workspace=tmp_path / "again", strict=True).ok
+
+
+class Down:
+    """A server that is down."""
+
+    def complete(self, messages, **options):
+        raise ModelError("down")
+
+
+@pytest.fixture
+def broken(write, tmp_path):
+    """A scenario whose recording broke off behind the first of two replies."""
+    scenario = write("source: our own\nask: [three, four]\nexpect: [{numbers: [3, 4]}]\n")
+    with ScriptedModel([told("It is 3."), ModelError("gone")]) as model:
+        record_scenario(scenario, model, workspace=tmp_path / "work")
+    return scenario
+
+
+def texts(scenario, name="replies.failed.yaml"):
+    return [one.completion.text for one in Recording.read(scenario.folder / name).replies]
+
+
+@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize(
+    "change",
+    [{"plugins": ("no_such",)}, {"settings": {"planner.instructions": "Answer in French."}}],
+    ids=["wrong", "prompts changed"],
+)
+def test_what_an_earlier_try_was_told_stays_where_the_next_one_gets_no_answer(broken, tmp_path, change, resume):
+    before = texts(broken)
+    changed = dataclasses.replace(broken, **change)
+
+    with contextlib.suppress(ConfigError):
+        assert not record_scenario(changed, Down(), workspace=tmp_path / "other", resume=resume).ok
+
+    assert texts(broken) == before == [told("It is 3.")]
+    with ScriptedModel([told("It is 4.")]) as model:
+        assert record_scenario(broken, model, workspace=tmp_path / "again", resume=True).ok
+    assert texts(broken, "replies.yaml") == [told("It is 3."), told("It is 4.")]
+    assert sorted(one.name for one in broken.folder.glob("replies*")) == ["replies.yaml"]
+
+
+def test_replies_that_were_not_asked_for_this_time_are_kept_for_the_next(broken, tmp_path):
+    french = dataclasses.replace(broken, settings={"planner.instructions": "Answer in French."})
+    with ScriptedModel([told("C'est 3."), ModelError("gone")]) as model:
+        record_scenario(french, model, workspace=tmp_path / "other", resume=True)
+    assert texts(broken) == [told("C'est 3."), told("It is 3.")]
+
+    with ScriptedModel([ModelError("gone")]) as model:  # a try that goes no further loses nothing
+        record_scenario(french, model, workspace=tmp_path / "third", resume=True)
+    assert texts(broken) == [told("C'est 3."), told("It is 3.")]
+
+    with ScriptedModel([told("Il est 3."), ModelError("gone")]) as model:  # from the beginning: those before are gone
+        record_scenario(french, model, workspace=tmp_path / "fourth")
+    assert texts(broken) == [told("Il est 3.")]
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_try_that_is_stopped_in_the_middle_keeps_what_it_was_told(broken, tmp_path, killed):
+    class Stopped:
+        def complete(self, messages, **options):
+            if killed:  # as it lies there when nothing more could be done
+                shutil.copy(broken.folder / "replies.under_way.yaml", tmp_path / "left.yaml")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        record_scenario(broken, Stopped(), workspace=tmp_path / "other", resume=True)
+    if killed:
+        shutil.copy(tmp_path / "left.yaml", broken.folder / "replies.under_way.yaml")
+        (broken.folder / "replies.failed.yaml").unlink()
+
+    with ScriptedModel([told("It is 4.")]) as model:
+        assert record_scenario(broken, model, workspace=tmp_path / "again", resume=True).ok
+    assert sorted(one.name for one in broken.folder.glob("replies*")) == ["replies.yaml"]
 
 
 def test_a_changed_prompt_is_stale_and_a_problem_only_if_strict(write, tmp_path):

@@ -9,7 +9,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Post
 from tw_autogen.errors import ModelError, RoundTooCostly
 from tw_autogen.model import Completion, Usage
-from tw_autogen.role import Role
+from tw_autogen.role import Role, report_call
 from tw_autogen.session import Session, SessionSettings
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
@@ -163,3 +163,50 @@ def test_a_call_alone_goes_as_long_as_something_is_left_and_no_longer(tmp_path):
         pytest.raises(RoundTooCostly, match="240 tokens and no answer"),
     ):
         crowded(tmp_path, Thrice(model), max_tokens=121)
+
+
+class Nested:
+    """A model that, before it answers, has other calls made on its thread: one reserved, others only reported."""
+
+    def __init__(self, inner, reports=2):
+        self.inner, self.reports, self.turn, self.seen = inner, reports, None, []
+
+    def complete(self, messages, **options):
+        self.turn.ask(self.inner, ASKED, caller="Inner")
+        for _ in range(self.reports):
+            report_call(self.turn, "Other", Completion("", usage=COST), 0.1)
+        with ThreadPoolExecutor(1) as pool:  # beside this one
+            asking = pool.submit(self.turn.ask, ScriptedModel(["yes"]), ASKED, caller="Beside")
+            self.seen.append(asking.exception(20))
+        return Completion("yes", usage=COST)
+
+
+class Asks(Role):
+    name = "Asks"
+    intro = "Asks."
+
+    def __init__(self, model, after=None):
+        self.model, self.after = model, after
+
+    def reply(self, memory, *, turn):
+        self.model.turn = turn
+        turn.ask(self.model, ASKED, caller=self.name)
+        if self.after:
+            turn.ask(self.after, ASKED, caller=self.name)
+        return Post(self.name, "User", "done")
+
+
+@pytest.mark.parametrize(("most", "refused"), [(4, True), (5, False)])
+def test_calls_that_are_made_inside_of_another_do_not_free_what_is_reserved_for_it(tmp_path, most, refused):
+    outer = Nested(ScriptedModel(["inner"]))
+
+    answer = crowded(tmp_path, Asks(outer), max_calls=most)
+
+    assert [isinstance(one, RoundTooCostly) for one in outer.seen] == [refused]  # 3 are paid for, the outer one is not
+    assert answer.usage.calls == most
+
+
+def test_what_was_reserved_is_free_again_once_it_is_paid_for(tmp_path):
+    answer = crowded(tmp_path, Asks(Nested(ScriptedModel(["inner"]), reports=0), ScriptedModel(["after"])), max_calls=4)
+
+    assert (answer.usage.calls, answer.text) == (4, "done")

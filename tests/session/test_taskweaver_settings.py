@@ -7,7 +7,9 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.code_interpreter import CodeInterpreterSettings, Policy, verify
 from tw_autogen.errors import SettingsError
-from tw_autogen.kernel import Execution
+from tw_autogen.kernel import Execution, KernelSettings
+from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.recall import RecallSettings
 from tw_autogen.session import SessionSettings, read_settings
 from tw_autogen.session.seats import Seat, policy_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes
@@ -65,6 +67,20 @@ def test_lists_narrow_the_policy_and_never_widen_it(read):
 
     assert found.modules == {"pandas"}
     assert found.dynamic is False
+
+
+@pytest.mark.parametrize(
+    "setting", [{"code_interpreter.plugin_only": True}, {"code_interpreter.policy": "plugins-only"}]
+)
+def test_a_policy_that_is_given_in_code_beats_the_one_of_the_settings(read, setting):
+    given = Policy(shell=True)
+
+    assert policy_of(Seat("code_interpreter"), read({}, **setting)) not in (given, Policy())
+    assert policy_of(Seat("code_interpreter", policy=given), read({}, **setting)) == given
+    assert policy_of(Seat("code_interpreter_plugin_only", policy=given), read({})).only_plugins  # so the role is called
+
+    lists = read({}, **setting, **{"code_interpreter.allowed_modules": ["pandas"]})
+    assert policy_of(Seat("code_interpreter", policy=given), lists) == given.of_modules(["pandas"])
 
 
 def test_a_cell_that_breaks_them_is_sent_back_in_a_session(read, tmp_path):
@@ -132,6 +148,44 @@ def test_a_shipped_role_takes_its_keys_and_those_it_lacks_are_named_in_the_log(r
 def test_a_role_that_is_misspelt_in_our_own_file_is_still_an_error(tmp_path):
     with pytest.raises(SettingsError, match="no role here is called 'ecko'"):
         open_session(ScriptedModel([]), roles=["echo"], settings={"role.ecko.decorator": "x"}, folder=tmp_path / "s")
+
+
+def test_relative_paths_are_those_of_the_projects_file(read, tmp_path, monkeypatch):
+    monkeypatch.chdir("/")
+    found = read(
+        {
+            "planner.example_base_path": "mine",
+            "code_generator.example_base_path": "../ours",
+            "workspace.workspace_path": "work",
+            "role.base_path": "/elsewhere/roles",
+            "plugin.base_path": "",
+            "session.roles": ["document_retriever"],
+            "document_retriever.index_folder": "kb",
+        }
+    )
+
+    recall, session = found.read("recall", RecallSettings), found.read("session", SessionSettings)
+    assert recall.planner_examples == str(tmp_path / "mine")
+    assert recall.code_examples == str(tmp_path / "../ours")
+    assert recall.experience == ""
+    assert (session.workspace, session.role_folder) == (str(tmp_path / "work"), "/elsewhere/roles")
+    assert found.of_role("document_retriever", ["index"])["index"].value == str(tmp_path / "kb")
+
+
+def test_relative_paths_of_our_own_file_are_that_files_too_and_keywords_are_as_they_stand(tmp_path, monkeypatch):
+    monkeypatch.chdir("/")
+    (tmp_path / "tw_autogen.yaml").write_text(
+        "recall: {experience: lessons}\nkernel: {read: [data, /srv], write: 'a, b'}\nplugin: {mcp_servers: mcp.json}\n"
+        "session: {roles: [planner, ./mine]}\n"
+    )
+    found = read_settings({"recall.code_examples": "mine"}, project=tmp_path, environ={})
+
+    recall, kernel = found.read("recall", RecallSettings), found.read("kernel", KernelSettings)
+    assert (recall.experience, recall.code_examples) == (str(tmp_path / "lessons"), "mine")
+    assert (kernel.read, kernel.write) == ((str(tmp_path / "data"), "/srv"), (str(tmp_path / "a"), str(tmp_path / "b")))
+    assert found.read("plugin", PluginSettings).mcp_servers == str(tmp_path / "mcp.json")
+    assert found.read("session", SessionSettings).workspace == ".tw/sessions"
+    assert found.read("session", SessionSettings).roles == ("planner", str(tmp_path / "mine"))
 
 
 def test_folders_of_examples_are_read_where_taskweavers_key_says(read, tmp_path):

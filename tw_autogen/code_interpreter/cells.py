@@ -135,10 +135,11 @@ class Cells:
         try:
             if turn is None or cell.over.is_set():
                 raise RuntimeError(f"{spec.name} asked the model although its cell is not running")
-            with turn.reserve(messages):
+            with turn.reserve(messages) as answered:
                 started = time.monotonic()
                 seconds = turn.seconds_left(most)  # others wait behind it
                 completion = self._model.complete(messages, seconds=seconds, cancelled=cell.over)
+                answered()
                 report_call(turn, spec.name, completion, time.monotonic() - started)
         finally:
             self._asking.release()

@@ -17,7 +17,8 @@ class CodeInterpreterSettings:
             `read_policy`), relative to the file in which this is set.
         allowed_modules: The only modules that may be imported, of those that the policy allows; None: all of them.
         blocked_functions: What may not be used either, as in `Policy.blocked_functions`.
-        plugin_only: Call plugins and do nothing else: the policy `plugins-only` by TaskWeaver's word.
+        plugin_only: Call plugins and do nothing else: the policy `plugins-only` by TaskWeaver's word. A policy that is
+            given in code beats this one and `policy`.
         approval: When a person is asked before a cell runs: `always`, for those that pass the policy (the others go
             back to the model); `findings`, for those that don't, which the person may let run; `never`.
         model: Name of the model that writes code, on the server of `model.base_url`; empty: the session's model.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -20,8 +20,9 @@ class KernelSettings:
             the first of them that stands on this system, and no code is run if none does; `off`: none, code may do what
             this user may do.
         allow_network: Code may open sockets. Plugins that need the network better run in the host.
-        read: Files and folders that code may read, besides system, interpreter and the session's folder.
-        write: Folders that code may write, besides the session's folder.
+        read: Files and folders that code may read, besides system, interpreter and the session's folder; in a project's
+            file relative to its folder.
+        write: Folders that code may write, besides the session's folder; relative as `read`.
         install: What `pip install` in a cell comes to: `never`: it is refused; `ask`: whoever sits at the host decides;
             `allow`: the host installs it for this session.
         memory_mb: How much memory one process of a kernel may write to, which the system sees to, and all of them
@@ -60,8 +61,8 @@ class KernelSettings:
     environment: tuple[str, ...] = ("PLUGIN_*",)
     sandbox: Literal["auto", "namespaces", "landlock", "bubblewrap", "seatbelt", "off"] = "auto"
     allow_network: bool = False
-    read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()
+    read: tuple[str, ...] = field(default=(), metadata={"path": True})
+    write: tuple[str, ...] = field(default=(), metadata={"path": True})
     install: Literal["never", "ask", "allow"] = "never"
     memory_mb: int = 3072
     file_mb: int = 1024

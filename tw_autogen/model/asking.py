@@ -13,7 +13,7 @@ from tw_autogen.model.chat import ChatModel, Completion, Message
 from tw_autogen.model.fields import Unreadable
 
 T = TypeVar("T")
-Reserve = Callable[[Sequence[Message]], AbstractContextManager[object]]
+Reserve = Callable[[Sequence[Message]], AbstractContextManager[Callable[[], None]]]
 """Called with what is to be asked; entered before the call, which it may refuse, and left once the call is paid for."""
 
 
@@ -49,7 +49,7 @@ def ask(
         on_text: Called with new text as it arrives, of every reply in turn.
         on_call: Called with each whole reply and how many seconds it took, before it is read; also the moment to
             start a new `FieldStream`.
-        reserve: Surrounds each call and its `on_call`; what it raises ends this.
+        reserve: Surrounds each call and its `on_call`, and gives what is called between them; what it raises ends this.
         seconds: For all calls together; None is the model's own limit for each.
         cancelled: Once set, ends this by `ModelError`.
 
@@ -66,10 +66,11 @@ def ask(
         started = time.monotonic()
         left = None if deadline is None else max(0.0, deadline - started)
         try:
-            with reserve(messages) if reserve else nullcontext():
+            with reserve(messages) if reserve else nullcontext(_nothing) as answered:
                 reply = model.complete(
                     messages, schema=schema, tools=tools, on_text=on_text, seconds=left, cancelled=cancelled
                 )
+                answered()
                 if on_call:
                     on_call(reply, time.monotonic() - started)
         except BaseException:
@@ -90,6 +91,10 @@ def ask(
                 problems=tuple(problems),
             )
         messages.append({"role": "user", "content": f"Your reply could not be read: {problems[-1]}. Reply again."})
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 def _problem(unreadable: Unreadable, reply: Completion) -> str:

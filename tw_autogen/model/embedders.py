@@ -38,7 +38,7 @@ class EmbeddingSettings:
     name: str = ""
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    folder: str = ""
+    folder: str = field(default="", metadata={"path": True})
     cache: str | None = None
     min_score: float = 0.0
     seconds: float = 60.0

@@ -138,6 +138,13 @@ class Recording:
                 raise ScenarioError(f"reply {number}: {error}", path=path) from error
         return cls(tuple(replies), str(plain.get("model", "")), str(plain.get("date", "")), path)
 
+    def write(self, path: Path) -> None:
+        """Write a file in place of the one that is there, which stays whole until the new one is."""
+        new = path.with_name(f"{path.name}.new")
+        whole = [_head(self.model, self.date), *(_yaml([one.to_dict()]) for one in self.replies)]
+        new.write_text("".join(whole), encoding="utf-8", newline="\n")
+        new.replace(path)
+
 
 class RecordingModel:
     """A model whose replies are kept in a file as they come; each is on disk before it is handed on.
@@ -160,6 +167,12 @@ class RecordingModel:
         self._model = model
         self._lock = threading.Lock()
         self._begun = False
+
+    @property
+    def left(self) -> tuple[RecordedReply, ...]:
+        """Those of `known` that nobody has asked for."""
+        with self._lock:
+            return tuple(self._known)
 
     def complete(
         self,
@@ -193,8 +206,8 @@ class RecordingModel:
         with self._lock:
             if not self._begun:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                head = {"format": FORMAT, "model": reply.completion.model, "date": datetime.date.today().isoformat()}
-                self.path.write_text(f"{_yaml(head)}replies:\n", encoding="utf-8", newline="\n")
+                head = _head(reply.completion.model, datetime.date.today().isoformat())
+                self.path.write_text(head, encoding="utf-8", newline="\n")
                 self._begun = True
             with self.path.open("a", encoding="utf-8", newline="\n") as file:
                 file.write(_yaml([reply.to_dict()]))
@@ -224,6 +237,10 @@ def _dump_inline(dumper: _Dumper, numbers: _Inline) -> yaml.Node:
 
 _Dumper.add_representer(_Block, _dump_block)
 _Dumper.add_representer(_Inline, _dump_inline)
+
+
+def _head(model: str, date: str) -> str:
+    return f"{_yaml({'format': FORMAT, 'model': model, 'date': date})}replies:\n"
 
 
 def _yaml(plain: Any) -> str:

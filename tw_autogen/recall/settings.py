@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -10,7 +10,8 @@ class RecallSettings:
     """What is recalled into prompts; the keys are `recall.planner_examples`, and so on.
 
     Args:
-        planner_examples: Folder of examples for the Planner, in TaskWeaver's format; empty: none.
+        planner_examples: Folder of examples for the Planner, in TaskWeaver's format, relative to the project's file in
+            which it is set, else to the current folder; empty: none.
         code_examples: The same for the CodeInterpreter.
         example_tokens: How much of a role's prompt its examples may take; where not all fit, those most like the
             session's first request are taken. A token is reckoned as four characters.
@@ -24,10 +25,10 @@ class RecallSettings:
         keep_rounds: How many rounds before the current one are never summarized.
     """
 
-    planner_examples: str = ""
-    code_examples: str = ""
+    planner_examples: str = field(default="", metadata={"path": True})
+    code_examples: str = field(default="", metadata={"path": True})
     example_tokens: int = 2000
-    experience: str = ""
+    experience: str = field(default="", metadata={"path": True})
     experience_top_k: int = 3
     experience_min_score: float = 0.2
     compress_tokens: int = 24_000

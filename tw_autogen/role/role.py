@@ -20,9 +20,13 @@ def _ignore(event: Event) -> None:
     """Let an event go by."""
 
 
-def _allow(messages: Sequence[Message]) -> AbstractContextManager[object]:
+def _allow(messages: Sequence[Message]) -> AbstractContextManager[Callable[[], None]]:
     """Let a call of a model be made."""
-    return nullcontext()
+    return nullcontext(_answered)
+
+
+def _answered() -> None:
+    """Nothing was reserved."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class Turn:
         deadline: When the round must be over, on the clock of `time.monotonic`.
         cancelled: Set when the round is to stop at once.
         variables: The session's variables, by name: what requests brought beside words and files.
-        reserve: Surrounds each call of a model and its `report_call`, from any thread: `with turn.reserve(messages):`.
+        reserve: Surrounds each call of a model and its `report_call`, from any thread: `with turn.reserve(messages) as
+            answered:`; call `answered()` between the two, so that the report takes the place of what was reserved.
             Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or money, what calls under way
             are expected to cost included.
         folders: Where roles of the session run code, so far as it is known: each may have a kernel of its own.
@@ -73,9 +78,10 @@ class Turn:
             ModelError: no answer came.
             RoundTooCostly: the round has reached a limit.
         """
-        with self.reserve(messages):
+        with self.reserve(messages) as answered:
             began = time.monotonic()
             completion = model.complete(messages, seconds=self.seconds_left(seconds), cancelled=self.cancelled)
+            answered()
             report_call(self, caller, completion, time.monotonic() - began)
         return completion.text
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from tw_autogen.errors import ScenarioError
 from tw_autogen.events import Handler
-from tw_autogen.model import ChatModel, Recording, RecordingModel, ReplayModel
+from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
 from tw_autogen.model.replay import names_of
 from tw_autogen.recall import Experience, read_experiences, write_experience
 from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
 from tw_autogen.scenario.scenario import Scenario
 
 FAILED_REPLIES = "replies.failed.yaml"
+_UNDER_WAY = "replies.under_way.yaml"
 
 
 def replay_scenario(
@@ -82,22 +83,40 @@ def record_scenario(
 
     Returns:
         An outcome. Replies that did not lead to what is expected are kept in `replies.failed.yaml` only, so that a
-        recording in `replies.yaml` always passes; those that were there before stay.
+        recording in `replies.yaml` always passes; those that were there before stay. Replies of an earlier try are
+        kept until this one has some of its own, and with `resume` those that nobody asked for this time too.
 
     Raises:
         ConfigError: a role or a plugin is wrong; nothing has run.
         ScenarioError: what the earlier try has left can't be read.
     """
-    kept = scenario.folder / FAILED_REPLIES
-    known = Recording.read(kept).replies if resume and kept.is_file() else ()
-    kept.unlink(missing_ok=True)
-    recorder = RecordingModel(model, kept, hide=_hidden(workspace), known=known)
-    outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
-    if outcome.ok:
-        kept.replace(scenario.replies)
-        if outcome.lesson:
-            write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
+    under_way, failed = scenario.folder / _UNDER_WAY, scenario.folder / FAILED_REPLIES
+    _keep(under_way, failed, _known(failed))  # of a try that was killed
+    recorder = RecordingModel(model, under_way, hide=_hidden(workspace), known=_known(failed) if resume else ())
+    try:
+        outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
+        if outcome.ok:
+            under_way.replace(scenario.replies)
+            failed.unlink(missing_ok=True)
+    finally:
+        _keep(under_way, failed, recorder.left)
+    if outcome.ok and outcome.lesson:
+        write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
     return outcome
+
+
+def _known(failed: Path) -> tuple[RecordedReply, ...]:
+    """Give what earlier tries were told; nothing if there were none."""
+    return Recording.read(failed).replies if failed.is_file() else ()
+
+
+def _keep(under_way: Path, failed: Path, left: Sequence[RecordedReply]) -> None:
+    """Keep the replies of a try that didn't pass, and behind them what is left of those before; if it had any."""
+    if not under_way.is_file():
+        return
+    told = Recording.read(under_way)
+    replace(told, replies=(*told.replies, *(one for one in left if one not in told.replies))).write(failed)
+    under_way.unlink()
 
 
 def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[str]:

@@ -69,7 +69,8 @@ def open_session(
             or of folders of these; specs; functions, which run in this process.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
             `LocalKernel`.
-        policy: What code may do; None: as the setting `code_interpreter.policy` says.
+        policy: What code may do; beats the settings `code_interpreter.policy` and `plugin_only`, while
+            `allowed_modules` and `blocked_functions` narrow this one too. None: as the settings say.
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.

@@ -40,7 +40,7 @@ class Seat:
         plugins: For a CodeInterpreter: what its code may call.
         kernel: For a CodeInterpreter: where its code runs; None: the one `LocalKernel` that the session's interpreters
             share.
-        policy: For a CodeInterpreter: what its code may do; None: as the setting `code_interpreter.policy` says.
+        policy: For a CodeInterpreter: what its code may do, whatever policy the settings name; None: as they say.
     """
 
     role: RoleWanted
@@ -52,7 +52,10 @@ class Seat:
 
 
 def policy_of(seat: Seat, read: Settings) -> Policy:
-    """Give what a seat's code may do: what was given, else what the role's name or the settings say.
+    """Give what a seat's code may do: what was given, else what the settings say; a role's name that says it holds.
+
+    A policy that was given beats the settings `policy` and `plugin_only`; `allowed_modules` and `blocked_functions`
+    narrow that one too.
 
     Raises:
         ConfigError: the setting `code_interpreter.policy` names none, or its YAML is wrong.
@@ -61,7 +64,7 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
     set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
     policy = narrowed(seat.policy or set_one, own)
-    only = own.plugin_only or known(seat.role) == _PLUGIN_ONLY
+    only = own.plugin_only and seat.policy is None or known(seat.role) == _PLUGIN_ONLY
     return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
 
 

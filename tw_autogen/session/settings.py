@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -10,7 +10,8 @@ class SessionSettings:
     """A session's settings.
 
     Args:
-        workspace: Folder in which each session makes its own; relative to the current directory.
+        workspace: Folder in which each session makes its own; relative to the project's file in which it is set, else
+            to the current folder.
         roles: Who takes part where nobody says otherwise: names of shipped roles, folders of one's own.
         role_folder: Where a project's own roles lie, each a folder, relative to the project; empty: `roles` and
             `ext_role`. Named by their folder, they take part.
@@ -30,10 +31,10 @@ class SessionSettings:
         profile_chars: How much of a request the description of its files and data may take.
     """
 
-    workspace: str = ".tw/sessions"
+    workspace: str = field(default=".tw/sessions", metadata={"path": True})
     roles: tuple[str, ...] = ("planner", "code_interpreter")
-    role_folder: str = ""
-    user_folder: str = ""
+    role_folder: str = field(default="", metadata={"path": True})
+    user_folder: str = field(default="", metadata={"path": True})
     max_posts: int = 30
     max_calls: int = 0
     max_tokens: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -42,12 +42,20 @@ class Seconds:
 
 @dataclass(eq=False)
 class _UnderWay:
-    """A call that has been allowed and not been paid for: on which thread, and what it is expected to cost."""
+    """A call that has been allowed and not been paid for: on which thread, and what it is expected to cost.
+
+    What is reported on the thread before this call's own answer is there was somebody else's call.
+    """
 
     thread: int
     chars: int
     tokens: float
     dollars: float
+    answered: bool = False
+
+    def answer(self) -> None:
+        """Say that the answer is there: the next call that is reported on this thread is this one."""
+        self.answered = True
 
 
 class Spending:
@@ -85,7 +93,7 @@ class Spending:
         return Seconds(total, self.model_seconds, self.kernel_seconds)
 
     @contextmanager
-    def reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[None]:
+    def reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[Callable[[], None]]:
         """Allow one more call of a model, and count what it is expected to cost until it is paid for or has failed.
 
         A call alone goes as long as something is left. One beside others goes if all of them together are expected to
@@ -94,6 +102,10 @@ class Spending:
         Args:
             here: The round.
             messages: What is to be asked.
+
+        Yields:
+            To be called once the answer is there, and before it is reported: then the report alone counts, and not
+            what was reserved. Reports of other calls, which are made meanwhile on the same thread, leave it alone.
 
         Raises:
             RoundTooCostly: names the limit, what was spent, and what was found until then.
@@ -108,15 +120,16 @@ class Spending:
                 f"{here.id}: {reached}. Raise it if the task needs more. {found_so_far(here)}", round=here
             )
         try:
-            yield
+            yield mine.answer
         finally:
             with self._lock:
-                if mine in self._under_way:  # it has failed
+                if mine in self._under_way:  # it has failed, or was not reported
                     self._under_way.remove(mine)
 
     def _settle(self, prompt_tokens: int) -> None:
-        """Take away what was reserved for the call that this thread has made."""
-        mine = next((one for one in reversed(self._under_way) if one.thread == threading.get_ident()), None)
+        """Take away what was reserved for the call that is reported."""
+        here = threading.get_ident()
+        mine = next((one for one in reversed(self._under_way) if one.thread == here and one.answered), None)
         if mine is not None:
             self._under_way.remove(mine)
             if prompt_tokens:

@@ -78,7 +78,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         files: Copied read-only into the session's folder, and described with the first request.
         model: A `ChatModel` instead of the client.
         kernel: A function that makes a kernel for a folder; None: a `LocalKernel`.
-        policy: What generated code may do.
+        policy: What generated code may do, as in `open_session`.
         workspace: Folder in which the session makes its own; None: the setting `session.workspace`.
         settings: Dotted keys.
         handlers: Called with each event.

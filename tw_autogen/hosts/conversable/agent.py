@@ -54,7 +54,7 @@ class TaskWeaverAgent(Speaking):
         role_llm_config: An `llm_config` of its own for a role, by the role's name (`Planner`, `CodeInterpreter`, …);
             what its calls cost is counted as this agent's.
         kernel: A function that makes a kernel for a folder; None: a `LocalKernel`.
-        policy: What generated code may do.
+        policy: What generated code may do, as in `open_session`.
         workspace: Folder in which each session makes its own; None: the setting `session.workspace`.
         settings: Dotted keys, such as `{"session.max_posts": 20}`.
         handlers: Called with each event of each session.

@@ -143,7 +143,7 @@ class CodeInterpreterAgent(Member):
         session: Shared with other members; None: one of its own.
         plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
         kernel: A function that makes a kernel for a folder; None: the `LocalKernel` of the session.
-        policy: What generated code may do.
+        policy: What generated code may do, as in `open_session`.
         model: A `ChatModel` instead of the host's client.
         **host: Any other argument of ConversableAgent.
 
