@@ -62,6 +62,28 @@ def test_a_list_may_be_written_with_commas_in_the_environment():
     assert settings.read("session", SessionSettings).roles == ("planner", "echo")
 
 
+@pytest.mark.parametrize(
+    "text", ['["planner", "echo"]', "['planner', 'echo']", "[planner, echo]", " [planner,\n'echo'] ", "planner,echo,"]
+)
+def test_a_list_may_be_written_as_in_yaml_json_and_python(text):
+    by_environment = Settings(ROOMS, environ={"TW_AUTOGEN_SESSION_ROLES": text})
+    by_keyword = Settings(ROOMS, {"session.roles": text})
+
+    for settings in (by_environment, by_keyword):
+        assert settings.read("session", SessionSettings).roles == ("planner", "echo")
+
+
+@pytest.mark.parametrize("text", ['["planner"', "['planner']]", "[a: b", "('planner',)", '"planner", "echo"', "{a: b}"])
+def test_a_list_that_cannot_be_read_is_an_error_and_no_name(text):
+    with pytest.raises(SettingsError, match=r"the keyword 'session\.roles': session\.roles: no list: .*; write a,b or"):
+        Settings(ROOMS, {"session.roles": text})
+
+
+def test_a_list_inside_a_list_is_an_error():
+    with pytest.raises(SettingsError, match=r"session\.roles: input should be a valid string"):
+        Settings(ROOMS, {"session.roles": "[[planner]]"})
+
+
 def test_a_misspelt_key_names_the_place_and_its_neighbour(tmp_path):
     (tmp_path / "tw_autogen.yaml").write_text("session: {max_post: 2}\n", encoding="utf-8")
 

@@ -324,6 +324,20 @@ def _config_list(text: str, known: list[str]) -> Iterator[tuple[str, Setting]]:
             yield ours, Setting(first[theirs], origin)
 
 
+def _listed(key: str, text: str, origin: str) -> list[Any]:
+    """Read a list that is written as text: `a,b`, or `['a', 'b']` as in YAML, JSON and Python."""
+    text = text.strip()
+    if not text.startswith(("[", "(", "{", '"', "'")):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    found: Any = None
+    if text.startswith("["):
+        with suppress(yaml.YAMLError):
+            found = yaml.load(text, yaml.BaseLoader)  # makes nothing but texts, lists and mappings
+    if not isinstance(found, list):
+        raise SettingsError(f"{origin}: {key}: no list: {text}; write a,b or ['a', 'b']", key=key, origin=origin)
+    return found
+
+
 def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     """Bring a value to the field's type, as text from the environment must be.
 
@@ -334,7 +348,7 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
 
     value = setting.value
     if isinstance(value, str) and str(hint).startswith("tuple"):
-        value = [part.strip() for part in value.split(",") if part.strip()]
+        value = _listed(key, value, setting.origin)
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
         with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
             value = yaml.safe_load(value)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
-from tw_autogen.kernel.granting import refuse_closed
+from tw_autogen.kernel.granting import check_granted
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, Ranker, resolve_model, resolve_ranker
 from tw_autogen.planner import Planner, PlannerSettings
@@ -100,7 +100,7 @@ class Kernels:
             if self._user_folder:
                 options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
-            refuse_closed(options)
+            check_granted(options)
             self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self._approve))
         return self.shared
 
