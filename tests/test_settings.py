@@ -93,6 +93,17 @@ def test_a_misspelt_key_names_the_place_and_its_neighbour(tmp_path):
         Settings(ROOMS, project=tmp_path)
 
 
+def test_a_misspelt_variable_with_our_prefix_names_its_neighbour_and_others_are_left_alone():
+    others = {"TW_AUTOGENIC": "1", "SESSION_MAX_POST": "3", "TW_AUTOGEN_ROLE_ECHO_DECORATOR": "*"}
+    Settings(ROOMS, environ=others)
+
+    with pytest.raises(
+        SettingsError,
+        match="the environment: unknown setting 'TW_AUTOGEN_SESSION_MAX_POST'; did you mean '.*_MAX_POSTS'",
+    ):
+        Settings(ROOMS, environ={**others, "TW_AUTOGEN_SESSION_MAX_POST": "3"})
+
+
 def test_a_value_of_the_wrong_type_names_the_place_and_what_was_expected():
     environ = {"TW_AUTOGEN_SESSION_MAX_POSTS": "many"}
 

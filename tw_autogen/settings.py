@@ -184,7 +184,7 @@ class Settings:
         """
         found = dict(self._roles.get(name, {}))
         for key in known:
-            variable = f"{_PREFIX}{ROLE_ROOM}_{name}_{key}".upper()
+            variable = _variable(f"{ROLE_ROOM}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
                 found[key] = Setting(self._environ[variable], variable)
         return found
@@ -206,12 +206,22 @@ class Settings:
         return found.origin if found else self.DEFAULT
 
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
+        self._refuse_unknown(environ)
         yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known)
         for room, cls in self._rooms.items():
             for one in dataclasses.fields(cls):
-                for name in reversed((f"{_PREFIX}{room}_{one.name}".upper(), *one.metadata.get("env", ()))):
+                for name in reversed((_variable(f"{room}.{one.name}"), *one.metadata.get("env", ()))):
                     if environ.get(name):
                         yield f"{room}.{one.name}", Setting(environ[name], name)
+
+    def _refuse_unknown(self, environ: Mapping[str, str]) -> None:
+        """Refuse variables with our prefix that set nothing; those of roles are known to these only."""
+        known = [_variable(key) for key in self._known]
+        for name in environ:
+            if name.startswith(_PREFIX) and name not in known and not name.startswith(_variable(f"{ROLE_ROOM}.")):
+                raise SettingsError(
+                    f"the environment: unknown setting {name!r}{nearest(name, known)}", key=name, origin=name
+                )
 
     def _project(self, folder: Path) -> Iterator[tuple[str, Setting]]:
         own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
@@ -248,6 +258,11 @@ class Settings:
         if path.exists():
             for key, value in _flat(_mapping(path), depth=1):
                 yield key, Setting(value, str(path))
+
+
+def _variable(key: str) -> str:
+    """Give the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
+    return _PREFIX + key.replace(".", "_").upper()
 
 
 def _given(key: str, value: Any) -> Setting:
