@@ -62,6 +62,28 @@ def test_a_list_may_be_written_with_commas_in_the_environment():
     assert settings.read("session", SessionSettings).roles == ("planner", "echo")
 
 
+@pytest.mark.parametrize(
+    "text", ['["planner", "echo"]', "['planner', 'echo']", "[planner, echo]", " [planner,\n'echo'] ", "planner,echo,"]
+)
+def test_a_list_may_be_written_as_in_yaml_json_and_python(text):
+    by_environment = Settings(ROOMS, environ={"TW_AUTOGEN_SESSION_ROLES": text})
+    by_keyword = Settings(ROOMS, {"session.roles": text})
+
+    for settings in (by_environment, by_keyword):
+        assert settings.read("session", SessionSettings).roles == ("planner", "echo")
+
+
+@pytest.mark.parametrize("text", ['["planner"', "['planner']]", "[a: b", "('planner',)", '"planner", "echo"', "{a: b}"])
+def test_a_list_that_cannot_be_read_is_an_error_and_no_name(text):
+    with pytest.raises(SettingsError, match=r"the keyword 'session\.roles': session\.roles: no list: .*; write a,b or"):
+        Settings(ROOMS, {"session.roles": text})
+
+
+def test_a_list_inside_a_list_is_an_error():
+    with pytest.raises(SettingsError, match=r"session\.roles: input should be a valid string"):
+        Settings(ROOMS, {"session.roles": "[[planner]]"})
+
+
 def test_a_misspelt_key_names_the_place_and_its_neighbour(tmp_path):
     (tmp_path / "tw_autogen.yaml").write_text("session: {max_post: 2}\n", encoding="utf-8")
 
@@ -69,6 +91,17 @@ def test_a_misspelt_key_names_the_place_and_its_neighbour(tmp_path):
         SettingsError, match=r"tw_autogen\.yaml: unknown setting 'session\.max_post'; did you mean 'session"
     ):
         Settings(ROOMS, project=tmp_path)
+
+
+def test_a_misspelt_variable_with_our_prefix_names_its_neighbour_and_others_are_left_alone():
+    others = {"TW_AUTOGENIC": "1", "SESSION_MAX_POST": "3", "TW_AUTOGEN_ROLE_ECHO_DECORATOR": "*"}
+    Settings(ROOMS, environ=others)
+
+    with pytest.raises(
+        SettingsError,
+        match="the environment: unknown setting 'TW_AUTOGEN_SESSION_MAX_POST'; did you mean '.*_MAX_POSTS'",
+    ):
+        Settings(ROOMS, environ={**others, "TW_AUTOGEN_SESSION_MAX_POST": "3"})
 
 
 def test_a_value_of_the_wrong_type_names_the_place_and_what_was_expected():

@@ -194,7 +194,7 @@ class Settings:
         """
         found = dict(self._roles.get(name, {}))
         for key in known:
-            variable = f"{_PREFIX}{ROLE_ROOM}_{name}_{key}".upper()
+            variable = _variable(f"{ROLE_ROOM}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
                 found[key] = Setting(self._environ[variable], variable)
         return found
@@ -216,12 +216,22 @@ class Settings:
         return found.origin if found else self.DEFAULT
 
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
+        self._refuse_unknown(environ)
         yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known)
         for room, cls in self._rooms.items():
             for one in dataclasses.fields(cls):
-                for name in reversed((f"{_PREFIX}{room}_{one.name}".upper(), *one.metadata.get("env", ()))):
+                for name in reversed((_variable(f"{room}.{one.name}"), *one.metadata.get("env", ()))):
                     if environ.get(name):
                         yield f"{room}.{one.name}", Setting(environ[name], name)
+
+    def _refuse_unknown(self, environ: Mapping[str, str]) -> None:
+        """Refuse variables with our prefix that set nothing; those of roles are known to these only."""
+        known = [_variable(key) for key in self._known]
+        for name in environ:
+            if name.startswith(_PREFIX) and name not in known and not name.startswith(_variable(f"{ROLE_ROOM}.")):
+                raise SettingsError(
+                    f"the environment: unknown setting {name!r}{nearest(name, known)}", key=name, origin=name
+                )
 
     def _project(self, folder: Path) -> Iterator[tuple[str, Setting]]:
         own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
@@ -272,6 +282,11 @@ class Settings:
         if path.exists():
             for key, value in _flat(_mapping(path), depth=1):
                 yield key, Setting(value, str(path))
+
+
+def _variable(key: str) -> str:
+    """Give the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
+    return _PREFIX + key.replace(".", "_").upper()
 
 
 def _given(key: str, value: Any) -> Setting:
@@ -355,6 +370,20 @@ def _config_list(text: str, known: list[str]) -> Iterator[tuple[str, Setting]]:
             yield ours, Setting(first[theirs], origin)
 
 
+def _listed(key: str, text: str, origin: str) -> list[Any]:
+    """Read a list that is written as text: `a,b`, or `['a', 'b']` as in YAML, JSON and Python."""
+    text = text.strip()
+    if not text.startswith(("[", "(", "{", '"', "'")):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    found: Any = None
+    if text.startswith("["):
+        with suppress(yaml.YAMLError):
+            found = yaml.load(text, yaml.BaseLoader)  # makes nothing but texts, lists and mappings
+    if not isinstance(found, list):
+        raise SettingsError(f"{origin}: {key}: no list: {text}; write a,b or ['a', 'b']", key=key, origin=origin)
+    return found
+
+
 def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     """Bring a value to the field's type, as text from the environment must be.
 
@@ -365,7 +394,7 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
 
     value = setting.value
     if isinstance(value, str) and str(hint).startswith("tuple"):
-        value = [part.strip() for part in value.split(",") if part.strip()]
+        value = _listed(key, value, setting.origin)
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
         with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
             value = yaml.safe_load(value)

@@ -74,6 +74,10 @@ def test_without_a_model_three_remedies_are_named(run):
         (["-p", "q", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--plugins", "nosuch"], "nosuch"),
         (["-C", "nosuch", "-p", "q"], "does not exist"),
         ([], "there is no question"),
+        (["-p", ""], "there is no question"),
+        (["-p", " \n", "-C", "."], "there is no question"),
+        (["-p", "q", "--set", "session.roles=['planner'"], "--set session.roles: session.roles: no list: ['planner'"),
+        (["-p", "q", "--set", "session.max_dollars=1", "--base-url=http://[::1]:9", "--model=m"], "model.prices: {m"),
     ],
 )  # fmt: skip
 def test_what_a_user_got_wrong_is_said_in_one_block_and_ends_with_2(run, args, words):

@@ -211,3 +211,13 @@ def test_a_folder_given_back_is_taken_again_by_the_next_kernel_with_what_the_las
             kernel.restart()
             assert ran.result == repr(text)
             assert run(kernel, "open('kept.txt', 'a').close()").ok
+
+
+@pytest.mark.parametrize("key", ["read", "write"])
+def test_a_path_that_does_not_exist_is_no_silent_grant(tmp_path, key):
+    settings = KernelSettings(**{key: (str(tmp_path / "gone"),)})
+    with (
+        LocalKernel(tmp_path / "session", settings=settings) as kernel,
+        pytest.raises(ConfigError, match=rf"kernel\.{key}: {tmp_path}/gone does not exist; make it, mend the path"),
+    ):
+        run(kernel, "1")

@@ -1,10 +1,14 @@
 """Where the parts are put together: which model, which kernel, and what is left behind when a part can't be made."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, NoModelError, SettingsError
 from tw_autogen.kernel import Execution
+from tw_autogen.model import ModelSettings, OpenAIModel, Price
 from tw_autogen.session import read_settings
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans, replay_server
 
@@ -63,3 +67,40 @@ def test_a_kernel_that_was_given_stays_open(tmp_path):
         assert session.folder == kernel.folder
 
     assert not kernel.closed
+
+
+README = Path(__file__).parents[2] / "README.md"
+PRICED = {"model.prices": {"small": {"prompt": 1, "completion": 2}}}
+LOCAL = {"model.base_url": "http://127.0.0.1:9/v1", "session.max_dollars": 0.5}
+
+
+@pytest.mark.parametrize("role", ["planner", "code_interpreter"])
+def test_money_is_not_limited_for_a_model_whose_price_nobody_knows(tmp_path, role):
+    settings = {**LOCAL, **PRICED, "model.name": "small-2026-03-17", f"{role}.model": "large"}
+
+    with pytest.raises(ConfigError, match=r"max_dollars is 0\.5, but what 'large' costs .* model\.prices: \{large"):
+        open_session(folder=tmp_path / "sessions", settings=settings)
+    assert not (tmp_path / "sessions").exists()
+
+
+def test_money_is_limited_for_models_with_a_price_and_those_that_say_themselves_what_they_cost(tmp_path):
+    kernel = FakeKernel(folder=tmp_path)
+    for model, name in ((None, "small-2026-03-17"), (ScriptedModel([]), "large")):
+        settings = {**LOCAL, **PRICED, "model.name": name}
+        open_session(model, kernel=kernel, folder=tmp_path, settings=settings).close()
+
+
+def test_a_model_of_ours_that_was_handed_over_needs_a_price_too(tmp_path):
+    model = OpenAIModel(ModelSettings(base_url="http://127.0.0.1:9/v1", name="large"))
+
+    with pytest.raises(ConfigError, match="what 'large' costs is not known"):
+        open_session(model, kernel=FakeKernel(folder=tmp_path), folder=tmp_path, settings={"session.max_dollars": 1})
+
+
+def test_the_readmes_prices_are_read_as_they_stand(tmp_path):
+    (text,) = re.findall(r"```yaml\n(# tw_autogen.yaml\nmodel:.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "tw_autogen.yaml").write_text(text, encoding="utf-8")
+
+    found = read_settings(project=tmp_path, environ={}).read("model", ModelSettings)
+
+    assert found.price("gpt-5.4-mini") == Price(0.4, 1.6, 0.1)

@@ -15,7 +15,7 @@ from tw_autogen.cli.chat import Chat
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.once import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
-from tw_autogen.cli.piped import read_data, read_question
+from tw_autogen.cli.piped import checked_question, read_data, read_question
 from tw_autogen.settings import TASKWEAVER_FILE
 
 _STDIN = "-"
@@ -30,6 +30,8 @@ def command(
 ) -> None:
     """Ask about FILES: one question with -p, or as many as you like in a chat; '-' among FILES is standard input."""
     options = Options(**shared)
+    if prompt is not None:
+        checked_question(prompt)
     if prompt is not None and Path(prompt, TASKWEAVER_FILE).is_file():
         click.echo(f"tw-autogen: -p is the question here; the project folder is -C {prompt}, and is taken so", err=True)
         options, prompt = replace(options, project=Path(prompt)), None

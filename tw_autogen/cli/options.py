@@ -21,7 +21,12 @@ MODEL_OPTIONS: tuple[click.Option, ...] = (
         metavar="DIR",
         help="Your folder, which code can read; settings and plugins lie there, TaskWeaver's too; default: here.",
     ),
-    click.Option(["--set", "sets"], multiple=True, metavar="KEY=VALUE", help="Any setting: session.max_posts=20."),
+    click.Option(
+        ["--set", "sets"],
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Any setting: session.max_posts=20; a list as KEY=a,b or \"KEY=['a', 'b']\".",
+    ),
     click.Option(["--no-color"], is_flag=True, help="Plain text; NO_COLOR in the environment says the same."),
 )
 

@@ -25,7 +25,16 @@ def read_question() -> str:
         click.UsageError: there was none.
     """
     text = sys.stdin.buffer.read().decode("utf-8", errors="replace").strip()
-    if not text:
+    return checked_question(text)
+
+
+def checked_question(text: str) -> str:
+    """Give a question as it is.
+
+    Raises:
+        click.UsageError: there is nothing in it.
+    """
+    if not text.strip():
         raise click.UsageError('there is no question: give one with -p "…", or start without -p in a terminal to chat')
     return text
 

@@ -115,8 +115,8 @@ def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
     return f"closed to others (mode {mode}), and root's code runs as another user: chmod o+{word} {path}"
 
 
-def refuse_closed(settings: KernelSettings) -> None:
-    """Refuse to grant what code could not read or write all the same, before any runs.
+def check_granted(settings: KernelSettings) -> None:
+    """Refuse to grant what is not there, or what code could not read or write all the same, before any runs.
 
     Args:
         settings: `read` and `write` say what is granted.
@@ -127,6 +127,8 @@ def refuse_closed(settings: KernelSettings) -> None:
     """
     for key, paths in (("read", settings.read), ("write", settings.write)):
         for one in paths:
+            if not Path(one).expanduser().exists():
+                raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
             if why := closed(Path(one).expanduser(), settings, write=key == "write"):
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
-from tw_autogen.kernel.granting import closed, refuse_closed, refuse_folder, too_much
+from tw_autogen.kernel.granting import check_granted, closed, refuse_folder, too_much
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
 from tw_autogen.kernel.kernel import Loadable
@@ -120,7 +120,7 @@ class LocalKernel(LiveKernel):
 
     def _open(self) -> Peer:
         if self._start is None:
-            refuse_closed(self._settings)
+            check_granted(self._settings)
         packages = self._installer.prepare()
         peer = self._begin(Place(self.folder, (*self._read, *([packages] if packages else []))))
         return replace(peer, options={**peer.options, "packages": packages})

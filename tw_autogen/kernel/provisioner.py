@@ -16,7 +16,7 @@ from traitlets import Dict
 
 from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.granting import refuse_folder
+from tw_autogen.kernel.granting import check_granted, refuse_folder
 from tw_autogen.kernel.place import Place
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
@@ -64,13 +64,15 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
         """Start a kernel; give where it listens.
 
         Raises:
-            KernelStartError: it does not start, or would work in the home folder, among keys, or in a system's folder.
+            KernelStartError: it does not start; it would work in the home folder, among keys, or in a system's folder;
+                or it is granted what is not there, or closed to it.
             SandboxError: no wall can stand.
         """
         settings = _settings(self.settings)
         self._cwd = Path(kwargs.get("cwd") or Path.cwd()).resolve()
         try:
             refuse_folder(self._cwd, settings)
+            check_granted(settings)
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
         if self._connection is None:

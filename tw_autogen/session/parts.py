@@ -10,14 +10,24 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
+from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
-from tw_autogen.kernel.granting import refuse_closed
+from tw_autogen.kernel.granting import check_granted
 from tw_autogen.kernel.sandbox_trial import standing
-from tw_autogen.model import ChatModel, EmbeddingSettings, ModelSettings, Ranker, resolve_model, resolve_ranker
+from tw_autogen.model import (
+    ChatModel,
+    EmbeddingSettings,
+    ModelSettings,
+    OpenAIModel,
+    Ranker,
+    resolve_model,
+    resolve_ranker,
+)
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.recall import Recall, RecallSettings, load_examples, read_examples
 from tw_autogen.session.learning import Learner
 from tw_autogen.session.seats import ALIASES, Seat, known
+from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 
 
@@ -62,17 +72,29 @@ class Models:
 
         Raises:
             NoModelError: none was given, and the settings name none.
+            ConfigError: `session.max_dollars` limits what it costs, and its price is not known.
         """
         if seat.model is not None:
-            return seat.model
+            return self._priced(seat.model)
         own = {
             Planner.name: self._read.read("planner", PlannerSettings).model,
             CodeInterpreter.name: self._read.read("code_interpreter", CodeInterpreterSettings).model,
         }.get(ALIASES.get(known(seat.role), ""), name)
         if own not in self._made:
             options = self._read.read("model", ModelSettings)
-            self._made[own] = resolve_model(replace(options, name=own) if own else options)
+            self._made[own] = self._priced(resolve_model(replace(options, name=own) if own else options))
         return self._made[own]
+
+    def _priced(self, model: ChatModel) -> ChatModel:
+        """Refuse a model of ours without a price where money is limited: it would count nothing."""
+        most = self._read.read("session", SessionSettings).max_dollars
+        if most and isinstance(model, OpenAIModel) and model.settings.price(model.name) is None:
+            raise ConfigError(
+                f"session.max_dollars is {most:g}, but what {model.name!r} costs is not known, so nothing would be "
+                f"limited; write dollars for a million tokens as model.prices: {{{model.name}: {{prompt: …, "
+                "completion: …}}, or limit session.max_tokens"
+            )
+        return model
 
 
 class Kernels:
@@ -100,7 +122,7 @@ class Kernels:
             if self._user_folder:
                 options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
-            refuse_closed(options)
+            check_granted(options)
             self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self._approve))
         return self.shared
 

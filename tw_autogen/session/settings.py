@@ -23,7 +23,8 @@ class SessionSettings:
         max_tokens: How many tokens a round may cost, sent and written ones together; 0: no limit. The call that passes
             it is the last; calls side by side go only if all of them are expected to fit.
         max_dollars: How much money a round may cost, where `model.prices` names what its models cost; 0: no limit. A
-            model without a price counts nothing; calls side by side go as for `max_tokens`.
+            model that the settings name needs a price then; another one that doesn't say what a call has cost counts
+            nothing. Calls side by side go as for `max_tokens`.
         round_seconds: How long a round may take, wall clock.
         most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
             longest is closed for a new one.
