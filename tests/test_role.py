@@ -395,3 +395,50 @@ def test_shipped_roles_and_plugins_import_only_what_their_authors_may():
         for line in Path(path).read_text(encoding="utf-8").splitlines():
             if line.startswith(("from tw_autogen", "import tw_autogen")):
                 assert line.startswith(("from tw_autogen import", "from tw_autogen.plugin import")), f"{path}: {line}"
+
+
+# --- roles that inherit from nothing, and roles that are named ---
+
+DUCK = """\
+from tw_autogen import Post
+
+class Reader:
+    def reply(self, memory, **kwargs):
+        return Post(self.name, memory.last_post.send_from, "read")
+"""
+
+
+class Duck:
+    name = "Duck"
+    intro = "Quacks."
+
+    def reply(self, memory, **kwargs):
+        return Post(self.name, memory.last_post.send_from, "quack")
+
+
+@pytest.mark.parametrize("how", ["folder", "class", "role", "function"])
+def test_a_role_need_not_inherit_from_role(folder, tmp_path, how):
+    (folder / "role.yaml").write_text(YAML, encoding="utf-8")
+    (folder / "reader.py").write_text(DUCK, encoding="utf-8")
+    role = {"folder": folder, "class": Duck, "role": Duck(), "function": lambda: Duck()}[how]
+
+    with open_session(ScriptedModel([]), roles=[role], folder=tmp_path / "sessions") as session:
+        assert session.ask("hello").text == ("read" if how == "folder" else "quack")
+
+
+@pytest.mark.parametrize("role", [5, lambda: 5])
+def test_what_is_no_role_says_what_it_lacks(tmp_path, role):
+    with pytest.raises(RoleSpecError, match="int 5: is no role: it has no `name`, `intro`, `reply`"):
+        open_session(ScriptedModel([]), roles=[role], folder=tmp_path)
+
+
+def test_check_role_takes_a_name_a_folder_and_a_class_without_close(folder):
+    (folder / "role.yaml").write_text(YAML, encoding="utf-8")
+    (folder / "reader.py").write_text(DUCK, encoding="utf-8")
+
+    for role in ("echo", str(folder), folder, Duck):
+        assert check_role(role) == list(ROLE_CHECKS)
+    with pytest.raises(RoleSpecError, match=r"ecko: .*did you mean 'echo'"):
+        check_role("ecko")
+    with pytest.raises(AssertionError, match="it asks a model: give check_role a function"):
+        check_role("image_reader")

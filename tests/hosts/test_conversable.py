@@ -47,6 +47,34 @@ def test_an_argument_that_the_host_does_not_know_is_named(tmp_path):  # C2
         TaskWeaverAgent("worker", no_such_argument=1, workspace=tmp_path)
 
 
+def test_a_misspelt_argument_is_told_its_neighbour_and_what_is_wrong_is_told_before_the_first_message(tmp_path):
+    for words, problem in (
+        ({"rolls": []}, r"TaskWeaverAgent: there is no argument 'rolls'; did you mean 'roles'\?"),
+        ({"model": "m1"}, r"model: 'm1' \(str\) is no model"),
+        ({"policy": "strickt"}, "did you mean 'strict'"),
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            TaskWeaverAgent("worker", llm_config=False, workspace=tmp_path, **words)
+
+
+def test_a_single_file_plugin_and_role_need_no_list(agent, tmp_path):
+    (tmp_path / "sales.csv").write_text("a\n1\n", encoding="utf-8")
+    inner = ScriptedModel([codes("kept = 1")])
+    how = {"roles": "code_interpreter", "files": str(tmp_path / "sales.csv"), "plugins": "time_parts"}
+    with TaskWeaverAgent("worker", model=inner, llm_config=False, workspace=tmp_path / "w", **how) as worker:
+        agent("user").initiate_chat(worker, message="look", max_turns=1, silent=True)
+    assert len(list((tmp_path / "w").glob("*/**/sales.csv"))) == 1
+    assert "time_parts" in str(inner.calls[0])
+
+
+def test_without_a_model_and_a_default_reply_the_first_message_is_an_error(agent, tmp_path):
+    with (
+        TaskWeaverAgent("worker", llm_config=False, workspace=tmp_path) as worker,
+        pytest.raises(ConfigError, match="worker: there is no model to ask; give llm_config=, or model="),
+    ):
+        agent("user").initiate_chat(worker, message="hello", max_turns=1, silent=True)
+
+
 def test_its_description_is_short_and_its_default_name_an_identifier(tmp_path):  # C3
     worker = TaskWeaverAgent(llm_config=False, workspace=tmp_path)
 

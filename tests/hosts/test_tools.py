@@ -274,3 +274,10 @@ def test_a_policy_that_is_given_beats_the_one_that_is_set(executor):
 def test_an_unknown_policy_is_told_before_anything_runs(executor):
     with pytest.raises(ConfigError, match="no policy is called 'strickt'; did you mean 'strict'"):
         executor(settings={"code_interpreter.policy": "strickt"})
+
+
+def test_an_executor_takes_a_policy_by_its_name(tmp_path):
+    block = autogen.coding.CodeBlock(code="import os", language="python")
+
+    with KernelCodeExecutor(folder=tmp_path, policy="strict") as executor:
+        assert "import of 'os' is not allowed" in executor.execute_code_blocks([block]).output

@@ -27,7 +27,7 @@ from tw_autogen.kernel import Execution, LocalKernel
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings, read_journal
+from tw_autogen.session import Session, SessionSettings, open_session, read_journal
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -781,3 +781,37 @@ def test_a_journal_that_was_cut_off_in_its_last_line_still_reads(team):
 def test_two_roles_of_one_name_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="names of their own"):
         Session([Parrot(), Parrot()], folder=tmp_path)
+
+
+def test_a_single_role_file_and_plugin_need_no_list_and_a_policy_may_be_named(tmp_path):
+    table = tmp_path / "sales.csv"
+    table.write_text("a\n1\n", encoding="utf-8")
+    with (
+        ScriptedModel([codes("import os"), codes("6 * 7")]) as model,
+        open_session(
+            model,
+            roles="code_interpreter",
+            plugins="time_parts",
+            policy="strict",
+            kernel=lambda folder: FakeKernel(lambda code: "42", folder=folder),
+            folder=tmp_path / "sessions",
+        ) as session,
+    ):
+        answer = session.ask("look", files=str(table))
+
+        assert (session.folder / "sales.csv").is_file()
+
+    assert "import of 'os' is not allowed" in model.calls[1][-1]["content"]
+    assert "time_parts" in str(model.calls[0])
+    assert answer.round.posts[-1].send_from == "CodeInterpreter"
+
+
+@pytest.mark.parametrize("model", ["m1", {"Planner": "m1"}, 5])
+def test_what_is_no_model_is_told_what_a_model_is(tmp_path, model):
+    with pytest.raises(ConfigError, match=r"model: ('m1'|5) \(\w+\) is no model; .*OpenAIModel.*\"model\.name\""):
+        open_session(model, folder=tmp_path)
+
+
+def test_a_policy_of_no_name_is_told_its_neighbour(tmp_path):
+    with pytest.raises(ConfigError, match="no policy is called 'strickt'; did you mean 'strict'"):
+        open_session(ScriptedModel([]), policy="strickt", folder=tmp_path)

@@ -2,6 +2,7 @@
 
 from tw_autogen.role.faults import checked_post, role_error
 from tw_autogen.role.find import ROLE_FILE, find_role, read_role
+from tw_autogen.role.loading import as_role
 from tw_autogen.role.role import (
     CodeRunner,
     Growing,
@@ -28,6 +29,7 @@ __all__ = [
     "SUFFIX",
     "Turn",
     "Worker",
+    "as_role",
     "checked_post",
     "find_role",
     "read_role",

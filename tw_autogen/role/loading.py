@@ -1,4 +1,4 @@
-"""A role's Python, run anew, and the line of it that an error came from."""
+"""A role's Python, run anew; the line of it that an error came from; and what may stand for a role."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from tw_autogen.errors import RoleSpecError
+from tw_autogen.role.role import Role
 
 _LOADING = threading.RLock()
 
@@ -53,3 +54,25 @@ def line_in(error: BaseException, source: Path) -> int | None:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line
+
+
+def as_role(made: Any) -> Role:
+    """Take an object for a role: with a name, an intro and a `reply` it need not inherit from `Role`.
+
+    What has no `close` is given one that does nothing.
+
+    Raises:
+        RoleSpecError: something is missing; names its class.
+    """
+    missing = [key for key in ("name", "intro", "reply") if not hasattr(made, key)]
+    if missing:
+        needed = ", ".join(f"`{key}`" for key in missing)
+        raise RoleSpecError(f"is no role: it has no {needed}", path=f"{type(made).__name__} {made!r}")
+    if not hasattr(made, "close"):
+        made.close = _nothing
+    role: Role = made
+    return role
+
+
+def _nothing() -> None:
+    """Close what owns nothing."""

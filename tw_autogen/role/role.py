@@ -102,7 +102,7 @@ class Worker(Protocol):
 
 @runtime_checkable
 class Role(Protocol):
-    """Who answers posts: inherit from it, or just have these four names.
+    """Who answers posts: inherit from it, or just have these names; `close` may be left out.
 
     `name` is how others address it; `intro` tells the Planner what it can do and what it needs to be told, and is
     read when a session begins.

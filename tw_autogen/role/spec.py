@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.model import ChatModel
-from tw_autogen.role.loading import line_in, load_source
+from tw_autogen.role.loading import as_role, line_in, load_source
 from tw_autogen.role.role import Role
 from tw_autogen.settings import ROLE_ROOM, Setting, fit_setting
 
@@ -76,8 +76,9 @@ class RoleSpec:
                 raise RoleSpecError(problem, path=self._source)
         arguments = {key: give() for key, give in offered.items() if key in takes}
         try:
-            role: Role = kind(**arguments)
-            role.name, role.intro = self.alias, self.intro
+            made = kind(**arguments)
+            made.name, made.intro = self.alias, self.intro
+            return as_role(made)
         except ConfigError:
             raise
         except ValueError as error:  # a role's way to say that a setting makes no sense
@@ -85,7 +86,6 @@ class RoleSpec:
         except Exception as error:
             line = line_in(error, self._source)
             raise RoleSpecError(f"{type(error).__name__}: {error}", path=self._source, line=line) from error
-        return role
 
     @property
     def _source(self) -> Path:

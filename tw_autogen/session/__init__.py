@@ -2,14 +2,25 @@
 
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.asked import asked_role
-from tw_autogen.session.assembly import check_plugins, check_roles, open_session, open_team
+from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_session, open_team
+from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
 from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.project import Project, example_files, is_project, read_project
 from tw_autogen.session.reading import ROOMS, read_settings
-from tw_autogen.session.seats import KernelWanted, ModelWanted, RoleWanted, Seat, role_name
+from tw_autogen.session.seats import (
+    KernelWanted,
+    ModelWanted,
+    PolicyWanted,
+    RolesWanted,
+    RoleWanted,
+    Seat,
+    checked_models,
+    checked_policy,
+    role_name,
+)
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds
@@ -20,12 +31,16 @@ __all__ = [
     "DOES_DATA_WORK",
     "FRESH_KERNEL",
     "Journal",
+    "FilesWanted",
     "KernelWanted",
     "Learner",
     "ModelWanted",
+    "PluginsWanted",
+    "PolicyWanted",
     "Project",
     "ROOMS",
     "RoleWanted",
+    "RolesWanted",
     "Seat",
     "Seconds",
     "Session",
@@ -36,6 +51,8 @@ __all__ = [
     "asked_role",
     "check_plugins",
     "check_roles",
+    "checked_models",
+    "checked_policy",
     "example_files",
     "failure_text",
     "files_of",
@@ -51,4 +68,5 @@ __all__ = [
     "read_settings",
     "role_name",
     "rounds_of",
+    "several",
 ]

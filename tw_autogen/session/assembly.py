@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.approval import Approve, Decision, Proposal, decide
-from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.model import ChatModel
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted
-from tw_autogen.role import Role
+from tw_autogen.role import Role, as_role
+from tw_autogen.session.inputs import several
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
 from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, project_here, read_project
@@ -27,8 +27,12 @@ from tw_autogen.session.reading import read_settings
 from tw_autogen.session.seats import (
     KernelWanted,
     ModelWanted,
+    PolicyWanted,
+    RolesWanted,
     RoleWanted,
     Seat,
+    checked_models,
+    checked_policy,
     known,
     policy_of,
     role_name,
@@ -39,16 +43,19 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
 
+PluginsWanted = Iterable[PluginWanted] | PluginWanted
+"""Several, or a single one that needs no list."""
+
 _log = logging.getLogger(__name__)
 
 
 def open_session(
     model: ModelWanted = None,
     *,
-    roles: Sequence[RoleWanted] | None = None,
-    plugins: Sequence[PluginWanted] = (),
+    roles: RolesWanted | None = None,
+    plugins: PluginsWanted = (),
     kernel: KernelWanted = None,
-    policy: Policy | None = None,
+    policy: PolicyWanted | None = None,
     folder: Path | str | None = None,
     handlers: Sequence[Handler] = (),
     settings: Settings | Mapping[str, Any] | None = None,
@@ -64,13 +71,15 @@ def open_session(
         roles: Names of shipped roles or of installed packages', folders or classes of one's own, roles (closed with
             the session), or functions that make one. `planner`, `code_interpreter` and `code_interpreter_plugin_only`,
             which may call plugins and do nothing else, are always known. None: the setting `session.roles`, which names
-            the first two; it may name roles of `project`, or of the current folder if that is a project.
+            the first two; it may name roles of `project`, or of the current folder if that is a project. A single one
+            needs no list.
         plugins: Names of shipped or installed plugins; paths of YAML files, of Python files with `@plugin` functions,
-            or of folders of these; specs; functions, which run in this process.
+            or of folders of these; specs; functions, which run in this process. A single one needs no list.
         kernel: Where code runs: a Kernel, which stays the caller's, or a function that makes one for a folder; None: a
             `LocalKernel`.
-        policy: What code may do; beats the settings `code_interpreter.policy` and `plugin_only`, while
-            `allowed_modules` and `blocked_functions` narrow this one too. None: as the settings say.
+        policy: What code may do: a policy, its name (`strict`), or the path of its YAML; beats the settings
+            `code_interpreter.policy` and `plugin_only`, while `allowed_modules` and `blocked_functions` narrow this one
+            too. None: as the settings say.
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
@@ -90,6 +99,7 @@ def open_session(
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
         SandboxError: no sandbox can stand around the code here.
     """
+    given, policy = checked_models(model), checked_policy(policy)
     place = project.folder if isinstance(project, Project) else project
     read = settings if isinstance(settings, Settings) else read_settings(settings, project=place)
     if isinstance(project, str | Path):
@@ -97,9 +107,8 @@ def open_session(
         for line in project.remarks:
             _log.warning("%s", line)
     specs = check_plugins(
-        (*(project.plugins if project else ()), *plugins), own=project.plugin_folder if project else None
+        (*(project.plugins if project else ()), *several(plugins)), own=project.plugin_folder if project else None
     )
-    given = {"": model} if isinstance(model, ChatModel) else dict(model or {})
     seats = [
         Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
         for one in check_roles(roles, read, project)
@@ -186,7 +195,7 @@ def open_team(
 
 
 def check_roles(
-    roles: Sequence[RoleWanted] | None, settings: Settings, project: Path | str | Project | None = None
+    roles: RolesWanted | None, settings: Settings, project: Path | str | Project | None = None
 ) -> tuple[RoleWanted, ...]:
     """Find who takes part, long before a session is opened; nothing of a role is run.
 
@@ -208,7 +217,7 @@ def check_roles(
         wanted: Sequence[RoleWanted] = settings.read("session", SessionSettings).roles
         project = project or project_here(settings)
     else:
-        wanted = roles
+        wanted = several(roles)
     try:
         found = tuple(map(project.role, wanted) if project else wanted)
         for one in found:
@@ -221,7 +230,7 @@ def check_roles(
     return found
 
 
-def check_plugins(plugins: Sequence[PluginWanted], *, own: Path | None = None) -> tuple[PluginSpec, ...]:
+def check_plugins(plugins: PluginsWanted, *, own: Path | None = None) -> tuple[PluginSpec, ...]:
     """Find plugins, and check each one's YAML and Python, long before a session is opened.
 
     Args:
@@ -293,10 +302,9 @@ def _worker(
                 "ranker": lambda: models.ranker,
             },
         )
-    elif isinstance(seat.role, Role):
-        role = seat.role
     else:
-        role = seat.role()
+        made = seat.role() if callable(seat.role) and not hasattr(seat.role, "reply") else seat.role
+        role = as_role(made)
     if seat.name:
         role.name = seat.name
     undo.callback(role.close)

@@ -7,20 +7,35 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
 
+FilesWanted = Iterable[Path | str] | Path | str
+"""Files by their paths; a single one needs no list."""
 
-def checked_inputs(files: Sequence[Path | str], variables: Mapping[str, Any]) -> list[Path]:
+
+def several(wanted: Any) -> tuple[Any, ...]:
+    """Give what is wanted as a tuple; a single thing, such as a path or a name, needs no list around it.
+
+    Example:
+        >>> several("sales.csv"), several(["a.csv", "b.csv"])
+        (('sales.csv',), ('a.csv', 'b.csv'))
+    """
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        return (wanted,)
+    return tuple(wanted)
+
+
+def checked_inputs(files: FilesWanted, variables: Mapping[str, Any]) -> list[Path]:
     """Give the files as paths.
 
     Raises:
         ConfigError: a file doesn't exist, two have the same name, or a variable's name is no identifier.
     """
-    paths = [Path(one) for one in files]
+    paths = [Path(one) for one in several(files)]
     for path in paths:
         if not path.is_file():
             raise ConfigError(f"{path}: {'not a file' if path.exists() else 'there is no such file'}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
+from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import Kernel
 from tw_autogen.model import ChatModel
 from tw_autogen.planner import Planner
@@ -24,6 +25,10 @@ ALIASES = {
 
 RoleWanted = str | Path | type | Role | Callable[[], Role]
 """A name, the path of a folder, a class, a role that is there already, or a function that makes one."""
+RolesWanted = Iterable[RoleWanted] | RoleWanted
+"""Several, or a single one that needs no list."""
+PolicyWanted = Policy | str | Path
+"""A policy, its name (`strict`), or the path of its YAML."""
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
 ModelWanted = ChatModel | Mapping[str, ChatModel] | None
 
@@ -48,7 +53,35 @@ class Seat:
     model: ChatModel | None = None
     plugins: tuple[PluginSpec, ...] = ()
     kernel: KernelWanted = None
-    policy: Policy | None = None
+    policy: PolicyWanted | None = None
+
+
+def checked_models(model: ModelWanted) -> Mapping[str, ChatModel]:
+    """Give the models by role name; one for all stands under the empty name.
+
+    Raises:
+        ConfigError: something is no model; says what one is.
+    """
+    given = {"": model} if isinstance(model, ChatModel) else {} if model is None else model
+    if isinstance(given, Mapping) and all(isinstance(one, ChatModel) for one in given.values()):
+        return given
+    wrong = (
+        next(one for one in given.values() if not isinstance(one, ChatModel)) if isinstance(given, Mapping) else given
+    )
+    raise ConfigError(
+        f"model: {wrong!r} ({type(wrong).__name__}) is no model; a model is an object with `complete`, such as "
+        "tw_autogen.OpenAIModel(…), or such objects by role name; a model's name goes into "
+        'settings={"model.name": …}'
+    )
+
+
+def checked_policy(policy: PolicyWanted | None) -> Policy | None:
+    """Give a policy that may be named, by its name or by the path of its YAML; None stays None.
+
+    Raises:
+        ConfigError: there is no such policy, or its YAML is wrong.
+    """
+    return policy if policy is None or isinstance(policy, Policy) else find_policy(policy)
 
 
 def policy_of(seat: Seat, read: Settings) -> Policy:
@@ -58,12 +91,12 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     narrow that one too.
 
     Raises:
-        ConfigError: the setting `code_interpreter.policy` names none, or its YAML is wrong.
+        ConfigError: the seat or the setting `code_interpreter.policy` names none, or its YAML is wrong.
     """
     own = read.read("code_interpreter", CodeInterpreterSettings)
     origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
     set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
-    policy = narrowed(seat.policy or set_one, own)
+    policy = narrowed(checked_policy(seat.policy) or set_one, own)
     only = own.plugin_only and seat.policy is None or known(seat.role) == _PLUGIN_ONLY
     return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
 

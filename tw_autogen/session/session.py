@@ -15,6 +15,7 @@ from tw_autogen.kernel import Variable
 from tw_autogen.model import ChatModel
 from tw_autogen.role import Role, Turn, report_call
 from tw_autogen.session.answer import USER, Answer
+from tw_autogen.session.inputs import FilesWanted
 from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.steps import Steps
@@ -72,7 +73,7 @@ class Session(Steps):
     def ask(
         self,
         text: str,
-        files: Sequence[Path | str] = (),
+        files: FilesWanted = (),
         variables: Mapping[str, Any] | None = None,
         *,
         images: Sequence[str] = (),
@@ -81,7 +82,7 @@ class Session(Steps):
 
         Args:
             text: The user's words.
-            files: Copied read-only into the session's folder, and described to the Planner.
+            files: Paths, or a single one; copied read-only into the session's folder, and described to the Planner.
             variables: JSON values and DataFrames by name: variables for the code, session variables for plugins.
             images: URLs (`data:` or `https:`) that the Planner's model is shown.
 

@@ -6,7 +6,6 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
@@ -16,7 +15,7 @@ from tw_autogen.events import BoardWritten, PostClosed, PostOpened, RoundClosed,
 from tw_autogen.model import Usage
 from tw_autogen.role import Role, Turn, checked_post, role_error
 from tw_autogen.session.answer import USER, Answer
-from tw_autogen.session.inputs import checked_inputs, copy_in
+from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in
 from tw_autogen.session.life import Life
 from tw_autogen.session.limits import refuse_loop, refuse_more
 from tw_autogen.session.profile import profile_request
@@ -37,7 +36,7 @@ class Steps(Life):
     def open_round(
         self,
         text: str,
-        files: Sequence[Path | str] = (),
+        files: FilesWanted = (),
         variables: Mapping[str, Any] | None = None,
         *,
         images: Sequence[str] = (),

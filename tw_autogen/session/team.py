@@ -8,7 +8,7 @@ from typing import Any
 
 from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError, RoundError, nearest
-from tw_autogen.role import CodeRunner, Interruptible, Placed, Role
+from tw_autogen.role import CodeRunner, Interruptible, Placed, Role, as_role
 from tw_autogen.session.answer import USER
 
 PLANNER = "Planner"
@@ -26,6 +26,7 @@ class Team:
     """
 
     def __init__(self, roles: Sequence[Role], entry: str | None) -> None:
+        roles = [as_role(role) for role in roles]
         self.names = [role.name for role in roles]
         if not roles or len(set(self.names)) < len(self.names) or USER in self.names:
             raise ConfigError(f"a session needs roles with names of their own, none of them {USER!r}; got {self.names}")

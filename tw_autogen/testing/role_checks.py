@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
-from tw_autogen.errors import TwAutogenError
+from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.events import Event
-from tw_autogen.role import Role, Turn
+from tw_autogen.model import ChatModel, LexicalRanker
+from tw_autogen.role import Role, Turn, as_role, find_role
+from tw_autogen.shipped import shipped_folder
 
 _SECONDS = 30.0
 """What an answer is given that was cancelled, or is late, before it began; a slow machine must not fail a check."""
@@ -31,11 +33,14 @@ class _Trial:
     files: Mapping[str, bytes]
 
 
-def check_role(make: Callable[[], Role], *, ask: str = "hello", files: Mapping[str, bytes] | None = None) -> list[str]:
+def check_role(
+    make: Callable[[], Role] | str | Path, *, ask: str = "hello", files: Mapping[str, bytes] | None = None
+) -> list[str]:
     """Run every check of `ROLE_CHECKS` against a role.
 
     Args:
-        make: Makes a fresh role; asked for one with each check. The check closes it.
+        make: Makes a fresh role; asked for one with each check. The check closes it. Or the name of a role or the path
+            of its folder, as in `open_session`; one that asks a model needs a function that makes it with one.
         ask: What it is asked: something that it can answer.
         files: What lies in the session's folder, by name.
 
@@ -43,6 +48,7 @@ def check_role(make: Callable[[], Role], *, ask: str = "hello", files: Mapping[s
         The names of the checks, all passed.
 
     Raises:
+        RoleSpecError: no role has that name, and no folder that path; or its YAML is wrong.
         AssertionError: naming the check that failed, and what came instead.
 
     Example:
@@ -54,7 +60,7 @@ def check_role(make: Callable[[], Role], *, ask: str = "hello", files: Mapping[s
         >>> check_role(Parrot)[0]
         'it_has_a_name_and_an_intro'
     """
-    trial = _Trial(make, ask, files or {})
+    trial = _Trial(_maker(make) if isinstance(make, str | Path) else make, ask, files or {})
     for name, check in ROLE_CHECKS.items():
         try:
             check(trial)
@@ -63,6 +69,16 @@ def check_role(make: Callable[[], Role], *, ask: str = "hello", files: Mapping[s
         except Exception as error:  # a role that is broken may raise anything
             raise AssertionError(f"{name}: {type(error).__name__}: {error}") from error
     return list(ROLE_CHECKS)
+
+
+def _maker(wanted: str | Path) -> Callable[[], Role]:
+    """Give what makes a role that is named, with its own settings, where nobody is to be asked."""
+    spec = find_role(wanted, shipped=shipped_folder("roles"))
+    return lambda: spec.make(_no_model, more={"ranker": LexicalRanker, "approve": lambda: None})
+
+
+def _no_model() -> ChatModel:
+    raise ConfigError("it asks a model: give check_role a function that makes the role with one, say a ScriptedModel")
 
 
 class _Stage:
@@ -78,7 +94,10 @@ class _Stage:
     def __enter__(self) -> _Stage:
         for name, content in self._trial.files.items():
             (self.folder / name).write_bytes(content)
-        self.role = self._trial.make()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._temporary.cleanup)
+            self.role = as_role(self._trial.make())
+            undo.pop_all()
         return self
 
     def __exit__(self, *raised: object) -> None:

@@ -21,7 +21,6 @@ from pydantic import BaseModel
 from typing_extensions import Self
 
 from tw_autogen.approval import Approve
-from tw_autogen.code_interpreter import Policy
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event, Handler
@@ -30,18 +29,23 @@ from tw_autogen.hosts.agentchat.messages import Translator, images_of, request_o
 from tw_autogen.hosts.agentchat.model import ClientModel
 from tw_autogen.hosts.agentchat.talk import Said, Talk
 from tw_autogen.model import ChatModel
-from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     DOES_DATA_WORK,
+    FilesWanted,
     KernelWanted,
-    RoleWanted,
+    PluginsWanted,
+    PolicyWanted,
+    RolesWanted,
     Session,
     check_plugins,
     check_roles,
+    checked_models,
+    checked_policy,
     open_session,
     read_settings,
+    several,
 )
 
 _STATE = "TaskWeaverAgentState"
@@ -78,7 +82,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         files: Copied read-only into the session's folder, and described with the first request.
         model: A `ChatModel` instead of the client.
         kernel: A function that makes a kernel for a folder; None: a `LocalKernel`.
-        policy: What generated code may do, as in `open_session`.
+        policy: What generated code may do: a policy, its name, or the path of its YAML; as in `open_session`.
         workspace: Folder in which the session makes its own; None: the setting `session.workspace`.
         settings: Dotted keys.
         handlers: Called with each event.
@@ -107,12 +111,12 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         *,
         model_client_stream: bool = False,
         description: str = DOES_DATA_WORK,
-        plugins: Sequence[PluginWanted] = (),
-        roles: Sequence[RoleWanted] | None = None,
-        files: Sequence[str | Path] = (),
+        plugins: PluginsWanted = (),
+        roles: RolesWanted | None = None,
+        files: FilesWanted = (),
         model: ChatModel | None = None,
         kernel: KernelWanted = None,
-        policy: Policy | None = None,
+        policy: PolicyWanted | None = None,
         workspace: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
@@ -123,6 +127,10 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         super().__init__(name, description)
         if model is None and model_client is None:
             raise ConfigError(f"{name}: give model_client=, a client of the host's, or model=")
+        if model is not None:
+            checked_models(model)
+        plugins, files = several(plugins), several(files)
+        roles = None if roles is None else several(roles)
         read = read_settings(settings, project=project)
         found = check_roles(roles, read, project)  # what is wrong is told now, not with the first message
         if mcp_servers is not None:
@@ -155,7 +163,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             roles=found,
             plugins=checked,
             kernel=kernel,
-            policy=policy,
+            policy=checked_policy(policy),
             folder=workspace,
             handlers=tuple(handlers),
             approve=approve,
@@ -176,13 +184,13 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         """The session that lives now; None before the first message."""
         return self._talk.session
 
-    def hand_over(self, files: Sequence[str | Path]) -> None:
+    def hand_over(self, files: FilesWanted) -> None:
         """Give files to go along with the next message, beside those of the constructor.
 
         Args:
             files: Copied read-only into the session's folder, and described to the Planner.
         """
-        self._talk.hand_over([Path(one).resolve() for one in files])
+        self._talk.hand_over([Path(one).resolve() for one in several(files)])
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         """Answer new messages."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from tw_autogen.approval import Approve
-from tw_autogen.code_interpreter import CodeInterpreter, Policy
+from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.events import Handler
 from tw_autogen.hosts.conversable.approval import approval_by
@@ -21,22 +21,27 @@ from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
-from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     DOES_DATA_WORK,
     FRESH_KERNEL,
+    FilesWanted,
     KernelWanted,
     ModelWanted,
-    RoleWanted,
+    PluginsWanted,
+    PolicyWanted,
+    RolesWanted,
     Session,
     SessionSettings,
     check_plugins,
     check_roles,
+    checked_models,
+    checked_policy,
     failure_text,
     open_session,
     read_settings,
+    several,
 )
 
 
@@ -54,7 +59,7 @@ class TaskWeaverAgent(Speaking):
         role_llm_config: An `llm_config` of its own for a role, by the role's name (`Planner`, `CodeInterpreter`, …);
             what its calls cost is counted as this agent's.
         kernel: A function that makes a kernel for a folder; None: a `LocalKernel`.
-        policy: What generated code may do, as in `open_session`.
+        policy: What generated code may do: a policy, its name, or the path of its YAML; as in `open_session`.
         workspace: Folder in which each session makes its own; None: the setting `session.workspace`.
         settings: Dotted keys, such as `{"session.max_posts": 20}`.
         handlers: Called with each event of each session.
@@ -79,13 +84,13 @@ class TaskWeaverAgent(Speaking):
         self,
         name: str = "TaskWeaver",
         *args: Any,
-        plugins: Sequence[PluginWanted] = (),
-        roles: Sequence[RoleWanted] | None = None,
-        files: Sequence[str | Path] = (),
+        plugins: PluginsWanted = (),
+        roles: RolesWanted | None = None,
+        files: FilesWanted = (),
         model: ModelWanted = None,
         role_llm_config: Mapping[str, Any] | None = None,
         kernel: KernelWanted = None,
-        policy: Policy | None = None,
+        policy: PolicyWanted | None = None,
         workspace: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
@@ -95,11 +100,12 @@ class TaskWeaverAgent(Speaking):
         **host: Any,
     ) -> None:
         super().__init__(name, *args, does=DOES_DATA_WORK, **host)
+        checked_models(model)
         self._model = model
         self._role_llm_config = dict(role_llm_config or {})
         if self._role_llm_config and self.client is None:
             raise ConfigError(f"{name}: role_llm_config needs an llm_config too: calls are counted as this agent's")
-        self._files = tuple(Path(one).resolve() for one in files)
+        self._files = tuple(Path(one).resolve() for one in several(files))
         self._handed: dict[Any, list[Path]] = {}
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
@@ -109,7 +115,7 @@ class TaskWeaverAgent(Speaking):
             roles=check_roles(roles, read, project),
             plugins=check_plugins(plugins),
             kernel=kernel,
-            policy=policy,
+            policy=checked_policy(policy),
             folder=workspace,
             project=project,
             mcp_servers=mcp_servers,
@@ -124,7 +130,7 @@ class TaskWeaverAgent(Speaking):
         self._guard = threading.Lock()
         self._end = weakref.finalize(self, self._talks.close)
 
-    def hand_over(self, partner: Any, files: Sequence[str | Path]) -> None:
+    def hand_over(self, partner: Any, files: FilesWanted) -> None:
         """Give files to go along with the next message of a partner, beside those of the constructor.
 
         Args:
@@ -132,7 +138,7 @@ class TaskWeaverAgent(Speaking):
             files: Copied read-only into the session's folder, and described to the Planner.
         """
         with self._guard:
-            self._handed.setdefault(partner, []).extend(Path(one).resolve() for one in files)
+            self._handed.setdefault(partner, []).extend(Path(one).resolve() for one in several(files))
 
     def session(self, partner: Any = None) -> Session:
         """Give the Session with this conversation partner; opened if there is none."""

@@ -21,9 +21,8 @@ from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.granting import refuse_folder
 from tw_autogen.model import ChatModel, Completion, Message
-from tw_autogen.plugin import PluginWanted
 from tw_autogen.role import Turn
-from tw_autogen.session import SessionSettings, check_plugins, read_settings
+from tw_autogen.session import FilesWanted, PluginsWanted, PolicyWanted, SessionSettings, check_plugins, read_settings
 from tw_autogen.session.inputs import checked_inputs, copy_in
 from tw_autogen.session.seats import Seat, policy_of
 from tw_autogen.settings import Settings
@@ -45,7 +44,8 @@ class KernelCodeExecutor:
         files: Copied read-only into the folder.
         variables: Variables for the code, and session variables for plugins: JSON values and DataFrames by name.
         seconds: How long one code block may run.
-        policy: What code may do; None: what the settings `code_interpreter.policy`, `plugin_only`, `allowed_modules`
+        policy: What code may do: a policy, its name, or the path of its YAML; None: what the
+            settings `code_interpreter.policy`, `plugin_only`, `allowed_modules`
             and `blocked_functions` say, or, where none of them is set, whatever it likes, as with other executors.
         model: What host-run plugins may ask.
         settings: Dotted keys.
@@ -62,11 +62,11 @@ class KernelCodeExecutor:
         self,
         *,
         folder: Path | str | None = None,
-        plugins: Sequence[PluginWanted] = (),
-        files: Sequence[str | Path] = (),
+        plugins: PluginsWanted = (),
+        files: FilesWanted = (),
         variables: Mapping[str, Any] | None = None,
         seconds: float = 180.0,
-        policy: Policy | None = None,
+        policy: PolicyWanted | None = None,
         model: ChatModel | None = None,
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),

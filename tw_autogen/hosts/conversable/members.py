@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.code_interpreter import Policy
 from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.shared import SharedSession
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.model import ChatModel
-from tw_autogen.plugin import PluginWanted
 from tw_autogen.plugin.chain import calling
 from tw_autogen.role import find_role
-from tw_autogen.session import KernelWanted, RoleWanted, Seat, check_plugins
+from tw_autogen.session import (
+    KernelWanted,
+    PluginsWanted,
+    PolicyWanted,
+    RoleWanted,
+    Seat,
+    check_plugins,
+    checked_policy,
+)
 from tw_autogen.shipped import shipped_folder
 
 _NO_WORKERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "speaker_selection_agent")
@@ -156,15 +162,15 @@ class CodeInterpreterAgent(Member):
         name: str = "CodeInterpreter",
         *args: Any,
         session: SharedSession | None = None,
-        plugins: Sequence[PluginWanted] = (),
+        plugins: PluginsWanted = (),
         kernel: KernelWanted = None,
-        policy: Policy | None = None,
+        policy: PolicyWanted | None = None,
         model: ChatModel | None = None,
         **host: Any,
     ) -> None:
         specs = check_plugins(plugins)
         named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
-        seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=policy)
+        seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=checked_policy(policy))
         super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)
 
 

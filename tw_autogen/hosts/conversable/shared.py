@@ -24,7 +24,18 @@ from tw_autogen.hosts.conversable.messages import (
 )
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
-from tw_autogen.session import FRESH_KERNEL, USER, Answer, Seat, Session, failure_text, open_team, read_settings
+from tw_autogen.session import (
+    FRESH_KERNEL,
+    USER,
+    Answer,
+    FilesWanted,
+    Seat,
+    Session,
+    failure_text,
+    open_team,
+    read_settings,
+    several,
+)
 
 _ENDED = "the chat ended before an answer"
 
@@ -72,14 +83,14 @@ class SharedSession:
     def __init__(
         self,
         *,
-        files: Sequence[str | Path] = (),
+        files: FilesWanted = (),
         workspace: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
     ) -> None:
         read_settings(settings)
         self.opener = ""
-        self._files = tuple(Path(one).resolve() for one in files)
+        self._files = tuple(Path(one).resolve() for one in several(files))
         self._workspace = workspace
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)

@@ -7,7 +7,7 @@ import inspect
 from contextvars import ContextVar
 from typing import Any
 
-from tw_autogen.errors import HostError
+from tw_autogen.errors import ConfigError, HostError, nearest
 from tw_autogen.hosts.conversable.install import import_autogen, installed
 from tw_autogen.hosts.conversable.streams import on_thread
 from tw_autogen.session import Session
@@ -37,17 +37,22 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
     entry for model replies is exchanged, at its place. Services that call `a_generate_oai_reply` by name find it too.
 
     Raises:
+        ConfigError: an argument is misspelt.
         HostError: the installed host doesn't know an argument.
     """
 
     def __init__(self, name: str, *args: Any, does: str = "", **host: Any) -> None:
         known = inspect.signature(ConversableAgent.__init__).parameters
         for word in host:
-            if word not in known:
-                raise HostError(
-                    f"{type(self).__name__}: {installed()} knows no argument {word!r}; leave it out or upgrade",
-                    command='pip install --upgrade "tw-autogen[autogen]"',
-                )
+            if word in known:
+                continue
+            meant = nearest(word, self._own_arguments())
+            if meant.startswith("; did you mean"):
+                raise ConfigError(f"{type(self).__name__}: there is no argument {word!r}{meant}")
+            raise HostError(
+                f"{type(self).__name__}: {installed()} knows no argument {word!r}; leave it out or upgrade",
+                command='pip install --upgrade "tw-autogen[autogen]"',
+            )
         if not args and host.get("system_message") is None and does:
             host.setdefault("description", does)
         if len(args) < 4:  # or it is among them
@@ -65,10 +70,15 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
 
         Returns:
             (True, the answer); (True, None) where there is nothing to answer, which ends a chat; (False, None) without
-            a model, so that the host goes on to its default reply. A round that failed is told in words; errors of
-            the host's client go through, as with any agent.
+            a model, so that the host goes on to the agent's `default_auto_reply`. A round that failed is told in words;
+            errors of the host's client go through, as with any agent.
+
+        Raises:
+            ConfigError: there is neither a model nor a `default_auto_reply`.
         """
         if not self._can_answer():
+            if not self._default_auto_reply:
+                raise ConfigError(f"{self.name}: there is no model to ask; give llm_config=, or model=")
             return False, None
         self._refuse_llm_handoffs()
         token = SILENT.set(self.is_silent(sender))
@@ -114,6 +124,13 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         if hasattr(sender, "groupchat"):
             return bool(getattr(sender, "_silent", False))
         return self._silent_with.get(sender, False)
+
+    @classmethod
+    def _own_arguments(cls) -> set[str]:
+        """Give the names of the arguments that our classes add to the host's."""
+        ours = (kind for kind in cls.__mro__ if issubclass(kind, Speaking))
+        named = {one.name for kind in ours for one in inspect.signature(kind.__init__).parameters.values()}
+        return named - {"self", "args", "host", "does", "seat"}
 
     def _can_answer(self) -> bool:
         raise NotImplementedError
