@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel.environment import clean_environment, matcher
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
-from tw_autogen.kernel.plain import PlainKernel, PlainSource
+from tw_autogen.kernel.plain import PlainKernel, start_unsettled
 from tw_autogen.kernel.rehearsal import rehearse
 from tw_autogen.kernel.sandbox import levels
+from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_forked, start_waiting
 
@@ -35,7 +37,7 @@ class Nest:
     """
 
     settings: KernelSettings
-    server: ForkServer | ColdSource | PlainSource
+    server: ForkServer | ColdSource
     folder: Path
     ready: list[tuple[object, StartedKernel | PlainKernel]] = field(default_factory=list)
     used: float = field(default_factory=time.monotonic)
@@ -67,7 +69,7 @@ class Nest:
         if isinstance(self.server, ForkServer):
             started = start_forked(self.server, settings, None)
         else:
-            started, modules = self.server.start(settings), settings.preload
+            started, modules = self.server.start(), settings.preload
         try:
             rehearse(started, settings.start_seconds, modules=modules)
         except BaseException:
@@ -84,19 +86,18 @@ class Nest:
 
 
 class ColdSource:
-    """Where kernels with a steward come from, each started for itself; takes a `ForkServer`'s place.
+    """Where kernels come from that are started each for itself, and kept ready; takes a `ForkServer`'s place.
 
     Args:
-        settings: Interpreter, environment, sandbox.
-
-    Raises:
-        SandboxError: no wall can stand.
+        level: Their wall.
+        start: Starts one that has no session yet.
     """
 
     greeted = True
 
-    def __init__(self, settings: KernelSettings) -> None:
-        self.level = next(levels(settings))
+    def __init__(self, level: str, start: Callable[[], StartedKernel | PlainKernel]) -> None:
+        self.level = level
+        self.start = start
 
     def ready(self, seconds: float = 0.0) -> bool:
         """Tell that there is nothing to wait for."""
@@ -105,10 +106,6 @@ class ColdSource:
     def stale(self) -> bool:
         """Tell whether it is out of date; it holds nothing that could be."""
         return False
-
-    def start(self, settings: KernelSettings) -> StartedKernel:
-        """Start a kernel that has no session yet; raises as `start_waiting` does."""
-        return start_waiting(settings, self.level)
 
     def close(self) -> None:
         """End nothing: there is no server."""
@@ -128,11 +125,13 @@ def begin(settings: KernelSettings, *, stewarded: bool = STEWARDED) -> Nest:
     """
     folder = Path(tempfile.mkdtemp(prefix="tw-server-"))
     try:
-        server: ForkServer | ColdSource | PlainSource
+        server: ForkServer | ColdSource
         if not stewarded:
-            server = PlainSource(settings)
+            level = standing(settings)
+            server = ColdSource(level, lambda: start_unsettled(level, settings))
         elif not settings.fork:
-            server = ColdSource(settings)
+            level = next(levels(settings))
+            server = ColdSource(level, lambda: start_waiting(settings, level))
         else:
             server = _fork_server(settings, folder / "log")
     except BaseException:

@@ -88,41 +88,15 @@ class PlainKernel:
         self.connection.close()
 
 
-class PlainSource:
-    """Where kernels that are kept ready come from, where no server forks them; takes a `ForkServer`'s place.
-
-    Args:
-        settings: Interpreter, environment, sandbox.
+def start_unsettled(level: str, settings: KernelSettings) -> PlainKernel:
+    """Start a kernel that has no session yet.
 
     Raises:
-        SandboxError: no wall can stand.
+        OSError: it can't be started.
     """
-
-    greeted = True
-
-    def __init__(self, settings: KernelSettings) -> None:
-        self.level = standing(settings)
-
-    def ready(self, seconds: float = 0.0) -> bool:
-        """Tell that there is nothing to wait for."""
-        return True
-
-    def stale(self) -> bool:
-        """Tell whether it is out of date; it holds nothing that could be."""
-        return False
-
-    def start(self, settings: KernelSettings) -> PlainKernel:
-        """Start a kernel that has no session yet.
-
-        Raises:
-            OSError: it can't be started.
-        """
-        started = _start(self.level, settings, None)
-        started.connection.request("", expressions={"a": install_expression()}, silent=True)
-        return started
-
-    def close(self) -> None:
-        """End nothing: there is no server."""
+    started = _start(level, settings, None)
+    started.connection.request("", expressions={"a": install_expression()}, silent=True)
+    return started
 
 
 def start_plain(settings: KernelSettings, place: Place) -> PlainKernel:

@@ -32,6 +32,30 @@ for number in range(30):
     kept[-1].flush()
 time.sleep(30)
 """
+MAPPED = """
+import ctypes, os, time
+map = ctypes.CDLL(None).mmap
+map.restype = ctypes.c_void_p
+map.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+for number in range(30):
+    file = os.open(f"{number}.bin", os.O_CREAT | os.O_RDWR)
+    os.unlink(f"{number}.bin")
+    os.posix_fallocate(file, 0, 10 << 20)
+    map(None, 10 << 20, 3, 1, file, 0)
+    os.close(file)
+time.sleep(30)
+"""
+SHARED = """
+import mmap, os, time
+shared = mmap.mmap(-1, 300 << 20)
+with open("read.bin", "wb+") as file:
+    file.truncate(80 << 20)
+    maps = [mmap.mmap(file.fileno(), 0) for _ in range(5)]
+os.unlink("read.bin")
+with open("written.bin", "wb") as file:
+    file.write(bytes(60 << 20))
+time.sleep(3)
+"""
 EMPTY = """
 import time
 for number in range(60_000):
@@ -68,9 +92,10 @@ for child in children:
         ({"memory_mb": 700}, MANY, "kernel.memory_mb"),
         ({"disk_mb": 100}, FILES, "kernel.disk_mb"),
         ({"disk_mb": 100}, NAMELESS, "kernel.disk_mb"),
+        ({"disk_mb": 100}, MAPPED, "kernel.disk_mb"),
         ({"disk_mb": 100}, EMPTY, "kernel.disk_mb"),
     ],
-    ids=["memory", "disk", "files without names", "empty files"],
+    ids=["memory", "disk", "files without names", "files that are mapped alone", "empty files"],
 )
 def test_a_kernel_whose_processes_take_too_much_together_is_ended_and_says_why(tmp_path, limits, code, told):
     with LocalKernel(tmp_path, settings=KernelSettings(**limits)) as kernel:
@@ -80,6 +105,11 @@ def test_a_kernel_whose_processes_take_too_much_together_is_ended_and_says_why(t
         assert told in execution.error
         assert execution.seconds < 20
         assert kernel.execute("1 + 1", seconds=30).result == "2"
+
+
+def test_memory_that_is_shared_and_a_file_that_is_mapped_often_are_not_taken_for_more_on_the_disk(tmp_path):
+    with LocalKernel(tmp_path, settings=KernelSettings(disk_mb=100)) as kernel:
+        assert kernel.execute(SHARED, seconds=25).error == ""
 
 
 def test_a_disk_is_bounded_though_others_free_as_much_of_it_meanwhile(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import stat
@@ -142,8 +143,9 @@ def size(folder: str) -> int:
 
 
 def nameless(pids: Iterable[int]) -> int:
-    """Add up the bytes on disk of files that were removed while these processes have them open."""
-    found = {}
+    """Add up the bytes on disk of files that were removed while these processes have them open or mapped."""
+    found: dict[tuple[int, int], int] = {}
+    mapped: dict[tuple[int, int], dict[int, int]] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):
@@ -151,7 +153,48 @@ def nameless(pids: Iterable[int]) -> int:
                     status = os.stat(f"/proc/{pid}/fd/{name}")
                     if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
                         found[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return sum(found.values())
+        for file, start, length in _mapped_nameless(pid):
+            parts = mapped.setdefault(file, {})
+            parts[start] = max(length, parts.get(start, 0))
+    inodes = {inode for _, inode in found}  # by the inode alone: some file systems tell another device in the maps
+    return sum(found.values()) + sum(_covered(parts) for (_, inode), parts in mapped.items() if inode not in inodes)
+
+
+def _mapped_nameless(pid: int) -> Iterator[tuple[tuple[int, int], int, int]]:
+    """Give what a process has mapped of files that were removed: device and inode, where in the file, how many bytes.
+
+    How much of a file lies on the disk is told to the system's administrator alone: all that is mapped counts.
+    """
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/maps", "rb") as file:
+        for line in file:
+            if line.endswith(b" (deleted)\n"):
+                addresses, _, start, device, inode, _ = line.split(None, 5)
+                major, minor = (int(one, 16) for one in device.split(b":"))
+                first, last = (int(one, 16) for one in addresses.split(b"-"))
+                if os.makedev(major, minor) not in _memory_devices():
+                    yield (os.makedev(major, minor), int(inode)), int(start, 16), last - first
+
+
+def _covered(parts: Mapping[int, int]) -> int:
+    """Add up parts of a file, start and length of each; where they overlap, once."""
+    total = end = 0
+    for start, length in sorted(parts.items()):
+        total += max(0, start + length - max(start, end))
+        end = max(end, start + length)
+    return total
+
+
+@functools.cache
+def _memory_devices() -> frozenset[int]:
+    """Give the devices whose files are memory, which is bounded as such: what processes share."""
+    found = set()
+    with contextlib.suppress(OSError):
+        found.add(os.stat("/dev/shm").st_dev)
+    with contextlib.suppress(OSError, AttributeError):  # AttributeError where this is not Linux
+        anonymous = os.memfd_create("tw")
+        found.add(os.fstat(anonymous).st_dev)
+        os.close(anonymous)
+    return frozenset(found)
 
 
 def kill_below(pid: int) -> None:
