@@ -57,6 +57,14 @@ def test_an_attack_is_found_by_a_strict_policy(code):
     assert said(code, STRICT)
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["df.drop(columns=['sales.csv'])", "ax.set_xlabel('data.csv')", "names.isin(['report.pdf', 'km/h', '1/2'])"],
+)
+def test_a_word_that_looks_like_a_file_is_none_where_nothing_is_opened(code):
+    assert said(code, STRICT) == []
+
+
 @pytest.mark.parametrize("code", STRICT_ATTACKS)
 def test_what_only_a_strict_policy_refuses_passes_the_default(code):
     assert said(code) == []

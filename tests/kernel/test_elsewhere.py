@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernel.test_pool import gone
+from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.seatbelt import command, interpreter_folders, profile
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what only Linux has is taken away here")
@@ -246,3 +247,16 @@ def test_the_home_folder_is_never_among_the_interpreters():
     home = os.path.realpath(os.path.expanduser("~"))
     assert "/" not in folders
     assert not [one for one in folders if home == one or home.startswith(f"{one}/")]
+
+
+def test_the_hosts_own_folders_are_not_among_the_interpreters(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    interpreter_folders.cache_clear()
+
+    assert str(tmp_path) not in interpreter_folders(os.path.basename(sys.executable))
+
+
+def test_an_interpreter_that_is_not_there_is_named():
+    with pytest.raises(KernelStartError, match="no-such-python can't be asked"):
+        interpreter_folders("no-such-python")

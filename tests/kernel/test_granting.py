@@ -91,7 +91,23 @@ def test_a_plugin_in_the_home_folder_that_imports_from_there_is_told_to_move(ker
         load(kernel(), home / "thrice.py", more="from helper import BY", by="BY")
 
 
-@pytest.mark.parametrize(("name", "why"), [(".ssh", "keys"), (".config", "keys"), ("project", ""), (".hidden", "")])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (".ssh", "keys"),
+        (".config", "keys"),
+        (".config/gcloud", "keys"),
+        ("Library/Keychains", "keys"),
+        (".local", "keys"),
+        (".local/share/project", ""),
+        ("project", ""),
+        (".hidden", ""),
+        ("/etc/ssl", "system"),
+        ("/var/lib", "system"),
+        ("/var/www/project", ""),
+        ("/home/somebody", "another user"),
+    ],
+)
 def test_folders_of_keys_are_too_much(home, name, why):
     assert why in too_much(home / name)
     assert bool(too_much(home / name)) == bool(why)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tw_autogen.code_interpreter.literals import is_shell_call, last_name, literal_text
+from tw_autogen.code_interpreter.literals import is_shell_call, last_name, literal_text, opens_files
 from tw_autogen.code_interpreter.names import (
     OWN,
     PLUGIN,
@@ -236,11 +236,13 @@ class Judge:
                 self._add(node.lineno, self._rules.path((module,), importing=True))
         if last_name(node.func) == "print":
             return
+        named = {id(one.value): one.arg or "" for one in node.keywords}
         for one in arguments:
+            opens = opens_files(named.get(id(one)) or last_name(node.func))
             for item in one.elts if isinstance(one, ast.List | ast.Tuple | ast.Set) else [one]:
                 text = literal_text(item)
                 if text is not None:
-                    self._add(node.lineno, self._rules.place(text))
+                    self._add(node.lineno, self._rules.place(text, opens=opens))
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> None:
         self._namespace(node.value, node.slice, scope)

@@ -7,6 +7,10 @@ import re
 import string
 from collections.abc import Iterator
 
+_LONGEST_PLACE = 2000
+_OPENS = re.compile(
+    r"read|load|sav|writ|dump|export|open|stor|file|path|fname|memory|cache|json|^to_|^from_|dir$", re.I
+)
 _FIELD = re.compile(r"\w*(?:\.\w+|\[[^\[\]{}]*\])+")
 _ATTRIBUTE = re.compile(r"\.(\w+)")
 _PLACE = re.compile(
@@ -14,7 +18,12 @@ _PLACE = re.compile(
       [a-z][a-z0-9+.-]+://\S*                     # an address
     | (?:~|\.\.?|[a-z]:)[/\\]\S*                  # a path that says where it begins
     | (?:/[^\s/<>]+){2,}/?                        # a path from the root
-    | [\w.\ /-]*[\w-]\.(?:                        # the name of a file
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_FILE_NAME = re.compile(
+    r"""
+      [\w.\ /-]*[\w-]\.(?:
         csv|tsv|txt|md|log|json|jsonl|ya?ml|toml|ini|cfg|xml|html?|xlsx?|xlsm|ods|parquet|feather|arrow|orc|h5|hdf5|nc|
         npy|npz|mat|pkl|pickle|joblib|sqlite3?|db|dot|svg|png|jpe?g|gif|pdf|mp4|py|ipynb|sh|so|zip|gz|bz2|tar|mplstyle
       )
@@ -41,14 +50,27 @@ def attributes_read(text: str) -> Iterator[str]:
             yield from _ATTRIBUTE.findall(re.sub(r"\[[^\]]*\]", "", field))
 
 
-def is_place(text: str) -> bool:
-    """Say whether a text is a file's name or path, or an address.
+def is_place(text: str, *, names: bool = False) -> bool:
+    """Say whether a text is a path or an address; with `names`, also whether it is a file's name.
 
     Example:
-        >>> is_place("/etc/passwd"), is_place("sales.csv"), is_place("km/h"), is_place("a.b")
-        (True, True, False, False)
+        >>> is_place("/etc/passwd"), is_place("km/h"), is_place("a.csv"), is_place("a.csv", names=True)
+        (True, False, False, True)
     """
-    return len(text) < 2000 and _PLACE.fullmatch(text.strip()) is not None
+    text = text.strip()
+    if len(text) > _LONGEST_PLACE:
+        return False
+    return bool(_PLACE.fullmatch(text) or (names and _FILE_NAME.fullmatch(text)))
+
+
+def opens_files(name: str) -> bool:
+    """Say whether a function's or a keyword's name sounds like files.
+
+    Example:
+        >>> [opens_files(name) for name in ("export_graphviz", "rptfile", "memory", "isin", "set_title")]
+        [True, True, True, False, False]
+    """
+    return _OPENS.search(name) is not None
 
 
 def is_shell_call(node: ast.Call) -> bool:

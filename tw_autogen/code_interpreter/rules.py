@@ -141,9 +141,14 @@ class Rules:
             return self.path((name.lstrip("_"), "?"))
         return self.inside(name) or (self.method(name) if not self.policy.dynamic else None)
 
-    def place(self, text: str) -> Fault | None:
-        """Judge a text that a call gets: where no file may be used, it may name neither a file nor an address."""
-        if self.policy.dynamic or not is_place(text):
+    def place(self, text: str, *, opens: bool) -> Fault | None:
+        """Judge a text that a call gets: where no file may be used, it may name neither a path nor an address.
+
+        Args:
+            text: Given as it stands.
+            opens: The call or its keyword sounds like files, so that a plain file name is one too.
+        """
+        if self.policy.dynamic or not is_place(text, names=opens):
             return None
         short = text if len(text) <= 60 else f"{text[:57]}..."
         return Fault("file", f"{short!r}: files and addresses are not allowed", "Work on the variables that are there.")

@@ -34,9 +34,18 @@ _SYSTEM = (
     "/tmp",
     "/usr",
     "/var",
+    "/var/lib",
+    "/var/log",
+    "/var/spool",
     "/var/tmp",
 )
-_KEYS = (".aws", ".azure", ".cache", ".config", ".docker", ".gnupg", ".kube", ".local", ".ssh")
+_KEYS = (
+    ".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".local/share/keyrings", ".mozilla", ".password-store",
+    ".ssh", ".thunderbird", "Library",
+)  # fmt: skip
+_HOLD_KEYS = (".cache", ".local", ".local/share")
+_CLOSED_BELOW = ("/dev", "/etc", "/proc", "/run/secrets", "/sys", "/private/etc")
+"""Where what lies below is as much as the folder itself."""
 
 
 def too_much(folder: Path) -> str:
@@ -50,9 +59,12 @@ def too_much(folder: Path) -> str:
             return "your home folder"
         if home.is_relative_to(folder):
             return "above your home folder"
-        if folder.parent == home and folder.name in _KEYS:
+        if folder in [home / one for one in _HOLD_KEYS] or any(folder.is_relative_to(home / one) for one in _KEYS):
             return "where programs keep keys and settings of yours"
-    if folder == Path(tempfile.gettempdir()).resolve() or str(folder) in _SYSTEM:
+    if str(folder.parent) in ("/home", "/Users"):
+        return "another user's home folder"
+    system = str(folder) in _SYSTEM or any(folder.is_relative_to(one) for one in _CLOSED_BELOW)
+    if system or folder == Path(tempfile.gettempdir()).resolve():
         return "one of the system's folders"
     return ""
 

@@ -11,15 +11,23 @@ Source: the operations that Chromium's and Codex CLI's profiles name; `sandbox-e
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import shutil
-import sys
-import sysconfig
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tw_autogen.errors import KernelStartError
+
 SEATBELT = "seatbelt"
+_ASK_SECONDS = 60.0
+_ASK = (
+    "import json, sys, sysconfig\n"
+    "print(json.dumps([sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path]))"
+)
 PROGRAM = "sandbox-exec"
 
 _SYSTEM = (
@@ -78,10 +86,24 @@ def command(text: str) -> tuple[str, ...]:
     return (shutil.which(PROGRAM) or PROGRAM, "-p", text)
 
 
+@functools.lru_cache(maxsize=8)
 def interpreter_folders(python: str) -> list[str]:
-    """Give the folders that an interpreter reads: those of this process's own, and where another one lies."""
-    found = [sys.prefix, sys.base_prefix, *(sysconfig.get_paths().values()), *sys.path]
-    found += [str(Path(python).parent.parent), str(Path(os.path.realpath(python)).parent.parent)]
+    """Give the folders that an interpreter reads by itself, and that of our own code in it.
+
+    It is asked, and isolated: the folder of the host's script and PYTHONPATH are not the kernel's.
+
+    Raises:
+        KernelStartError: it can't be asked.
+    """
+    program = shutil.which(python) or python
+    try:
+        asked = subprocess.run(
+            [program, "-I", "-c", _ASK], capture_output=True, text=True, timeout=_ASK_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as problem:
+        raise KernelStartError(f"{python} can't be asked where its packages lie: {problem}") from problem
+    found = [*json.loads(asked.stdout), str(Path(__file__).parents[1])]
+    found += [str(Path(program).parent.parent), str(Path(os.path.realpath(program)).parent.parent)]
     home = os.path.realpath(os.path.expanduser("~"))
     real = [os.path.realpath(one) for one in found if one]
     return [one for one in dict.fromkeys(real) if one != "/" and one != home and not home.startswith(one + "/")]
