@@ -3,6 +3,7 @@
 import pytest
 
 from tw_autogen.code_interpreter import POLICIES, Policy, find_policy, read_policy, verify
+from tw_autogen.code_interpreter.words import introduction, static_prompt
 from tw_autogen.errors import ConfigError, PolicyError
 
 
@@ -98,3 +99,14 @@ def test_a_missing_file_and_an_unknown_name_are_errors(tmp_path):
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_summary_says_it_in_a_few_lines(name):
     assert len(POLICIES[name].summary()) < 1800
+
+
+def test_where_files_are_refused_neither_model_is_told_that_it_has_them():
+    open_ones = static_prompt(POLICIES["default"], ""), introduction(POLICIES["default"], 3)
+    strict = static_prompt(POLICIES["strict"], ""), introduction(POLICIES["strict"], 3)
+
+    assert "save what they ask for" in open_ones[0]
+    assert "reads and writes files" in open_ones[1]
+    assert "save what they ask for" not in strict[0]
+    assert "reads and writes files" not in strict[1]
+    assert "data come as variables and from plugins" in strict[0]

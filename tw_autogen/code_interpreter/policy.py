@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
-from tw_autogen.code_interpreter.bans import BANS, MAGICS, PARTS, STRICT_BANS, Ban
+from tw_autogen.code_interpreter.bans import BANS, FILES, MAGICS, PARTS, STRICT_BANS, Ban
 
 _IN_BRACKETS = re.compile(r" \([^()]*\)")
 
@@ -68,6 +68,11 @@ class Policy:
         own = self.modules
         both = {one for one in wanted if _is_in(one, own)} | {one for one in own if _is_in(one, wanted)}
         return replace(self, modules=frozenset(both))
+
+    @property
+    def files(self) -> bool:
+        """Whether code may open files at all."""
+        return not FILES.functions <= self.blocked_functions
 
     def refused(self) -> str:
         """Say in one line what code may not do, for somebody who doesn't write it.

@@ -16,6 +16,14 @@ _INSTALLING = {
     "asked whether it may be installed.",
     "allow": "- If a library is missing, write `%pip install name` above its import.",
 }
+_FILES = (
+    "- The working directory holds the User's files; save what they ask for there, under the name they gave. An open "
+    "figure is saved as a file by itself; save a chart yourself only under a name that was asked for."
+)
+_NO_FILES = (
+    "- You can neither read nor write files: data come as variables and from plugins. An open figure is saved as a "
+    "file by itself."
+)
 _INTRO_ONLY_PLUGINS = (
     "Calls plugins, and can do nothing else: it writes no code of its own, computes nothing and looks nothing up. What "
     "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
@@ -40,17 +48,19 @@ def static_prompt(policy: Policy, plugins: str) -> str:
     if policy.only_plugins:
         return _ONLY_PLUGINS.substitute(rules=policy.summary(), plugins=plugins).strip()
     installing = _INSTALLING[policy.install]
-    return _PROMPT.substitute(rules=policy.summary(), plugins=plugins, installing=installing).strip()
+    files = _FILES if policy.files else _NO_FILES
+    return _PROMPT.substitute(rules=policy.summary(), plugins=plugins, installing=installing, files=files).strip()
 
 
 def introduction(policy: Policy, max_tries: int) -> str:
     """Say what the role does and what it may not, for the Planner."""
     if policy.only_plugins:
         return _INTRO_ONLY_PLUGINS
+    files = "reads and writes files in the working folder, " if policy.files else ""
     return (
         "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, "
-        f"and mends its own errors up to {max_tries} times. It reads and writes files in the "
-        "working folder, works on tables, fits models, draws charts. It reports what was printed, the last value, "
+        f"and mends its own errors up to {max_tries} times. It {files}works on tables, fits models, draws charts. It "
+        "reports what was printed, the last value, "
         f"errors, and files made. Its code may not: {policy.refused()}."
     )
 
