@@ -237,6 +237,29 @@ def test_a_cell_waits_for_a_person_who_refuses_it_with_a_reason_edits_it_and_let
     assert "did not let it run: keep all rows" in server.requests[2]["messages"][-1]["content"]
 
 
+def test_a_first_lesson_makes_its_folder(chat, tmp_path):
+    with replay_server([plans("Hello to you.", to="User"), '{"lesson": "Greet back."}']) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        screen.type("/help\n")
+        screen.wait_for("/learn      [FOLDER]")
+        screen.wait_for(">")
+        screen.type("hello\n")
+        screen.wait_for("1 model call")
+        screen.wait_for(">")
+        screen.type("/learn\n")
+        screen.wait_for("name a folder, which is made (/learn lessons")
+        screen.wait_for(">")
+        screen.type("/learn lessons\n")
+        screen.wait_for("a lesson, which you may mend:")
+        screen.wait_for(">")
+        screen.type("/exit\n")
+        assert process.wait(SECONDS) == 0
+
+    (path,) = (tmp_path / "lessons").iterdir()
+    assert "Greet back." in path.read_text(encoding="utf-8")
+
+
 def test_a_role_that_raises_leaves_the_talk_alive(chat, tmp_path):
     folder = tmp_path / "broken"
     folder.mkdir()

@@ -192,3 +192,36 @@ def test_a_folder_that_is_no_project_and_was_not_named_brings_no_plugins(run, tm
 
     assert ran.stdout == "42.\n"
     assert "plugins of" not in ran.stderr
+
+
+def test_a_folder_that_is_no_project_says_how_its_plugins_are_used(run, project, monkeypatch):
+    monkeypatch.chdir(project.parent)
+
+    ran = run("plugins", "list")
+
+    assert "twice  folder, kernel" in ran.stdout
+    assert "a run takes those of plugins only if told to: --plugins plugins, or -C ." in ran.stdout
+    (project.parent / "tw_autogen.yaml").write_text("session: {max_posts: 9}\n")
+    ran = run("plugins", "list")
+    assert "twice  project, kernel" in ran.stdout
+    assert "--plugins plugins" not in ran.stdout
+
+
+def test_check_takes_the_names_that_list_gives(run, project, monkeypatch):
+    monkeypatch.chdir(project.parent)
+
+    ran = run("plugins", "check", "twice", "anomaly_detection", "--json")
+
+    assert ran.exit_code == 0, ran.stdout
+    assert json.loads(ran.stdout)["plugins"] == ["twice", "anomaly_detection"]
+    wrong = run("plugins", "check", "twise")
+    assert wrong.exit_code == 2
+    assert "twise: no such file or folder, and no plugin is called that; did you mean 'twice'?" in wrong.stderr
+
+
+def test_what_was_written_says_how_it_is_used(run, tmp_path):
+    (tmp_path / "mine.py").write_text("def forecast(days: int) -> int:\n    'Look ahead.'\n    return days\n")
+
+    ran = run("plugins", "new", "--from", "mine.py:forecast")
+
+    assert "It is used with: tw-autogen --plugins plugins/forecast.yaml" in ran.stdout

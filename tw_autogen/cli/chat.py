@@ -44,7 +44,10 @@ class Chat:
             "/files": ("PATH...  send files along with the next question", self._bring),
             "/info": ("session, folder, roles, plugins, variables, tokens", self._info),
             "/save": ("[ROLE] FILE  write this session as an example for ROLE's prompts; Planner if none", self._save),
-            "/learn": ("have a lesson worded from this session, for later ones (recall.experience)", self._learn),
+            "/learn": (
+                "[FOLDER]  have a lesson worded for later sessions, kept in FOLDER, else in recall.experience",
+                self._learn,
+            ),
             "/reset": ("begin a new session: nothing said, no variables", self._reset),
             "/interrupt": ("how to stop what is running", self._interrupt),
             "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._help),

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, nearest
 from tw_autogen.plugin import (
     NO_DEFAULT,
     Parameter,
     PluginSpec,
     check_source,
     installed_plugins,
+    plugin_files,
     read_entry,
     read_folder,
 )
@@ -27,7 +28,8 @@ class Listed:
 
     Args:
         name: The plugin's, or the file's if it can't be read.
-        origin: `shipped`, the package that brings it, `project` or `path`.
+        origin: `shipped`, the package that brings it, `project`, `path`, or `folder`: that of plugins here, where no
+            project is, so that a run takes it only if it is told to.
         runs_in: `kernel` or `host`.
         enabled: Its folder brings it.
         line: As the Planner sees it.
@@ -65,12 +67,13 @@ class Listed:
         }
 
 
-def listed_plugins(project: Path | None, paths: Sequence[Path]) -> list[Listed]:
+def listed_plugins(project: Path | None, paths: Sequence[Path], *, used: bool = True) -> list[Listed]:
     """List all plugins that can be named here.
 
     Args:
         project: Folder of the project's plugins, if there is one.
         paths: Files and folders of more.
+        used: A run takes the project's by itself.
 
     Raises:
         ConfigError: a path holds no plugins, or two packages bring the same name.
@@ -83,10 +86,37 @@ def listed_plugins(project: Path | None, paths: Sequence[Path]) -> list[Listed]:
         except ConfigError as error:
             found.append(Listed(point.name, "installed", problem=str(error)))
     if project is not None:
-        found += _each(read_folder(project), "project")
+        found += _each(read_folder(project), "project" if used else "folder")
     for path in paths:
         found += _each(read_folder(path) if path.is_dir() else read_file(path), "path")
     return found
+
+
+def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
+    """Give the files of plugins that are named as for a run: by a path, or by the name in the list.
+
+    Args:
+        wanted: Paths of files and folders, and names.
+        project: Folder of the project's plugins, if there is one.
+
+    Raises:
+        ConfigError: there is no such file, folder or name; names the neighbour.
+    """
+    files: list[Path] = []
+    named: dict[str, Listed] = {}
+    for one in wanted:
+        path = Path(one).expanduser()
+        if path.exists():
+            files += plugin_files(path) if path.is_dir() else [path]
+            continue
+        named = named or {each.name: each for each in listed_plugins(project, ())}
+        if one not in named:
+            raise ConfigError(f"{one}: no such file or folder, and no plugin is called that{nearest(one, named)}")
+        file = named[one].path
+        if file is None:
+            raise ConfigError(f"{one}: {named[one].problem or 'it has no file'}")
+        files.append(file)
+    return files
 
 
 def _each(found: Iterable[PluginSpec | ConfigError], origin: str) -> Iterator[Listed]:

@@ -17,14 +17,14 @@ from rich.text import Text
 
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.plugin_lists import Listed, listed_plugins
+from tw_autogen.cli.plugin_lists import Listed, files_of_plugins, listed_plugins
 from tw_autogen.cli.terminal import clean, link, marks, out
 from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin import Flaw, PluginSpec, Trial, check_files, plugin_files, write_plugin
 from tw_autogen.plugin.settings import PluginSettings
-from tw_autogen.session import example_files, read_settings
+from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import TASKWEAVER_FILE, Settings
 
 _TEST_SECONDS = 120.0
@@ -52,37 +52,42 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
 
     A shipped or installed one, or one that is not enabled, is brought along by its name: --plugins NAME.
     """
-    found = listed_plugins(_plugin_folder(project), paths)
+    folder = _plugin_folder(project)
+    found = listed_plugins(folder, paths, used=project is not None or is_project(Path()))
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
         return
     console = out()
     for one in found:
         _print_listed(console, one)
+    if any(one.origin == "folder" for one in found):
+        words = (
+            f"This folder is no project, so a run takes those of {folder} only if told to: --plugins {folder}, or -C ."
+        )
+        console.print(Text(words), soft_wrap=True)
 
 
 @command.command("check")
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.argument("plugins", nargs=-1)
 @_PROJECT
 @click.option("--host", is_flag=True, help="Run host-run plugins' tests too, in this process, which nothing walls.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the kernel, such as kernel.read.")
 @_JSON
 @click.pass_context
 def check(
-    ctx: click.Context, paths: tuple[Path, ...], project: Path | None, host: bool, sets: tuple[str, ...], as_json: bool
+    ctx: click.Context, plugins: tuple[str, ...], project: Path | None, host: bool, sets: tuple[str, ...], as_json: bool
 ) -> None:
     """Check plugins: YAML, Python, imports, secrets; then load them in a kernel and run their tests.
 
-    PATHS are files or folders; without any, the project's plugins, its examples and its settings. Ends with 1 if
-    something is wrong.
+    PLUGINS are files, folders, or names as in `list`; without any, the project's plugins, its examples and its
+    settings. Ends with 1 if something is wrong.
     """
     settings = read_settings(Options(sets=sets).keywords, project=project)
-    files = [file for path in paths for file in (plugin_files(path) if path.is_dir() else [path])]
-    if not paths:
-        files = plugin_files(_plugin_folder(project) or (project or Path()))
+    own = _plugin_folder(project)
+    files = files_of_plugins(plugins, own) if plugins else plugin_files(own or (project or Path()))
     specs, flaws = check_files(files)
     trial = _try(specs, settings, host=host)
-    folders = [path for path in paths if path.is_dir()] or [project or Path()] * (not paths)
+    folders = [Path(one) for one in plugins if Path(one).is_dir()] or [project or Path()] * (not plugins)
     flaws = (*flaws, *trial.flaws, *(flaw for folder in folders for flaw in _of_project(folder, settings)))
     wrong = any(flaw.level == "error" for flaw in flaws)
     if as_json:
@@ -106,6 +111,7 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
     console.print(clean(spec.stub()), soft_wrap=True)
     line = Text.assemble(f"It runs in the {spec.runs_in}. Next: tw-autogen plugins check ", link(files[0]))
     console.print(line, soft_wrap=True)
+    console.print(Text.assemble("It is used with: tw-autogen --plugins ", link(files[0])), soft_wrap=True)
 
 
 def _plugin_folder(project: Path | None) -> Path | None:

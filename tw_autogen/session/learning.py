@@ -61,8 +61,9 @@ class Learner:
         kept_in = Path(folder).expanduser() if folder else self.folder
         if kept_in is None:
             raise ConfigError(
-                "nowhere to keep the lesson: give a folder, or set `recall.experience` "
-                "(--set recall.experience=lessons)"
+                "nowhere to keep the lesson: name a folder, which is made (/learn lessons, or "
+                'save_experience("lessons")); '
+                "later sessions read it with `recall.experience` (--set recall.experience=lessons)"
             )
         if kept_in.exists() and not kept_in.is_dir():
             raise ConfigError(f"{kept_in} is a file; lessons are kept in a folder")
