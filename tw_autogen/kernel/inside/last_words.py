@@ -38,30 +38,32 @@ class LastWords:
 
     def settle(self, folder: Path | None) -> None:
         """Begin a session that works in a folder; None: the host doesn't see it."""
-        self._folder = folder
-        self.begin()
+        if self._file is not None and self._is_ours(self._file):
+            os.close(self._file)
+        self._folder, self._file, self._begins = folder, None, True
 
     def begin(self) -> None:
         """Forget the cell before."""
-        if self._file is not None and self._is_ours(self._file):
-            os.close(self._file)
-        self._file, self._begins = None, True
+        self._begins = True
 
     def add(self, text: str) -> None:
         """Write down what was flushed."""
         if self._folder is None or os.getpid() != self._process:  # forked ones print as well
             return
         with contextlib.suppress(Exception):  # a disk that is full, a folder that is gone: the stream has it anyway
-            if self._file is None or not self._is_ours(self._file):
-                self._file = self._open(self._folder / FOLDER)
-                text = text if self._known and self._known.st_size else f"{self._request()}\n{text}"
-            os.write(self._file, text.encode("utf-8", "replace"))
+            file, head = self._file, self._begins
+            if file is None or not self._is_ours(file):
+                file = self._file = self._open(self._folder / FOLDER)
+                head = head or not os.fstat(file).st_size
+            if self._begins:
+                os.ftruncate(file, 0)
+            os.write(file, (f"{self._request()}\n{text}" if head else text).encode("utf-8", "replace"))
             self._begins = False
 
     def _open(self, folder: Path) -> int:
+        """Open the file, to stay open: ext4 waits for the disk where one closes that was emptied."""
         make_folder(folder)
-        how = os.O_TRUNC if self._begins else 0
-        file = os.open(folder / self._name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | how, 0o600)
+        file = os.open(folder / self._name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._known = os.fstat(file)
         return file
 
