@@ -204,7 +204,7 @@ def test_a_lesson_is_saved_and_recalled_by_both_roles_for_each_request_that_it_f
 def test_a_lesson_needs_a_folder_and_a_round(ask, tmp_path):
     session, *_ = ask([], [])
 
-    with pytest.raises(ConfigError, match=r"set `recall\.experience`"):
+    with pytest.raises(ConfigError, match=r"with `recall\.experience`"):
         session.save_experience()
     with pytest.raises(ConfigError, match="no round yet"):
         session.save_experience(tmp_path)
