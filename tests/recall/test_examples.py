@@ -71,6 +71,23 @@ def test_an_example_in_which_somebody_else_speaks_is_left_out(tmp_path):
     assert fitting("Echo") == ["first", "second"]
 
 
+def test_an_example_for_plugins_only_goes_to_such_an_interpreter_alone(tmp_path):
+    write(tmp_path, "a.yaml", "any")
+    write(tmp_path, "b.yaml", "only calls")
+    file = tmp_path / "b.yaml"
+    file.write_text(f"plugin_only: True\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
+    found = read_examples(tmp_path)
+
+    def fitting(plugin_only):
+        who = ["User", "Planner"]
+        chosen = fitting_examples(found, who, "x", tokens=9999, ranker=LexicalRanker(), plugin_only=plugin_only)
+        return [one.requests for one in chosen]
+
+    assert (fitting(None), fitting(False), fitting(True)) == (["any", "only calls"], ["any"], ["only calls"])
+    assert "plugin_only: true" in found[1].conversation.to_yaml()
+    assert "plugin_only" not in found[0].conversation.to_yaml()
+
+
 def test_where_not_all_fit_the_most_similar_ones_are_taken_in_their_own_order(tmp_path):
     for number, query in enumerate(["fit a regression", "plot a histogram", "join two tables", "draw a bar plot"]):
         write(tmp_path, f"{number}.yaml", query)

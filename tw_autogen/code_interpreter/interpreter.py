@@ -203,7 +203,9 @@ class CodeInterpreter(Role):
 
     def _remember(self, mine: _Talking, here: Round, asked: Post) -> None:
         """Begin the talk with the examples that belong into it."""
-        rounds = self._recall.rounds([self.name, asked.send_from], here.user_query or asked.message)
+        rounds = self._recall.rounds(
+            [self.name, asked.send_from], here.user_query or asked.message, plugin_only=self._policy.only_plugins
+        )
         remember(mine.talk, lambda lived: self._listen(mine, Memory.of(self.name, lived), asked), rounds)
 
     def _shorten(self, mine: _Talking, turn: Turn) -> None:

@@ -12,7 +12,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.conversation.round import Round
 from tw_autogen.errors import ConversationFormatError
 
-_KEYS = ("id", "enabled", "rounds", "plugins", "roles")
+_KEYS = ("id", "enabled", "rounds", "plugins", "roles", "plugin_only")
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,14 @@ class Conversation:
         enabled: An example that is not enabled is skipped.
         plugins: Inline plugin specs, as TaskWeaver's files hold them; plain data.
         id: Unique name.
+        plugin_only: As an example it is for a CodeInterpreter that may call nothing but plugins.
     """
 
     rounds: tuple[Round, ...]
     enabled: bool = True
     plugins: tuple[Mapping[str, Any], ...] = ()
     id: str = field(default_factory=lambda: new_id("conv"))
+    plugin_only: bool = False
 
     @property
     def roles(self) -> frozenset[str]:
@@ -43,6 +45,7 @@ class Conversation:
             "enabled": self.enabled,
             "plugins": [dict(plugin) for plugin in self.plugins],
             "roles": sorted(self.roles),
+            **({"plugin_only": True} if self.plugin_only else {}),
             "rounds": [one.to_dict() for one in self.rounds],
         }
 
@@ -59,6 +62,7 @@ class Conversation:
             bool(plain["enabled"]),
             tuple(plain.get("plugins") or ()),
             plain.get("id") or new_id("conv"),
+            bool(plain.get("plugin_only", False)),
         )
 
     def to_yaml(self) -> str:

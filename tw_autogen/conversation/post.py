@@ -42,6 +42,10 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(6)}"
 
 
+_TYPES = frozenset(one.value for one in AttachmentType)
+_OLD = frozenset({"python", "sample"})
+
+
 @dataclass(frozen=True)
 class Attachment:
     """One named thing that travels with a post.
@@ -71,9 +75,12 @@ class Attachment:
             ValueError: the type is unknown, or one of those that TaskWeaver gave up (`python`, `sample`).
             KeyError: `type` or `content` is missing.
         """
-        content = plain["content"]
+        content, kind = plain["content"], plain["type"]
+        if kind not in _TYPES:
+            old = "a type that TaskWeaver gave up for `reply_type` and `reply_content`" if kind in _OLD else "unknown"
+            raise ValueError(f"the attachment type {kind!r} is {old}; mend it, or say `enabled: false`")
         return cls(
-            AttachmentType(plain["type"]),
+            AttachmentType(kind),
             content if isinstance(content, str) else str(content),
             plain.get("extra"),
             plain.get("id") or new_id("atta"),

@@ -86,7 +86,13 @@ def load_examples(paths: Iterable[Path]) -> tuple[Example, ...]:
 
 
 def fitting_examples(
-    examples: Sequence[Example], roles: Iterable[str], request: str, *, tokens: int, ranker: Ranker
+    examples: Sequence[Example],
+    roles: Iterable[str],
+    request: str,
+    *,
+    tokens: int,
+    ranker: Ranker,
+    plugin_only: bool | None = None,
 ) -> tuple[Example, ...]:
     """Give the examples that belong into a prompt.
 
@@ -96,12 +102,17 @@ def fitting_examples(
         request: What the user asks now.
         tokens: How much they may take together, by `Example.tokens`.
         ranker: Says which are most like the request, where not all fit.
+        plugin_only: Only those that say so, or only those that don't; None: all.
 
     Returns:
         As many as fit, in their own order, so that the same choice gives the same prompt.
     """
     known = frozenset(roles)
-    mine = [one for one in examples if one.conversation.roles <= known]
+    mine = [
+        one
+        for one in examples
+        if one.conversation.roles <= known and plugin_only in (None, one.conversation.plugin_only)
+    ]
     if sum(one.tokens for one in mine) <= tokens:
         return tuple(mine)
     alike = [at for at, _ in ranker.rank(request, [one.requests for one in mine])]

@@ -48,15 +48,21 @@ class Recall:
         if self.settings.experience:
             self.ranker.prepare([one.about for one in self._experiences(Path(self.settings.experience))])
 
-    def rounds(self, roles: Iterable[str], request: str) -> tuple[Round, ...]:
+    def rounds(self, roles: Iterable[str], request: str, *, plugin_only: bool | None = None) -> tuple[Round, ...]:
         """Give the rounds of the examples that belong into a talk which begins with this request.
 
         Args:
             roles: Who takes part.
             request: What the user asks.
+            plugin_only: Whether they are for code that is nothing but calls of plugins; None: either.
         """
         fitting = fitting_examples(
-            self.examples, roles, request, tokens=self.settings.example_tokens, ranker=self.ranker
+            self.examples,
+            roles,
+            request,
+            tokens=self.settings.example_tokens,
+            ranker=self.ranker,
+            plugin_only=plugin_only,
         )
         return tuple(one for example in fitting for one in example.conversation.rounds)
 
