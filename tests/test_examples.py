@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from difflib import SequenceMatcher
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,7 +36,7 @@ SAID = {
 
 
 class Recorded:
-    """Gives recorded replies: the next one that was given to such a message, else the next one of all.
+    """Gives recorded replies: the one that was given to the message most like this one, the first of several.
 
     Agents that talk side by side ask in any order, and what they are asked holds paths of the day.
     """
@@ -49,10 +50,14 @@ class Recorded:
         with self._lock:
             if not self._left:
                 raise ModelError(f"no reply was recorded for {said[:200]}")
-            fits = [one for one in self._left if said.startswith(one.last.rstrip("…"))]
-            taken = (fits or self._left)[0]
+            taken = max(self._left, key=lambda one: _likeness(said, one.last.rstrip("…")))
             self._left.remove(taken)
         return taken.completion
+
+
+def _likeness(said: str, last: str) -> float:
+    """Give how much a message begins like a recorded one, 0 to 1."""
+    return SequenceMatcher(None, said[: len(last)], last, autojunk=False).ratio()
 
 
 def run(code: str, replies, folder: Path) -> str:

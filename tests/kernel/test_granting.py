@@ -161,6 +161,33 @@ def test_a_plugin_whose_folder_is_closed_says_so_where_it_misses_what_lies_there
         load(kernel, place / "thrice.py", more="from helper import BY", by="BY")
 
 
+@root
+@pytest.mark.parametrize("shut", [".", "between"])
+def test_a_kernel_works_below_a_plugins_folder_that_its_user_cant_pass(tmp_path, shut):
+    place = tmp_path / "project"
+    (place / "between").mkdir(parents=True)
+    (place / shut).chmod(0o700)
+    settings = KernelSettings(sandbox="namespaces")
+    with LocalKernel(place / "between" / "session", settings=settings) as kernel:
+        load(kernel, place / "thrice.py")
+
+        assert run(kernel, "thrice(2)").result == "6"
+
+
+@root
+def test_a_granted_folder_that_would_hide_the_kernels_own_is_told_before_anything_runs(tmp_path):
+    place = tmp_path / "project"
+    (place / "shut").mkdir(parents=True)
+    place.chmod(0o755)
+    (place / "shut").chmod(0o700)
+    settings = KernelSettings(sandbox="namespaces", read=(str(place),))
+    with (
+        LocalKernel(place / "shut" / "session", settings=settings) as kernel,
+        pytest.raises(ConfigError, match=rf"{place} holds .*session, where code runs, and {place}/shut is closed to"),
+    ):
+        run(kernel, "1")
+
+
 @pytest.mark.parametrize("name", ["", "..", ".ssh", ".aws/cli"])
 def test_no_kernel_works_in_the_home_folder_above_it_or_among_keys(home, name):
     (home / name).mkdir(parents=True, exist_ok=True)

@@ -115,11 +115,30 @@ def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
     return f"closed to others (mode {mode}), and root's code runs as another user: chmod o+{word} {path}"
 
 
-def check_granted(settings: KernelSettings) -> None:
+def shut_off(folder: Path, granted: Path, settings: KernelSettings) -> str:
+    """Say in words why a kernel could not reach its folder if it were granted one above; empty if it could.
+
+    Behind a wall, folders above a kernel's own are passable whatever their mode, but a granted one is as it is.
+
+    Args:
+        folder: Where it is to work.
+        granted: What it was to read.
+        settings: `sandbox` says which wall.
+
+    Raises:
+        SandboxError: no wall can stand here.
+    """
+    folder, granted = folder.resolve(), granted.resolve()
+    between = [one for one in folder.parents if one.is_relative_to(granted)]
+    return next((f"{one} is {why}" for one in reversed(between) if (why := closed(one, settings))), "")
+
+
+def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
     """Refuse to grant what is not there, or what code could not read or write all the same, before any runs.
 
     Args:
         settings: `read` and `write` say what is granted.
+        folder: Where the kernel is to work; None: not known yet.
 
     Raises:
         ConfigError: names the setting, the path, and what to do.
@@ -131,6 +150,8 @@ def check_granted(settings: KernelSettings) -> None:
                 raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
             if why := closed(Path(one).expanduser(), settings, write=key == "write"):
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out")
+            if folder and (why := shut_off(folder, Path(one).expanduser(), settings)):
+                raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
 
 
 def _homes() -> tuple[Path, ...]:

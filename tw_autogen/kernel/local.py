@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
-from tw_autogen.kernel.granting import check_granted, closed, refuse_folder, too_much
+from tw_autogen.kernel.granting import check_granted, closed, refuse_folder, shut_off, too_much
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
 from tw_autogen.kernel.kernel import Loadable
@@ -120,7 +120,7 @@ class LocalKernel(LiveKernel):
 
     def _open(self) -> Peer:
         if self._start is None:
-            check_granted(self._settings)
+            check_granted(self._settings, self.folder)
         packages = self._installer.prepare()
         peer = self._begin(Place(self.folder, (*self._read, *([packages] if packages else []))))
         return replace(peer, options={**peer.options, "packages": packages})
@@ -139,15 +139,18 @@ class LocalKernel(LiveKernel):
     def _before_plugin(self, plugin: Loadable) -> None:
         """Let the kernel read what lies beside a plugin: one that has run no cell yet is replaced by one that may.
 
-        Where that is too much, such as the home folder, it may read the plugin's file alone.
+        Where that is too much, such as the home folder, or would not help, because the kernel's user can't read it, it
+        may read the plugin's file alone.
         """
         path = plugin.path.resolve() if plugin.path else None
-        if path is None:
+        if path is None or self._start is not None:
             return
-        granted = str(path if too_much(path.parent) else path.parent)
+        beside, settings = path.parent, self._settings
+        alone = too_much(beside) or closed(beside, settings) or shut_off(self.folder, beside, settings)
+        granted = str(path if alone else beside)
         if granted not in self._read:
             self._read = (*self._read, granted)
-            if self._live is not None and self._fresh and self._start is None:
+            if self._live is not None and self._fresh:
                 self._end()
 
     def _load(self, live: Live, plugin: Loadable) -> None:

@@ -72,7 +72,7 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
         self._cwd = Path(kwargs.get("cwd") or Path.cwd()).resolve()
         try:
             refuse_folder(self._cwd, settings)
-            check_granted(settings)
+            check_granted(settings, self._cwd)
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
         if self._connection is None:

@@ -122,7 +122,7 @@ class Kernels:
             if self._user_folder:
                 options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
-            check_granted(options)
+            check_granted(options, self._folder)
             self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self._approve))
         return self.shared
 
