@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.place import Place
 from tw_autogen.kernel.pool import KernelPool
 
@@ -100,6 +102,19 @@ def test_a_kernel_kept_ready_has_the_limits_of_its_session_and_nothing_of_its_re
         assert len(kernel.execute("'y' * 500", seconds=30).result) < 120
         artifact = kernel.execute("from IPython.display import HTML, display\ndisplay(HTML('<b>b</b>'))", seconds=30)
         assert [one.path.parent for one in artifact.artifacts] == [tmp_path.resolve()]
+
+
+def test_a_kernel_kept_ready_that_cant_enter_its_folder_does_not_start_elsewhere(pool, tmp_path):
+    assert pool.wait(LIGHT)
+    shut = tmp_path / "shut"
+    shut.mkdir()
+    with LocalKernel(shut, settings=LIGHT, pool=pool) as kernel:
+        shut.chmod(0o600)
+        with pytest.raises(KernelStartError, match=rf"PermissionError: .*{shut}"):
+            kernel.execute("1", seconds=30)
+
+        shut.chmod(0o700)
+        assert kernel.execute("import os\nos.getcwd()", seconds=30).result == repr(str(shut))
 
 
 def test_what_it_imports_is_there_and_what_is_not_installed_is_left_out(tmp_path):
@@ -202,6 +217,7 @@ def test_no_kernel_is_kept_ready_where_none_is_wanted(tmp_path):
 
 OWNER = """
 import sys
+from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import default_pool
 settings = KernelSettings(preload=())
@@ -246,6 +262,7 @@ def test_no_descriptor_and_no_folder_is_left_behind(pool, tmp_path):
 
 FORKED = """
 import os
+from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import default_pool
 settings = KernelSettings(preload=())
@@ -266,3 +283,13 @@ def test_a_fork_of_the_host_has_kernels_of_its_own():
     ran = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=True)
 
     assert ran.stdout.split() == ["False", "1"]
+
+
+def test_an_environment_that_another_thread_changes_is_read_all_the_same():
+    class Changing(dict):
+        def __iter__(self):
+            names = list(super().keys())
+            self.pop("TWT_GONE", None)
+            return iter(names)
+
+    assert clean_environment(Changing(TWT_GONE="1", PATH="/bin"), allowed=("TWT_*",))["PATH"] == "/bin"

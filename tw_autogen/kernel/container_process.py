@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.bundle import boot_text
+from tw_autogen.kernel.environment import variables
 from tw_autogen.kernel.process import CommandProcess, Launch
 
 _COMMAND_SECONDS = 20.0
@@ -100,7 +101,7 @@ class ContainerProcess(CommandProcess):
         with launch.log.open("wb") as log:
             process = subprocess.Popen(
                 container.command(self._name, launch),
-                env={**os.environ, **values},  # the engine's own command may need any of them
+                env={**variables(os.environ), **values},  # the engine's own command may need any of them
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

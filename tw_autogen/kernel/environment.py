@@ -31,6 +31,11 @@ def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
     return re.compile("|".join(fnmatch.translate(one) for one in patterns)).match
 
 
+def variables(host: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables of an environment that other threads may change meanwhile."""
+    return {name: value for name in list(host) if (value := host.get(name)) is not None}
+
+
 def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -> dict[str, str]:
     """Give the variables for a process in which kernels are made.
 
@@ -41,7 +46,7 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
         allowed: Further names, `*` for any ending.
     """
     passes = matcher((*_PASSED, *allowed))
-    passed = {name: value for name, value in host.items() if passes(name)}
+    passed = {name: value for name, value in variables(host).items() if passes(name)}
     if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
         places = [os.path.abspath(one) for one in passed["PYTHONPATH"].split(os.pathsep) if one]
         passed["PYTHONPATH"] = os.pathsep.join(places)
@@ -75,7 +80,7 @@ def kernel_environment(
 
 def cache_folder(host: Mapping[str, str]) -> Path:
     """Give a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
-    wanted = [Path(host["XDG_CACHE_HOME"]) / "tw-autogen"] if host.get("XDG_CACHE_HOME") else []
+    wanted = [Path(cache) / "tw-autogen"] if (cache := host.get("XDG_CACHE_HOME")) else []
     with contextlib.suppress(RuntimeError):  # this user has no home
         wanted.append(Path.home() / ".cache" / "tw-autogen")
     for folder in wanted:

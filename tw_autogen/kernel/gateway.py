@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from tw_autogen.kernel.environment import variables
 from tw_autogen.kernel.execution import Log
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.gateway_process import Gateway, GatewayProcess
@@ -73,7 +74,8 @@ class GatewayKernel(LiveKernel):
             process.end()
             raise
         names = self._settings.environment
-        sent = {key: value for key, value in os.environ.items() if any(fnmatch.fnmatchcase(key, one) for one in names)}
+        known = variables(os.environ)
+        sent = {key: value for key, value in known.items() if any(fnmatch.fnmatchcase(key, one) for one in names)}
         leftover, self._folder_name = self._folder_name, f"tw-kernel-{uuid.uuid4().hex}"
         remote = {
             "environment": sent,

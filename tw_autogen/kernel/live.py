@@ -139,8 +139,9 @@ class Live:
         request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
         outcome = self._running(request, self._settings.start_seconds).wait()
         self._check(outcome, self._settings.start_seconds)
-        if "ok" not in outcome.report:
-            raise KernelError(_first_error(outcome.reply or {}), folder=self._folder)
+        error = _first_error(outcome.reply or {})
+        if error or "ok" not in outcome.report:
+            raise KernelError(error or "the kernel gave no answer", folder=self._folder)
         self.python = outcome.report["ok"]["python"]
         self.codec = Codec(self._exchange, arrow=_has_arrow() and bool(outcome.report["ok"]["arrow"]))
         patience = began + self._settings.start_seconds - time.monotonic()
@@ -224,4 +225,4 @@ def _first_error(reply: Mapping[str, Any]) -> str:
     for one in (reply.get("user_expressions") or {}).values():
         if one.get("status") == "error":
             return f"{one.get('ename')}: {one.get('evalue')}"
-    return "the kernel gave no answer"
+    return ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.environment import clean_environment, matcher
+from tw_autogen.kernel.environment import clean_environment, matcher, variables
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.wall import BUBBLEWRAP, LANDLOCK
 from tw_autogen.kernel.plain import PlainKernel, start_unsettled
@@ -151,7 +151,7 @@ def _fork_server(settings: KernelSettings, log: Path) -> ForkServer:
 def server_key(settings: KernelSettings) -> object:
     """Give all that a server is made with."""
     is_fixed = matcher(_FIXED)
-    fixed = sorted((name, value) for name, value in os.environ.items() if is_fixed(name))
+    fixed = sorted((name, value) for name, value in variables(os.environ).items() if is_fixed(name))
     return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
 
 

@@ -228,12 +228,12 @@ class KernelPool:
                 self._change.wait(left)
 
     def _fill(self, nest: Nest, settings: KernelSettings) -> None:
-        started = nest.make(settings)
+        key, started = kernel_key(settings), nest.make(settings)
         with self._change:
             if not any(one is nest for one in self._nests.values()):  # it was closed meanwhile
                 started.discard()
                 return
-            nest.ready.append((kernel_key(settings), started))
+            nest.ready.append((key, started))
             many = nest.ready[: max(0, len(nest.ready) - max(_MOST_READY, settings.warm))]
             del nest.ready[: len(many)]
             self._change.notify_all()
