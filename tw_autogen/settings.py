@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -28,65 +27,16 @@ from typing import Any, TypeVar, get_type_hints
 import yaml
 
 from tw_autogen.errors import ConfigError, SettingsError, nearest
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 
 T = TypeVar("T")
 
 PROJECT_FILE = "tw_autogen.yaml"
-TASKWEAVER_FILE = "taskweaver_config.json"
 _PREFIX = "TW_AUTOGEN_"
-_PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for the interpreter that only calls plugins
 ROLE_ROOM = "role"
 """The room whose keys are declared by roles: `role.echo.decorator`."""
 
-TASKWEAVER_KEYS: Mapping[str, str] = {
-    "llm.api_key": "model.api_key",
-    "llm.api_base": "model.base_url",
-    "llm.model": "model.name",
-    "llm.response_format": "model.response_format",
-    "llm.openai.api_key": "model.api_key",
-    "llm.openai.api_base": "model.base_url",
-    "llm.openai.model": "model.name",
-    "llm.openai.temperature": "model.temperature",
-    "plugin.base_path": "plugin.folder",
-    "session.roles": "session.roles",
-    "session.max_internal_chat_round_num": "session.max_posts",
-    "code_interpreter.max_retry_count": "code_interpreter.max_tries",
-    "code_generator.enable_auto_plugin_selection": "code_interpreter.enable_auto_plugin_selection",
-    "code_generator.auto_plugin_selection_topk": "code_interpreter.auto_plugin_selection_topk",
-    "workspace.workspace_path": "session.workspace",
-    "role.base_path": "session.role_folder",
-    "document_retriever.index_folder": "role.document_retriever.index",
-    "document_retriever.size": "role.document_retriever.size",
-    "web_search.result_count": "role.web_search.results",
-    "planner.example_base_path": "recall.planner_examples",
-    "code_generator.example_base_path": "recall.code_examples",
-}
-"""TaskWeaver's keys that have a meaning here; the others are ignored, and `Settings.ignored` names them."""
-
 _PATHS_OF_ROLES = ("role.document_retriever.index",)
-
-TASKWEAVER_DEFAULTS: Mapping[str, Any] = {"code_interpreter.auto_plugin_selection_topk": 3}
-"""What a TaskWeaver project that says nothing means, where that is not what is meant here."""
-
-_VERIFIED = "code_interpreter.code_verification_on"
-TASKWEAVER_VERIFIED: Mapping[str, Any] = {
-    "code_interpreter.allowed_modules": [
-        *("pandas", "matplotlib", "numpy", "sklearn", "scipy", "seaborn", "datetime", "typing"),
-    ],
-    "code_interpreter.blocked_functions": [
-        *("eval", "exec", "execfile", "compile", "open", "input", "raw_input", "reload", "__import__", "getattr"),
-        *("setattr", "delattr", "vars", "globals", "locals", "__getattribute__", "__setattr__", "__delattr__"),
-    ],
-}
-"""What a TaskWeaver project that has its code verified means by saying no more; read only where it has."""
-
-_SAYS_NOTHING = {"llm.api_type": "openai"}  # values that are so here in any case
-_ALWAYS_KNOWN = ("planner", "code_interpreter", _PLUGIN_ONLY)  # roles whose keys are rooms of their own
-_ROLE_NAMES = {"code_interpreter_cli_only": "command_line"}  # what a role is called here
-_COMMON_ROLE_KEYS = (  # what each of TaskWeaver's roles has, and here only Planner and CodeInterpreter have
-    *("use_experience", "experience_dir", "dynamic_experience_sub_path"),
-    *("use_example", "example_base_path", "dynamic_example_sub_path"),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,32 +189,16 @@ class Settings:
             for key, setting in self._file(own):
                 yield key, dataclasses.replace(setting, value=self._beside(key, setting.value, folder))
         elif taskweaver.exists():
-            found = dict(_flat(_mapping(taskweaver)))
-            found = {key: value for key, value in found.items() if _SAYS_NOTHING.get(key) != value or value is None}
-            yield from self._taskweaver(found, folder, str(taskweaver))
+            yield from self._taskweaver(meaning_of(dict(_flat(_mapping(taskweaver))), folder), taskweaver)
 
-    def _taskweaver(self, found: dict[str, Any], folder: Path, file: str) -> Iterator[tuple[str, Setting]]:
+    def _taskweaver(self, config: Meaning, file: Path) -> Iterator[tuple[str, Setting]]:
         """Give what TaskWeaver's keys mean here."""
-        roles = [found["session.roles"]] if isinstance(found.get("session.roles"), str) else found.get("session.roles")
-        roles = roles if isinstance(roles, list) else []
-        meant = {key: ours for key in found if (ours := _meant(key, roles)) and _has_meaning(key, found)}
-        self.ignored = tuple(sorted(found.keys() - meant))
-        defaults = {**TASKWEAVER_DEFAULTS, **(TASKWEAVER_VERIFIED if found.get(_VERIFIED) is True else {})}
-        for key, value in defaults.items():
-            if key in self._known:
-                yield key, Setting(value, f"{file} (TaskWeaver's default)")
-        if _PLUGIN_ONLY in roles and "code_interpreter.plugin_only" in self._known:
-            yield "code_interpreter.plugin_only", Setting(True, f"{file} (session.roles)")
-        for key, ours in meant.items():
-            value = found[key]
-            if value in (None, "") and key == "llm.response_format":
-                value = "text"
-            if key == "session.roles":
-                value = [_ROLE_NAMES.get(str(one), one) for one in roles] or value
-            of_role = ours.startswith(f"{ROLE_ROOM}.")
-            if value not in (None, "") and (ours in self._known or of_role):
-                value = self._beside(ours, _placed(value, folder), folder)
-                yield ours, Setting(value, f"{file} ({key})", passed_over=of_role)
+        self.ignored = config.ignored
+        for one in config.meant:
+            of_role = one.key.startswith(f"{ROLE_ROOM}.")
+            if one.key in self._known or of_role:
+                value = self._beside(one.key, one.value, file.parent)
+                yield one.key, Setting(value, f"{file} ({one.said_by})", passed_over=of_role)
 
     def _beside(self, key: str, value: Any, folder: Path) -> Any:
         """Give a value of a project's file: where it is a path, or several, as seen from that file's folder."""
@@ -296,34 +230,11 @@ def _given(key: str, value: Any) -> Setting:
     return Setting(value, f"the keyword {key!r}", given=True)
 
 
-def _meant(key: str, roles: list[Any]) -> str:
-    """Give what one of TaskWeaver's keys is called here; empty if it has no meaning."""
-    if key in TASKWEAVER_KEYS or key in TASKWEAVER_VERIFIED:
-        return TASKWEAVER_KEYS.get(key, key)
-    name, _, rest = key.partition(".")
-    own = rest and name in roles and name not in _ALWAYS_KNOWN and rest not in _COMMON_ROLE_KEYS
-    return f"{ROLE_ROOM}.{key}" if own else _VERIFIED if key == _VERIFIED else ""
-
-
-def _has_meaning(key: str, found: Mapping[str, Any]) -> bool:
-    """Say whether a key that is known holds something here: lists of a check need the check."""
-    if key in (_VERIFIED, *TASKWEAVER_VERIFIED):
-        return found.get(_VERIFIED) is True
-    return not (isinstance(found[key], str) and "${ModuleBaseDir}" in found[key])  # TaskWeaver's own files
-
-
 def _from(value: Any, folder: Path) -> Any:
     """Give a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
     if not isinstance(value, str) or not value or value.lstrip().startswith("{"):
         return value
     return str(Path.cwd() / folder / Path(value).expanduser())
-
-
-def _placed(value: Any, folder: Path) -> Any:
-    """Fill in what TaskWeaver's paths may hold: `${AppBaseDir}` is the project's folder, `~` the user's."""
-    if not isinstance(value, str) or not value.startswith(("${AppBaseDir}", "~")):
-        return value
-    return os.path.expanduser(value.replace("${AppBaseDir}", str(folder)))
 
 
 def _mapping(path: Path) -> Mapping[str, Any]:

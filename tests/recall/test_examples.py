@@ -104,15 +104,15 @@ def test_where_not_all_fit_the_most_similar_ones_are_taken_in_their_own_order(tm
 def lived():
     kind = AttachmentType
     said = (
-        Attachment(kind.plan, "1. look into /work/s1/files/a.csv"),
-        Attachment(kind.artifact_paths, "/work/s1/files/x"),
+        Attachment(kind.plan, "1. look into /data/s1/files/a.csv"),
+        Attachment(kind.artifact_paths, "/data/s1/files/x"),
     )
     return [
         Round(
             "what is in a.csv?",
             posts=[
                 Post("User", "Planner", "what is in a.csv?\n\na.csv: 3 rows"),
-                Post("Planner", "CodeInterpreter", "Look into /work/s1/files/a.csv", said),
+                Post("Planner", "CodeInterpreter", "Look into /data/s1/files/a.csv", said),
                 Post(
                     "CodeInterpreter", "Planner", "3 rows; token hunter2hunter2", (Attachment(kind.thought, "I look."),)
                 ),
@@ -126,7 +126,7 @@ def lived():
 
 def test_an_example_of_a_session_is_cleaned_and_loads(tmp_path):
     made = cleaned_example(
-        lived(), "Planner", private=["/work/s1/files"], mask=lambda text: text.replace("hunter2hunter2", "[secret]")
+        lived(), "Planner", private=["/data/s1/files"], mask=lambda text: text.replace("hunter2hunter2", "[secret]")
     )
     write_example(made, tmp_path / "made.yaml")
 

@@ -16,7 +16,7 @@ from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.once import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped import checked_question, read_data, read_question
-from tw_autogen.settings import TASKWEAVER_FILE
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 _STDIN = "-"
 

@@ -25,7 +25,8 @@ from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin import Flaw, PluginSpec, Trial, check_files, plugin_files, write_plugin
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session import example_files, is_project, read_settings
-from tw_autogen.settings import TASKWEAVER_FILE, Settings
+from tw_autogen.settings import Settings
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(

@@ -15,8 +15,9 @@ from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
 from tw_autogen.session.seats import RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.settings import PROJECT_FILE, TASKWEAVER_FILE, Settings
+from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.shipped import shipped_folder
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 EXAMPLES = (
     "examples/planner_examples",

@@ -15,12 +15,12 @@ from tw_autogen.plugin import PluginSpec
 from tw_autogen.role import Role, RoleSpec, find_role
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
+from tw_autogen.taskweaver_config import PLUGIN_ONLY
 
-_PLUGIN_ONLY = "code_interpreter_plugin_only"  # TaskWeaver's name for a role of its own
 ALIASES = {
     "planner": Planner.name,
     "code_interpreter": CodeInterpreter.name,
-    _PLUGIN_ONLY: CodeInterpreter.name,
+    PLUGIN_ONLY: CodeInterpreter.name,
 }
 
 RoleWanted = str | Path | type | Role | Callable[[], Role]
@@ -97,7 +97,7 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
     set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
     policy = narrowed(checked_policy(seat.policy) or set_one, own)
-    only = own.plugin_only and seat.policy is None or known(seat.role) == _PLUGIN_ONLY
+    only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
     return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
 
 
@@ -116,7 +116,7 @@ def runs_code(seat: Seat) -> bool:
 def known(wanted: RoleWanted) -> str:
     """Give the short name of a role that is always known; empty for one that is to be loaded."""
     plain = str(wanted).lower().replace("codeinterpreter", "code_interpreter") if isinstance(wanted, str) else ""
-    plain = _PLUGIN_ONLY if plain == "pluginorchestrator" else plain  # its name in TaskWeaver's talk
+    plain = PLUGIN_ONLY if plain == "pluginorchestrator" else plain  # its name in TaskWeaver's talk
     return plain if plain in ALIASES else ""
 
 

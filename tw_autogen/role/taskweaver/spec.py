@@ -21,7 +21,8 @@ from tw_autogen.role.taskweaver import author, talk
 from tw_autogen.role.taskweaver.beside import Beside
 from tw_autogen.role.taskweaver.emitting import SessionEventEmitter, SessionMetadata
 from tw_autogen.role.taskweaver.names import NAMES, ROOT
-from tw_autogen.settings import PROJECT_FILE, TASKWEAVER_FILE
+from tw_autogen.settings import PROJECT_FILE
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 SUFFIX = ".role.yaml"
 _KEYS = ("name", "alias", "module", "intro")

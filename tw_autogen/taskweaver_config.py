@@ -1,0 +1,141 @@
+"""What a TaskWeaver project's `taskweaver_config.json` means here, key by key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TASKWEAVER_FILE = "taskweaver_config.json"
+PLUGIN_ONLY = "code_interpreter_plugin_only"
+"""TaskWeaver's name for the interpreter that calls plugins and does nothing else."""
+
+TASKWEAVER_KEYS: Mapping[str, str] = {
+    "llm.api_key": "model.api_key",
+    "llm.api_base": "model.base_url",
+    "llm.model": "model.name",
+    "llm.response_format": "model.response_format",
+    "llm.openai.api_key": "model.api_key",
+    "llm.openai.api_base": "model.base_url",
+    "llm.openai.model": "model.name",
+    "llm.openai.temperature": "model.temperature",
+    "plugin.base_path": "plugin.folder",
+    "session.roles": "session.roles",
+    "session.max_internal_chat_round_num": "session.max_posts",
+    "code_interpreter.max_retry_count": "code_interpreter.max_tries",
+    "code_generator.enable_auto_plugin_selection": "code_interpreter.enable_auto_plugin_selection",
+    "code_generator.auto_plugin_selection_topk": "code_interpreter.auto_plugin_selection_topk",
+    "workspace.workspace_path": "session.workspace",
+    "role.base_path": "session.role_folder",
+    "document_retriever.index_folder": "role.document_retriever.index",
+    "document_retriever.size": "role.document_retriever.size",
+    "web_search.result_count": "role.web_search.results",
+    "planner.example_base_path": "recall.planner_examples",
+    "code_generator.example_base_path": "recall.code_examples",
+}
+"""TaskWeaver's keys that have a meaning here; the others are ignored, and named."""
+
+TASKWEAVER_DEFAULTS: Mapping[str, Any] = {"code_interpreter.auto_plugin_selection_topk": 3}
+"""What a TaskWeaver project that says nothing means, where that is not what is meant here."""
+
+_VERIFIED = "code_interpreter.code_verification_on"
+TASKWEAVER_VERIFIED: Mapping[str, Any] = {
+    "code_interpreter.allowed_modules": [
+        *("pandas", "matplotlib", "numpy", "sklearn", "scipy", "seaborn", "datetime", "typing"),
+    ],
+    "code_interpreter.blocked_functions": [
+        *("eval", "exec", "execfile", "compile", "open", "input", "raw_input", "reload", "__import__", "getattr"),
+        *("setattr", "delattr", "vars", "globals", "locals", "__getattribute__", "__setattr__", "__delattr__"),
+    ],
+}
+"""What a TaskWeaver project that has its code verified means by saying no more; read only where it has."""
+
+_SAYS_NOTHING = {"llm.api_type": "openai"}  # values that are so here in any case
+_ALWAYS_KNOWN = ("planner", "code_interpreter", PLUGIN_ONLY)  # roles whose keys are rooms of their own
+_ROLE_NAMES = {"code_interpreter_cli_only": "command_line"}  # what a role is called here
+_COMMON_ROLE_KEYS = (  # what each of TaskWeaver's roles has, and here only Planner and CodeInterpreter have
+    *("use_experience", "experience_dir", "dynamic_experience_sub_path"),
+    *("use_example", "example_base_path", "dynamic_example_sub_path"),
+)
+
+
+@dataclass(frozen=True)
+class Meant:
+    """One value, as it is said here.
+
+    Args:
+        key: Ours, dotted.
+        value: As it stands in the file, with what its paths may hold filled in.
+        said_by: TaskWeaver's key, or that it is TaskWeaver's default.
+    """
+
+    key: str
+    value: Any
+    said_by: str
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a file means.
+
+    Args:
+        meant: Weakest first: a later value of the same key replaces an earlier one.
+        ignored: TaskWeaver's keys that have no meaning here, sorted.
+    """
+
+    meant: tuple[Meant, ...]
+    ignored: tuple[str, ...]
+
+
+def meaning_of(found: Mapping[str, Any], folder: Path) -> Meaning:
+    """Give what TaskWeaver's keys mean here.
+
+    Args:
+        found: Dotted keys and values, as the file holds them.
+        folder: The project's.
+    """
+    found = {key: value for key, value in found.items() if _SAYS_NOTHING.get(key) != value or value is None}
+    said = found.get("session.roles")
+    roles = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+    ours = {key: meant for key in found if (meant := _meant(key, roles)) and _has_meaning(key, found)}
+    return Meaning(tuple(_values(found, ours, roles, folder)), tuple(sorted(found.keys() - ours)))
+
+
+def _values(found: Mapping[str, Any], ours: Mapping[str, str], roles: Sequence[Any], folder: Path) -> Iterator[Meant]:
+    for key, value in {**TASKWEAVER_DEFAULTS, **(TASKWEAVER_VERIFIED if found.get(_VERIFIED) is True else {})}.items():
+        yield Meant(key, value, "TaskWeaver's default")
+    if PLUGIN_ONLY in roles:
+        yield Meant("code_interpreter.plugin_only", True, "session.roles")
+    for key, meant in ours.items():
+        value = found[key]
+        if value in (None, "") and key == "llm.response_format":
+            value = "text"
+        if key == "session.roles":
+            value = [_ROLE_NAMES.get(str(one), one) for one in roles] or value
+        if value not in (None, ""):
+            yield Meant(meant, _placed(value, folder), key)
+
+
+def _meant(key: str, roles: Sequence[Any]) -> str:
+    """Give what one of TaskWeaver's keys is called here; empty if it has no meaning."""
+    if key in TASKWEAVER_KEYS or key in TASKWEAVER_VERIFIED:
+        return TASKWEAVER_KEYS.get(key, key)
+    name, _, rest = key.partition(".")
+    own = rest and name in roles and name not in _ALWAYS_KNOWN and rest not in _COMMON_ROLE_KEYS
+    return f"role.{key}" if own else _VERIFIED if key == _VERIFIED else ""
+
+
+def _has_meaning(key: str, found: Mapping[str, Any]) -> bool:
+    """Say whether a key that is known holds something here: lists of a check need the check."""
+    if key in (_VERIFIED, *TASKWEAVER_VERIFIED):
+        return found.get(_VERIFIED) is True
+    return not (isinstance(found[key], str) and "${ModuleBaseDir}" in found[key])  # TaskWeaver's own files
+
+
+def _placed(value: Any, folder: Path) -> Any:
+    """Fill in what TaskWeaver's paths may hold: `${AppBaseDir}` is the project's folder, `~` the user's."""
+    if not isinstance(value, str) or not value.startswith(("${AppBaseDir}", "~")):
+        return value
+    return os.path.expanduser(value.replace("${AppBaseDir}", str(folder)))
