@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from tw_autogen.errors import SandboxError
+from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.process import LocalProcess
 from tw_autogen.kernel.sandbox import words
 from tw_autogen.kernel.sandbox_trial import standing
@@ -74,3 +75,28 @@ def test_where_none_can_stand_a_session_says_so_before_any_model_is_asked(tmp_pa
     assert "SandboxError: no sandbox can stand here (bubblewrap: no program bwrap), so no code is run." in last
     assert "What would raise one: the package bubblewrap" in last
     assert not list(tmp_path.glob("session-*/events.jsonl"))
+
+
+def test_a_deep_folder_for_temporary_files_hinders_no_kernel_behind_a_wall(tmp_path, monkeypatch):
+    deep = tmp_path / ("d" * 80)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+
+    with LocalKernel(tmp_path / "session") as kernel:
+        assert kernel.execute("6 * 7", seconds=60).result == "42"
+    assert not list(deep.glob("tw-*/connection.json"))
+
+
+def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monkeypatch):
+    deep = tmp_path / ("d" * 80)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix, dir=None: made(deep))
+
+    def made(folder):
+        (folder / "tw-1").mkdir()
+        return str(folder / "tw-1")
+
+    with pytest.raises(KernelStartError, match=r"too long for a kernel's sockets, by \d+ bytes; set TMPDIR to a short"):
+        Connection(opens=False)
+    assert not list(deep.iterdir())

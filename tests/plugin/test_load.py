@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError
-from tw_autogen.plugin import NO_DEFAULT, Parameter, PluginSpec, find_plugins
+from tw_autogen.plugin import NO_DEFAULT, Parameter, PluginSpec, find_plugins, read_spec, renamings
 from tw_autogen.shipped import shipped_folder
 
 HEAD = "from taskweaver.plugin import Plugin, register_plugin\n\n\n"
@@ -52,8 +52,12 @@ def test_every_shipped_plugin_loads():
 def test_a_disabled_plugin_is_skipped_in_a_folder_and_loaded_by_name(tmp_path):
     path = write(tmp_path, keys=f"{BOTH}\nenabled: false")
 
-    assert find_plugins([tmp_path], shipped=None) == ()
-    assert names(find_plugins([tmp_path, path], shipped=None)) == ["f"]
+    with pytest.raises(PluginSpecError, match="none of the 1 plugins here is enabled; one that is named itself"):
+        find_plugins([tmp_path], shipped=None)
+
+    write(tmp_path, name="g")
+    assert names(find_plugins([tmp_path], shipped=None)) == ["g"]
+    assert names(find_plugins([tmp_path, path], shipped=None)) == ["g", "f"]
     assert names(find_plugins(["f"], shipped=tmp_path)) == ["f"]
 
 
@@ -123,7 +127,7 @@ def test_python_that_cannot_be_a_plugin_is_an_error_with_file_and_line(tmp_path,
     ("signature", "problem"),
     [
         ("a", "has no parameter 'b'"),
-        ("a, c=1", "has no parameter 'b'"),
+        ("c, a", "has no parameter 'b'"),
         ("a, b, c", "needs 'c'"),
         ("a, b, *, c", "needs 'c'"),
         ("b, a", "has its parameters in another order"),
@@ -139,6 +143,15 @@ def test_a_signature_that_does_not_fit_the_yaml_is_an_error_that_says_both(tmp_p
         find_plugins([write(tmp_path, python=python)], shipped=None)
 
     assert caught.value.line == 6
+
+
+def test_the_python_names_a_parameter_that_the_yaml_calls_otherwise_at_the_same_place(tmp_path):
+    path = write(tmp_path, python=f"{HEAD}@register_plugin\ndef f(a, c=1): ...\n")
+
+    (spec,) = find_plugins([path], shipped=None)
+
+    assert [one.name for one in spec.parameters] == ["a", "c"]
+    assert renamings(read_spec(path), spec) == ("the parameter b is called c in the Python, and so to the model",)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,17 +55,19 @@ def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) 
 
 def _existing(name: str) -> Path:
     path = Path(name)
+    context = click.get_current_context().find_root()
+    known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
+    if name in known and not path.is_file():
+        raise click.UsageError(f"{name!r} is a command, and commands come first: tw-autogen {name} … (see its --help)")
     if not path.is_file():
         problem = "is not a file" if path.exists() else "does not exist"
         raise click.UsageError(
-            f"{name!r} {problem}; {_meant(name)}FILES are data for the question, commands come first"
+            f"{name!r} {problem}; {_meant(name, known)}FILES are data for the question, commands come first"
         )
     return path
 
 
-def _meant(name: str) -> str:
+def _meant(name: str, known: Sequence[str]) -> str:
     """Name the command that was probably meant, if one is near enough."""
-    context = click.get_current_context().find_root()
-    known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     return f"did you mean the command {close[0]!r}? " if close else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from tw_autogen.plugin import (
     NO_DEFAULT,
     Parameter,
     PluginSpec,
+    check_imports,
     check_source,
     installed_plugins,
     plugin_files,
@@ -67,28 +69,31 @@ class Listed:
         }
 
 
-def listed_plugins(project: Path | None, paths: Sequence[Path], *, used: bool = True) -> list[Listed]:
+def listed_plugins(
+    project: Path | None, paths: Sequence[Path], *, used: bool = True, python: str = sys.executable
+) -> list[Listed]:
     """List all plugins that can be named here.
 
     Args:
         project: Folder of the project's plugins, if there is one.
         paths: Files and folders of more.
         used: A run takes the project's by itself.
+        python: The interpreter of kernels.
 
     Raises:
         ConfigError: a path holds no plugins, or two packages bring the same name.
     """
-    found = list(_each(read_folder(shipped_folder("plugins")), "shipped"))
+    found = list(_each(read_folder(shipped_folder("plugins")), "shipped", python))
     for point in installed_plugins().values():
         try:
             origin = f"{point.dist.name} {point.dist.version}" if point.dist else "installed"
-            found += _each(read_entry(point), origin)
+            found += _each(read_entry(point), origin, python)
         except ConfigError as error:
             found.append(Listed(point.name, "installed", problem=str(error)))
     if project is not None:
-        found += _each(read_folder(project), "project" if used else "folder")
+        found += _each(read_folder(project), "project" if used else "folder", python)
     for path in paths:
-        found += _each(read_folder(path) if path.is_dir() else read_file(path), "path")
+        found += _each(read_folder(path) if path.is_dir() else read_file(path), "path", python)
     return found
 
 
@@ -119,16 +124,21 @@ def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
     return files
 
 
-def _each(found: Iterable[PluginSpec | ConfigError], origin: str) -> Iterator[Listed]:
+def _each(found: Iterable[PluginSpec | ConfigError], origin: str, python: str) -> Iterator[Listed]:
+    names: dict[str, Path | None] = {}
     for one in found:
         if isinstance(one, ConfigError):
             path = getattr(one, "path", None)
             yield Listed(path.name if path else "?", origin, path=path, problem=str(one))
             continue
         try:
-            spec, problem = check_source(one, rename=origin == "project"), ""
+            spec, problem = check_source(one), ""
+            check_imports(spec, python)
+            if one.name in names:
+                problem = f"{names[one.name]} is called {one.name} too; rename one of the two"
         except ConfigError as error:
             spec, problem = one, str(error)
+        names.setdefault(one.name, one.path)
         yield Listed(spec.name, origin, spec.runs_in, spec.enabled, spec.line(), spec.path, problem, spec)
 
 

@@ -54,7 +54,8 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
     A shipped or installed one, or one that is not enabled, is brought along by its name: --plugins NAME.
     """
     folder = _plugin_folder(project)
-    found = listed_plugins(folder, paths, used=project is not None or is_project(Path()))
+    python = read_settings(project=project).read("kernel", KernelSettings).python
+    found = listed_plugins(folder, paths, used=project is not None or is_project(Path()), python=python)
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
         return
@@ -150,7 +151,7 @@ def _report(specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, *,
     return {
         "schema_version": 1,
         "ok": ok,
-        "plugins": [spec.name for spec in specs],
+        "plugins": [spec.name for spec in specs if spec.name not in trial.unloaded],
         "tests": {"passed": trial.passed, "failed": trial.failed},
         "findings": [{**dataclasses.asdict(flaw), "path": str(flaw.path)} for flaw in flaws],
     }
@@ -165,7 +166,8 @@ def _print(console: Console, specs: Sequence[PluginSpec], flaws: Sequence[Flaw],
         console.print(line, soft_wrap=True)
         console.print(Text(f"  {clean(flaw.remedy)}", style="dim"), soft_wrap=True)
     wrong = sum(flaw.level == "error" for flaw in flaws)
-    counts = {"plugin": len(specs), "test passed": trial.passed, "error": wrong, "warning": len(flaws) - wrong}
+    fit = len(specs) - len(trial.unloaded)
+    counts = {"plugin fit for use": fit, "test passed": trial.passed, "error": wrong, "warning": len(flaws) - wrong}
     words = ", ".join(f"{count} {name if count == 1 else _plural(name)}" for name, count in counts.items())
     console.print(Text(words, style="red" if wrong else "green"))
     left = [spec.name for spec in specs if spec.runs_in == "host"]

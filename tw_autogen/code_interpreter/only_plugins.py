@@ -104,7 +104,7 @@ def _refused(node: ast.AST, plugins: Collection[str]) -> tuple[int, Fault]:
     remedy = f"Call only these: {listed(plugins)}. If they can't do the task, say so in words, without a block."
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func) if isinstance(node.func, ast.Name | ast.Attribute) else "this"
-        return line, Fault("plugin", f"{called[:60]!r} is no plugin and may not be called", remedy)
+        return line, Fault("plugin", f"{called[:60]!r} is none of the plugins that may be called here", remedy)
     if isinstance(node, ast.Name):
         what = "a plugin that is not called" if node.id in plugins else "no variable"
         return line, Fault("plugin", f"{node.id!r} is {what}", remedy)

@@ -15,12 +15,15 @@ import zmq
 from jupyter_client.connect import write_connection_file
 from jupyter_client.session import Session
 
+from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.messages import Reader
 from tw_autogen.kernel.wire import Channel, execute_content
 
 _LONGEST_PATH = 100
 """Bytes that a socket's path may have (107 on Linux, 103 on macOS, with the number that is appended)."""
 
+_PREFIX = "tw-"
+_SOCKET = "k"
 _MOMENT_MS = 20
 
 _RECONNECT_MS = 5
@@ -28,6 +31,29 @@ _RECONNECT_MS = 5
 
 _LARGEST_MESSAGE = 64 << 20
 _SAID_CHARS = 2000
+
+
+def _runtime_folder() -> Path:
+    """Make a kernel's own folder where the path of a socket in it is short enough: TMPDIR's may be too deep.
+
+    Raises:
+        KernelStartError: no temporary folder is.
+    """
+    for place in dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp")):
+        try:
+            made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place)).resolve()
+        except OSError:
+            if place == tempfile.gettempdir():
+                raise
+            continue
+        if len(os.fsencode(made / _SOCKET)) <= _LONGEST_PATH:
+            return made
+        made.rmdir()
+    raise KernelStartError(
+        f"the path of the folder for temporary files is too long for a kernel's sockets, by "
+        f"{len(os.fsencode(made / _SOCKET)) - _LONGEST_PATH} bytes; set TMPDIR to a shorter one",
+        folder=Path(tempfile.gettempdir()),
+    )
 
 
 class Connection:
@@ -40,11 +66,11 @@ class Connection:
     """
 
     def __init__(self, *, opens: bool = True) -> None:
-        self.runtime = Path(tempfile.mkdtemp(prefix="tw-")).resolve()
+        by_file = os.name == "posix" and zmq.has("ipc")
+        self.runtime = _runtime_folder() if by_file else Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         self.log = self.runtime / "log"
         key = secrets.token_hex(16).encode()
-        where = str(self.runtime / "k")
-        by_file = os.name == "posix" and zmq.has("ipc") and len(os.fsencode(where)) <= _LONGEST_PATH
+        where = str(self.runtime / _SOCKET)
         self.file = self.runtime / "connection.json"
         _, self.info = write_connection_file(
             str(self.file), key=key, transport="ipc" if by_file else "tcp", ip=where if by_file else "127.0.0.1"

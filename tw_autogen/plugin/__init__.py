@@ -8,9 +8,9 @@ from tw_autogen.plugin.choose import Chosen, Enabled, choose, names_used, rank, 
 from tw_autogen.plugin.folder import plugin_files, read_folder
 from tw_autogen.plugin.functions import read_functions
 from tw_autogen.plugin.host_run import HostPlugin
-from tw_autogen.plugin.imports import Missing, missing_imports
+from tw_autogen.plugin.imports import Missing, check_imports, missing_imports
 from tw_autogen.plugin.installed import installed_plugins, read_entry
-from tw_autogen.plugin.load import PluginWanted, check_source, find_plugins
+from tw_autogen.plugin.load import PluginWanted, check_source, find_plugins, renamings
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
 from tw_autogen.plugin.task_type import TASK_TYPES, task_type
 from tw_autogen.plugin.trial import Trial
@@ -34,6 +34,7 @@ __all__ = [
     "Trial",
     "callable_plugin",
     "check_files",
+    "check_imports",
     "check_source",
     "choose",
     "find_plugins",
@@ -49,6 +50,7 @@ __all__ = [
     "read_functions",
     "read_spec",
     "register_plugin",
+    "renamings",
     "run_plugin_tests",
     "selects",
     "task_type",

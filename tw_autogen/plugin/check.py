@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from tw_autogen.errors import ConfigError, PluginLoadError
 from tw_autogen.plugin.folder import YAMLS, read_file
 from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.plugin.imports import missing_imports
-from tw_autogen.plugin.load import check_source
+from tw_autogen.plugin.load import check_source, renamings
 from tw_autogen.plugin.source import decorated_in, parse_source, tests_in
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.secret import is_secret
@@ -37,6 +37,12 @@ class Flaw:
     level: Literal["error", "warning"] = "error"
     line: int | None = None
     unfit: bool = False
+
+    def of(self, spec: PluginSpec) -> Flaw:
+        """Give it as one of a plugin: what is wrong with one that is not enabled disturbs nobody."""
+        if spec.enabled or self.level == "warning":
+            return self
+        return replace(self, what=f"{self.what}; {spec.name} is not enabled", level="warning")
 
 
 def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Flaw, ...]]:
@@ -64,12 +70,14 @@ def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Fl
             try:
                 checked = check_source(spec)
             except ConfigError as error:
-                flaws.append(_flaw(error, path))
+                flaws.append(_flaw(error, path).of(spec))
                 continue
             missing = list(_missing(checked))
-            flaws += [*missing, *_flaws(checked)]
+            flaws += [Flaw(path, line, "call it the same in both", "warning") for line in renamings(spec, checked)]
+            flaws += [flaw.of(spec) for flaw in (*missing, *_flaws(checked))]
             if spec.name in names:
-                flaws.append(Flaw(path, f"{spec.name} is the name of {names[spec.name]} too", "rename one of the two"))
+                twice = Flaw(path, f"{spec.name} is the name of {names[spec.name]} too", "rename one of the two")
+                flaws.append(twice.of(spec))
             elif not any(flaw.unfit for flaw in missing):
                 specs.append(checked)
             names.setdefault(spec.name, path)
@@ -89,12 +97,10 @@ def _missing(spec: PluginSpec) -> Iterator[Flaw]:
     for one in missing_imports(source):
         remedy = f"pip install what brings {one.name}, for the Python in which the plugin runs"
         what = f"{spec.name} imports {one.name}, which is not installed"
-        if not one.at_once:
-            yield Flaw(source, f"{what}; calls will fail", remedy, "warning", one.line)
-        elif spec.enabled:
+        if one.at_once:
             yield Flaw(source, what, remedy, line=one.line, unfit=True)
         else:
-            yield Flaw(source, f"{what}; {spec.name} is not enabled", remedy, "warning", one.line, unfit=True)
+            yield Flaw(source, f"{what}; calls will fail", remedy, "warning", one.line)
 
 
 def _flaws(spec: PluginSpec) -> Iterator[Flaw]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tw_autogen.errors import PluginLoadError
 from tw_autogen.plugin.source import parse_source
+from tw_autogen.plugin.spec import PluginSpec
 
 _OURS = ("tw_autogen", "taskweaver")
 
@@ -48,6 +51,27 @@ def missing_imports(path: Path) -> tuple[Missing, ...]:
             if known is None or (at_once and not known.at_once):
                 found[name] = Missing(name, line, at_once)
     return tuple(found.values())
+
+
+def check_imports(spec: PluginSpec, python: str) -> None:
+    """Refuse a plugin that can't be loaded because packages are missing.
+
+    Args:
+        spec: Checked already.
+        python: The interpreter of kernels; nothing is known of another one than this.
+
+    Raises:
+        PluginLoadError: names the packages, the file and the line of the first.
+    """
+    if spec.connect is not None or not spec.path:
+        return
+    if spec.runs_in == "kernel" and Path(python).resolve() != Path(sys.executable).resolve():
+        return
+    needed = [one for one in missing_imports(spec.source()) if one.at_once]
+    if needed:
+        names = ", ".join(one.name for one in needed)
+        words = f"{spec.name} needs the package{'s' * (len(needed) > 1)} {names}"
+        raise PluginLoadError(words, path=spec.source(), line=needed[0].line)
 
 
 def _imports(body: list[ast.stmt], *, at_once: bool) -> Iterator[tuple[str, int, bool]]:

@@ -70,15 +70,15 @@ def _same(one: PluginSpec, other: PluginSpec) -> bool:
     return function and one.source().resolve() == other.source().resolve()
 
 
-def check_source(spec: PluginSpec, *, rename: bool = False) -> PluginSpec:
+def check_source(spec: PluginSpec) -> PluginSpec:
     """Check the Python of a plugin without running it, and complete the spec with the defaults that stand there.
 
     A plugin that was made from a function, or read from one's source, has nothing else to fit, and stays as it is.
+    Where the YAML calls a parameter otherwise than the Python does at the same place, the Python's name is taken, and
+    the YAML's words stay (TaskWeaver compares neither names nor numbers); `renamings` says which.
 
     Args:
         spec: As it was read.
-        rename: Where the YAML calls a parameter otherwise than the Python, the Python's name is taken, if it stands at
-            the same place; TaskWeaver compares neither names nor numbers.
 
     Raises:
         PluginLoadError: naming file and line.
@@ -92,10 +92,23 @@ def check_source(spec: PluginSpec, *, rename: bool = False) -> PluginSpec:
     if signature is None:  # inherited from elsewhere: only running it would tell
         return spec
     is_method = isinstance(registered, ast.ClassDef)
-    if rename:
-        spec = _renamed(spec, signature.args, is_method)
+    spec = _renamed(spec, signature.args, is_method)
     _check_signature(spec, signature, is_method, path)
     return replace(spec, parameters=tuple(_completed(one, signature.args) for one in spec.parameters))
+
+
+def renamings(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]:
+    """Say in lines which parameters `check_source` has renamed.
+
+    Args:
+        before: As it was read.
+        after: As it was checked.
+    """
+    return tuple(
+        f"the parameter {old.name} is called {new.name} in the Python, and so to the model"
+        for old, new in zip(before.parameters, after.parameters, strict=True)
+        if old.name != new.name
+    )
 
 
 def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterator[PluginSpec]:
@@ -106,11 +119,7 @@ def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterato
     elif isinstance(one, str) and (specs := _named(one, shipped, own)):
         yield from specs
     elif (path := Path(one).expanduser()).is_dir():
-        for spec in read_folder(path):
-            if isinstance(spec, ConfigError):
-                raise spec
-            if spec.enabled:
-                yield spec
+        yield from _enabled(path)
     elif path.is_file() or isinstance(one, Path) or path.suffix in (*YAMLS, SUFFIX) or len(path.parts) > 1:
         yield from read_file(path)
     else:
@@ -118,6 +127,21 @@ def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterato
         raise ConfigError(
             f"no plugin is called {one!r}{nearest(one, known)}\n"
             "One of your own is named by the path of its file, *.py or *.yaml, or of its folder."
+        )
+
+
+def _enabled(folder: Path) -> Iterator[PluginSpec]:
+    found = list(read_folder(folder))
+    for spec in found:
+        if isinstance(spec, ConfigError):
+            raise spec
+        if spec.enabled:
+            yield spec
+    if found and not any(isinstance(one, ConfigError) or one.enabled for one in found):
+        raise PluginSpecError(
+            f"none of the {len(found)} plugins here is enabled; one that is named itself, by its file, is loaded all "
+            "the same",
+            path=folder,
         )
 
 

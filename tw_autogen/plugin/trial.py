@@ -24,11 +24,13 @@ class Trial:
     Args:
         passed: How many tests passed.
         failed: How many did not.
+        unloaded: The names of plugins that could not be loaded.
         flaws: What is wrong.
     """
 
     passed: int = 0
     failed: int = 0
+    unloaded: list[str] = field(default_factory=list)
     flaws: list[Flaw] = field(default_factory=list)
 
     def in_kernel(self, specs: Iterable[PluginSpec], kernel: Kernel, *, seconds: float) -> None:
@@ -43,7 +45,7 @@ class Trial:
             try:
                 kernel.load(spec.loadable())
             except PluginLoadError as error:
-                self.flaws.append(_not_loaded(spec, error))
+                self._not_loaded(spec, error)
                 continue
             if not _has_tests(spec):
                 continue
@@ -66,25 +68,25 @@ class Trial:
                 with HostPlugin(spec, folder=folder) as loaded:
                     self._count(spec, loaded.run_tests())
             except PluginLoadError as error:
-                self.flaws.append(_not_loaded(spec, error))
+                self._not_loaded(spec, error)
 
     def _count(self, spec: PluginSpec, outcomes: Iterable[tuple[str, str]]) -> None:
         for name, problem in outcomes:
             if problem:
                 self.failed += 1
                 what = f"{spec.name}: {name} failed in the {spec.runs_in}: {problem}"
-                self.flaws.append(Flaw(spec.source(), what, _remedy(spec)))
+                self.flaws.append(Flaw(spec.source(), what, _remedy(spec)).of(spec))
             else:
                 self.passed += 1
+
+    def _not_loaded(self, spec: PluginSpec, error: PluginLoadError) -> None:
+        what = f"{spec.name} does not load in the {spec.runs_in}: {error.problem}"
+        self.unloaded.append(spec.name)
+        self.flaws.append(Flaw(error.path, what, _remedy(spec), line=error.line).of(spec))
 
 
 def _has_tests(spec: PluginSpec) -> bool:
     return bool(tests_in(parse_source(spec.source())))
-
-
-def _not_loaded(spec: PluginSpec, error: PluginLoadError) -> Flaw:
-    what = f"{spec.name} does not load in the {spec.runs_in}: {error.problem}"
-    return Flaw(error.path, what, _remedy(spec), line=error.line)
 
 
 def _remedy(spec: PluginSpec) -> str:

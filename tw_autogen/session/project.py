@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.plugin import PluginSpec, check_source, missing_imports, plugin_files, read_folder
+from tw_autogen.plugin import PluginSpec, check_imports, check_source, plugin_files, read_folder, renamings
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
 from tw_autogen.session.seats import RoleWanted, known
@@ -172,36 +171,25 @@ def example_files(folder: Path) -> list[Path]:
 
 def _plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], list[str]]:
     found: dict[str, PluginSpec] = {}
-    left_out, notes = [], []
+    left_out: list[str] = []
+    notes: list[str] = []
+    idle: list[str] = []
     for one in read_folder(place) if place.is_dir() and plugin_files(place, needed=False) else ():
         if isinstance(one, ConfigError):
             left_out.append(str(one))
         elif one.enabled:
             try:
-                spec = check_source(one, rename=True)
-                _check_imports(spec, python)
+                spec = check_source(one)
+                check_imports(spec, python)
                 if one.name in found:
                     raise PluginLoadError(f"there is a plugin {one.name!r} already", path=one.path or one.name)
             except ConfigError as error:
                 left_out.append(str(error))
             else:
                 found[spec.name] = spec
-                notes += _renamed(one, spec)
+                notes += [f"{one.path}: {line}" for line in renamings(one, spec)]
+        else:
+            idle.append(one.name)
+    if idle and not found and not left_out:
+        notes.append(f"{place}: no plugin is enabled; one is brought by its name: {', '.join(idle)}")
     return list(found.values()), left_out, notes
-
-
-def _check_imports(spec: PluginSpec, python: str) -> None:
-    if spec.runs_in == "kernel" and Path(python).resolve() != Path(sys.executable).resolve():
-        return  # another Python, which has packages of its own
-    for one in missing_imports(spec.source()):
-        if one.at_once:
-            raise PluginLoadError(f"{spec.name} needs the package {one.name}", path=spec.source(), line=one.line)
-
-
-def _renamed(before: PluginSpec, after: PluginSpec) -> list[str]:
-    pairs = zip(before.parameters, after.parameters, strict=True)
-    return [
-        f"{before.path}: the parameter {old.name} is called {new.name} in the Python, and so to the model"
-        for old, new in pairs
-        if old.name != new.name
-    ]
