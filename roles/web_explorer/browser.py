@@ -1,19 +1,22 @@
 """`Browser`: one page of a real Chromium, on a thread of its own, behind a gate."""
 
+import asyncio
 import os
 import shutil
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 try:
-    from playwright.sync_api import Error, sync_playwright
+    from playwright.async_api import Error, async_playwright
+    from playwright.async_api import TimeoutError as PageTimeout
 except ImportError as missing:
     raise ImportError("playwright is missing; install it with: pip install 'tw-autogen[web]'") from missing
 
 from .gate import Gate
+from .view import LOOK, MARK, View, line_of
 
 Result = TypeVar("Result")
 
@@ -27,64 +30,23 @@ _FLAGS = (
     "--no-pings",
     "--no-first-run",
 )
-_MARK = "data-tw-number"
 _MOST_HOPS = 5
+_START_SECONDS = 30.0
+_END_SECONDS = 10.0
 _MOMENT = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100)))"
 _SAME_WINDOW = "(one) => (one.closest('a, form') || one).removeAttribute('target')"
-_LOOK = """
-(mark) => {
-  document.querySelectorAll(`[${mark}]`).forEach((one) => one.removeAttribute(mark));
-  const wanted = 'a[href], button, input:not([type=hidden]), select, textarea, [role=button], [role=link], summary';
-  const found = [];
-  for (const one of document.querySelectorAll(wanted)) {
-    const box = one.getBoundingClientRect();
-    const style = getComputedStyle(one);
-    if (!box.width || !box.height || style.visibility === 'hidden' || one.disabled) continue;
-    one.setAttribute(mark, String(found.length + 1));
-    const link = one.tagName === 'A', field = one.tagName === 'INPUT', choice = one.tagName === 'SELECT';
-    const kind = link ? 'link' : field ? (one.type || 'text') : one.tagName.toLowerCase();
-    const label = (one.labels && one.labels.length) ? one.labels[0].innerText : '';
-    const own = choice ? '' : one.innerText;
-    const words = own || one.getAttribute('aria-label') || label || one.placeholder || one.name || one.title || '';
-    const options = choice ? [...one.options].map((o) => o.text).slice(0, 20).join(' | ') : '';
-    const value = ['checkbox', 'radio'].includes(one.type) ? (one.checked ? 'checked' : '') :
-      (field && one.type !== 'password') || one.tagName === 'TEXTAREA' ? one.value :
-      choice ? (one.selectedOptions[0] || {text: ''}).text : '';
-    found.push([kind, words.trim().replace(/\\s+/g, ' ').slice(0, 100), link ? one.href : '', value, options]);
-    if (found.length >= 150) break;
-  }
-  return found;
-}
-"""
-
-
-@dataclass(frozen=True)
-class View:
-    """What a page shows.
-
-    Args:
-        url: Its address.
-        title: Its title.
-        text: What can be read on it.
-        things: What can be clicked or filled in, numbered from 1, a line each.
-        trouble: What was not let through.
-    """
-
-    url: str
-    title: str
-    text: str
-    things: tuple[str, ...]
-    trouble: tuple[str, ...] = ()
 
 
 class Browser:
     """One page of Chromium; every method may be called from any thread.
 
+    A page whose own code keeps it from answering is given up: it is closed, and an empty one takes its place.
+
     Args:
         executable: Its path; empty: Debian's or another one on the PATH, else the one that Playwright has installed.
         no_sandbox: Chromium's own sandbox is left out, as it must be where root runs it.
         gate: Its only way out; closed with it.
-        seconds: How long each step may take.
+        seconds: How long the page has for each step, and as long once more for what the step sets off.
 
     Raises:
         RuntimeError: it doesn't start; says why.
@@ -93,44 +55,51 @@ class Browser:
     def __init__(self, *, executable: str, no_sandbox: bool, gate: Gate, seconds: float) -> None:
         self._seconds = seconds
         self._gate = gate
-        self._thread = ThreadPoolExecutor(1, "tw-browser")  # Playwright's objects live on the thread that made them
         path = executable or next((found for name in _NAMES if (found := shutil.which(name))), "")
         self._playwright: Any = None
         self._browser: Any = None
+        self._page: Any = None
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = threading.Thread(target=self._loop.run_forever, name="tw-browser")
+        self._thread.start()
         try:
-            self._on(lambda: self._start(path, no_sandbox))
+            self._on(self._start(path, no_sandbox), seconds=2 * max(seconds, _START_SECONDS))
         except BaseException as error:
             self.close()
-            if isinstance(error, Error):
+            if isinstance(error, Error | TimeoutError):
                 raise RuntimeError(f"Chromium does not start: {_first(error)}") from error
             raise
 
-    def _start(self, path: str, no_sandbox: bool) -> None:
-        self._playwright = sync_playwright().start()
+    async def _start(self, path: str, no_sandbox: bool) -> None:
+        self._playwright = await async_playwright().start()
         environ = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TZ", "TMPDIR") if key in os.environ}
-        self._browser = self._playwright.chromium.launch(
+        self._browser = await self._playwright.chromium.launch(
             executable_path=path or None,
             chromium_sandbox=not no_sandbox,
             proxy={"server": self._gate.address},
             args=list(_FLAGS),
             env=environ,
-            timeout=max(self._seconds, 30) * 1000,
+            timeout=max(self._seconds, _START_SECONDS) * 1000,
             handle_sigint=False,
             handle_sigterm=False,
             handle_sighup=False,
         )
-        context = self._browser.new_context(
+        await self._begin()
+
+    async def _begin(self) -> None:
+        """Make the page, in a context of its own."""
+        context = await self._browser.new_context(
             accept_downloads=False, service_workers="block", permissions=[], extra_http_headers={"DNT": "1"}
         )
         context.set_default_timeout(self._seconds * 1000)
-        self._page = context.new_page()
+        self._page = await context.new_page()
         self._page.on("dialog", lambda dialog: dialog.dismiss())
         context.on("page", self._one_page_only)
 
-    def _one_page_only(self, page: Any) -> None:
+    async def _one_page_only(self, page: Any) -> None:
         """Close what opens beside the one page."""
         self._gate.refuse("a window that opened beside this page was closed")
-        page.close()
+        await page.close()
 
     def open(self, url: str) -> str:
         """Open an address; give what went wrong, empty if nothing did."""
@@ -141,19 +110,19 @@ class Browser:
     def click(self, number: int) -> str:
         """Click what has this number."""
 
-        def click() -> None:
-            self._at(number).evaluate(_SAME_WINDOW)
-            self._at(number).click()
+        async def click() -> None:
+            await self._at(number).evaluate(_SAME_WINDOW)
+            await self._at(number).click()
 
         return self._do(click)
 
     def fill(self, number: int, text: str, *, enter: bool) -> str:
         """Write into a field, and press Enter if that is wanted."""
 
-        def write() -> None:
-            self._at(number).fill(text)
+        async def write() -> None:
+            await self._at(number).fill(text)
             if enter:
-                self._at(number).press("Enter")
+                await self._at(number).press("Enter")
 
         return self._do(write)
 
@@ -167,75 +136,87 @@ class Browser:
 
     def view(self) -> View:
         """Say what the page shows now."""
-        return self._on(self._look)
+        url = self._page.url
+        try:
+            return self._on(self._look())
+        except (Error, TimeoutError) as error:
+            why = self._give_up() if isinstance(error, TimeoutError | PageTimeout) else _first(error)
+            return View(url, "", f"(the page can't be read: {why})", (), tuple(self._gate.refused))
 
     def close(self) -> None:
         """End the browser with all its processes; a second time nothing happens."""
         if self._thread is None:
             return
         try:
-            self._on(self._stop)
+            for end in (self._browser and self._browser.close, self._playwright and self._playwright.stop):
+                if end:
+                    with suppress(Error, TimeoutError):  # it has ended already; the next one ends what is left
+                        self._on(end(), seconds=_END_SECONDS)
         finally:
-            self._thread.shutdown()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
             self._thread = None
+            self._loop.close()
             self._gate.close()
 
-    def _stop(self) -> None:
-        try:
-            if self._browser is not None:
-                self._browser.close()
-        finally:
-            if self._playwright is not None:
-                self._playwright.stop()
-
     def _at(self, number: int) -> Any:
-        return self._page.locator(f'[{_MARK}="{number}"]').first
+        return self._page.locator(f'[{MARK}="{number}"]').first
 
-    def _do(self, step: Callable[[], object]) -> str:
-        def whole() -> str:
+    def _do(self, step: Callable[[], Awaitable[object]]) -> str:
+        async def whole() -> None:
             self._gate.begin()
-            try:
-                step()
-                self._settle()
-            except Error as error:
-                return _first(error)
-            return ""
+            await step()
+            await self._settle()
 
-        return self._on(whole)
+        try:
+            self._on(whole())
+        except TimeoutError:
+            return self._give_up()
+        except Error as error:
+            return _first(error)
+        return ""
 
-    def _settle(self) -> None:
+    def _give_up(self) -> str:
+        """Close a page that doesn't answer, and take an empty one."""
+
+        async def anew() -> None:
+            await self._page.context.close()
+            await self._begin()
+
+        self._on(anew())
+        return "the page did not answer in time, and was closed"
+
+    async def _settle(self) -> None:
         """Wait until what a step has set off has come: a moment later no other page is on its way."""
         for _ in range(_MOST_HOPS):
             try:
-                self._page.wait_for_load_state("domcontentloaded")
-                self._page.evaluate(_MOMENT)
+                await self._page.wait_for_load_state("domcontentloaded")
+                await self._page.evaluate(_MOMENT)
             except Error as error:
                 if "context was destroyed" not in str(error):  # as it is when another page comes
                     raise
             else:
                 return
 
-    def _look(self) -> View:
-        try:
-            self._settle()
-            url, title = self._page.url, self._page.title()
-            things = self._page.evaluate(_LOOK, _MARK)
-            text = self._page.evaluate("() => document.body ? document.body.innerText : ''")
-        except Error as error:
-            return View(self._page.url, "", f"(the page can't be read: {_first(error)})", (), tuple(self._gate.refused))
-        said = tuple(_line(at, *thing) for at, thing in enumerate(things, 1))
+    async def _look(self) -> View:
+        await self._settle()
+        url, title = self._page.url, await self._page.title()
+        things = await self._page.evaluate(LOOK, MARK)
+        text = await self._page.evaluate("() => document.body ? document.body.innerText : ''")
+        said = tuple(line_of(at, *thing) for at, thing in enumerate(things, 1))
         return View(url, title, text, said, tuple(self._gate.refused))
 
-    def _on(self, step: Callable[[], Result]) -> Result:
-        return self._thread.submit(step).result()
+    def _on(self, step: Coroutine[Any, Any, Result], *, seconds: float = 0.0) -> Result:
+        """Do something on the browser's thread.
 
-
-def _line(number: int, kind: str, words: str, url: str, value: str, options: str) -> str:
-    parts = [f"[{number}] {kind} {words!r}" if words else f"[{number}] {kind}"]
-    parts += [f"= {value!r}"] if value else []
-    parts += [f"-> {url}"] if url else []
-    parts += [f"of: {options}"] if options else []
-    return " ".join(parts)[:300]
+        Raises:
+            TimeoutError: it took too long; it goes on no more.
+        """
+        limited = asyncio.wait_for(step, seconds or 2 * self._seconds)
+        try:
+            return asyncio.run_coroutine_threadsafe(limited, self._loop).result()
+        except asyncio.TimeoutError as error:  # until Python 3.11 a class of its own
+            raise TimeoutError(f"no answer within {seconds or 2 * self._seconds:g} s") from error
 
 
 def _first(error: Exception) -> str:

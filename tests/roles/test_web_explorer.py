@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,26 @@ def test_a_page_that_never_comes_is_given_up(explore):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("script", ["while (true) {}", "setTimeout(() => { while (true) {} }, 50)"])
+def test_a_page_whose_script_never_ends_is_closed_and_the_next_one_is_read(explore, script):
+    pages = {"/": web.Page(f"<p>hold</p><script>{script}</script>"), "/next": web.Page("Ripe in May.")}
+    with web.site(pages) as site:
+        began = time.monotonic()
+        post, shown = explore(
+            "?",
+            step("open", url=site.url),
+            step("open", url=f"{site.url}/next"),
+            step("answer", text="In May."),
+            step_seconds=2.0,
+        )
+
+    assert "the page did not answer in time, and was closed" in shown[1]
+    assert "Ripe in May." in shown[2]
+    assert post.message.startswith("In May.")
+    assert time.monotonic() - began < 40
+
+
+@pytest.mark.slow
 def test_what_is_no_step_is_told_and_the_number_of_steps_holds(explore):
     post, shown = explore("?", "I think so", step("dance"), steps=2)
 
@@ -258,7 +279,7 @@ def test_root_must_say_that_the_sandbox_is_to_be_left_out(stage):
 
 
 def test_without_the_extra_the_command_that_installs_it_is_named(stage, monkeypatch):
-    monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
+    monkeypatch.setitem(sys.modules, "playwright.async_api", None)
 
     with pytest.raises(RoleSpecError, match=r"playwright is missing; install it with: pip install 'tw-autogen\[web\]'"):
         stage.make("web_explorer", ScriptedModel([]), no_sandbox=True)

@@ -700,6 +700,19 @@ def test_a_bug_in_a_role_ends_the_round_with_its_name_and_line_and_the_talk_goes
     assert re.search(problem, session.rounds[0].error)
 
 
+def test_a_bug_in_what_a_role_offers_names_the_role_and_the_line(tmp_path):
+    class Offers(Parrot):
+        def offer(self, request):
+            return {}["oops"]
+
+    parrot = Offers()
+    with (
+        Session([Planner(ScriptedModel([]), [parrot]), parrot], folder=tmp_path) as session,
+        pytest.raises(RoleError, match=r"the role Parrot failed: KeyError: 'oops' \(.*test_session\.py:\d+\)"),
+    ):
+        session.ask("parrot")
+
+
 def test_what_the_client_of_a_model_raises_comes_out_as_it_is(tmp_path):
     class Asking(Parrot):
         def reply(self, memory, **kwargs):

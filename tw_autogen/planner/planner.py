@@ -20,7 +20,7 @@ from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, repl
 from tw_autogen.planner.plan import Plan, Status
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request
 from tw_autogen.recall import Recall, Talk, remember
-from tw_autogen.role import Growing, Offering, Role, Turn, Worker
+from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
 
 NAME = "Planner"
 _CHANGED = (
@@ -189,7 +189,7 @@ class Planner(Role):
 
     def _offers(self, request: str, turn: Turn) -> str:
         """Say what workers have for this request beyond their intros, and what was learnt from earlier ones."""
-        offers = [one.offer(request) for one in self._workers if isinstance(one, Offering)]
+        offers = [offer_of(one, request, turn.round) for one in self._workers]
         offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))
         return "".join(f"\n\n{offer}" for offer in offers if offer)
 

@@ -1,6 +1,6 @@
 """Who answers posts: the contract of a role, and how one is found, checked and made."""
 
-from tw_autogen.role.faults import checked_post, role_error
+from tw_autogen.role.faults import checked_post, offer_of, role_error
 from tw_autogen.role.find import ROLE_FILE, find_role, read_role
 from tw_autogen.role.loading import as_role
 from tw_autogen.role.role import (
@@ -32,6 +32,7 @@ __all__ = [
     "as_role",
     "checked_post",
     "find_role",
+    "offer_of",
     "read_role",
     "report_call",
     "role_error",

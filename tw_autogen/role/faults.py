@@ -8,14 +8,14 @@ from pathlib import Path
 from types import FrameType
 
 from tw_autogen.conversation import Post, Round
-from tw_autogen.errors import RoleError
-from tw_autogen.role.role import Role
+from tw_autogen.errors import RoleError, TwAutogenError
+from tw_autogen.role.role import Offering, Role, Worker
 from tw_autogen.role.taskweaver.spec import AdaptedRole
 
 _OURS = __name__.partition(".")[0]
 
 
-def role_error(role: Role, error: Exception, here: Round) -> RoleError | None:
+def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError | None:
     """Give the error that names a role and the line of its Python that raised.
 
     Args:
@@ -39,6 +39,25 @@ def role_error(role: Role, error: Exception, here: Round) -> RoleError | None:
     )
 
 
+def offer_of(role: Role | Worker, request: str, here: Round) -> str:
+    """Give what a role has for a request beyond its intro; empty if it says nothing.
+
+    Raises:
+        RoleError: it raised something.
+    """
+    if not isinstance(role, Offering):
+        return ""
+    try:
+        return role.offer(request)
+    except TwAutogenError:
+        raise
+    except Exception as error:  # a role may be anybody's
+        failed = role_error(role, error, here)
+        if failed is None:
+            raise
+        raise failed from error
+
+
 def checked_post(role: Role, answer: object, here: Round) -> Post:
     """Give what a role answered, if it is a post.
 
@@ -56,7 +75,7 @@ def checked_post(role: Role, answer: object, here: Round) -> Post:
     )
 
 
-def _kind(role: Role) -> type:
+def _kind(role: Role | Worker) -> type:
     return type(role.theirs) if isinstance(role, AdaptedRole) else type(role)
 
 
