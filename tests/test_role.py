@@ -179,6 +179,18 @@ def test_settings_come_from_the_yaml_the_project_the_environment_and_keywords_in
     assert said_by(folder, tmp_path, given) == "A 9 white"
 
 
+def test_a_misspelt_variable_of_a_role_is_an_error_and_one_of_another_role_is_not(folder, tmp_path, monkeypatch):
+    (folder / "role.yaml").write_text(YAML + "settings: {shelf: A, page: 1, colours: [red]}\n", encoding="utf-8")
+    (folder / "reader.py").write_text(TYPED, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TW_AUTOGEN_ROLE_READER_OF_BOOKS_INDEX", "x")
+    assert said_by(folder, tmp_path, {}) == "A 2 red"
+
+    monkeypatch.setenv("TW_AUTOGEN_ROLE_READER_COLORS", "green")
+    with pytest.raises(SettingsError, match=r"TW_AUTOGEN_ROLE_READER_COLORS: unknown setting .*mean 'colours'\?"):
+        said_by(folder, tmp_path, {})
+
+
 @pytest.mark.parametrize(
     ("yaml", "given", "error", "problem"),
     [

@@ -18,6 +18,7 @@ loaded.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -140,14 +141,25 @@ class Settings:
         Args:
             name: The role's, as in `role.<name>.<key>`.
             known: The keys that the role declares; looked for in the environment too
-                (`TW_AUTOGEN_ROLE_ECHO_DECORATOR`), between the files and the keywords.
+                (`TW_AUTOGEN_ROLE_ECHO_DECORATOR`), between the files and the keywords; what is almost one of these
+                there is given as it stands, to be refused.
         """
-        found = dict(self._roles.get(name, {}))
+        found, known = dict(self._roles.get(name, {})), list(known)
         for key in known:
             variable = _variable(f"{ROLE_ROOM}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
                 found[key] = Setting(self._environ[variable], variable)
-        return found
+        return {**found, **self._misspelt(name, known)}
+
+    def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
+        """Give variables of the environment that are almost one of a role's; others may be those of another role."""
+        prefix = _variable(f"{ROLE_ROOM}.{name}.")
+        keys = {one: one.removeprefix(prefix).lower() for one in self._environ if one.startswith(prefix)}
+        return {
+            key: Setting(self._environ[variable], variable)
+            for variable, key in keys.items()
+            if key not in known and difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+        }
 
     def _take_role(self, key: str, setting: Setting) -> None:
         """Take `role.echo.decorator`, or `role.echo` with all its keys."""
