@@ -52,6 +52,11 @@ def test_a_wrong_setting_is_told_before_a_missing_model(tmp_path):
         open_session(folder=tmp_path, settings={"session.max_post": 3})
 
 
+def test_a_user_folder_that_is_not_there_is_told_by_its_setting(tmp_path):
+    with pytest.raises(ConfigError, match=rf"session\.user_folder: there is no folder {tmp_path}/gone$"):
+        open_session(ScriptedModel([]), folder=tmp_path, settings={"session.user_folder": str(tmp_path / "gone")})
+
+
 def test_an_unknown_plugin_is_told_with_its_neighbour(tmp_path):
     with pytest.raises(ConfigError, match="sql_pull_dat.*did you mean 'sql_pull_data'"):
         open_session(ScriptedModel([]), plugins=["sql_pull_dat"], folder=tmp_path)

@@ -120,6 +120,8 @@ class Kernels:
         if self.shared is None:
             options = self._read.read("kernel", KernelSettings)
             if self._user_folder:
+                if not Path(self._user_folder).expanduser().is_dir():
+                    raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
                 options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
             check_granted(options, self._folder)
