@@ -65,6 +65,20 @@ def test_a_word_that_looks_like_a_file_is_none_where_nothing_is_opened(code):
     assert said(code, STRICT) == []
 
 
+@pytest.mark.parametrize("code", [case for case in HONEST if "quer" in case.id])
+def test_an_expression_that_is_written_out_passes_a_strict_policy(code):
+    assert said(code, STRICT) == []
+
+
+def test_a_computed_expression_is_told_with_its_line_and_what_to_write():
+    (found,) = verify('q = f"a > {limit}"\ndf.query(q)', STRICT)
+
+    assert str(found) == (
+        "line 2 (function): '.eval' and '.query' of a text that is not written out in the call are not allowed"
+    )
+    assert "df.query('a > @limit')" in found.remedy
+
+
 @pytest.mark.parametrize("code", STRICT_ATTACKS)
 def test_what_only_a_strict_policy_refuses_passes_the_default(code):
     assert said(code) == []

@@ -6,8 +6,10 @@ import ast
 import contextlib
 import re
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
+from tw_autogen.code_interpreter.expressions import COLUMN, EVALUATORS, assigned, is_computed, parsed, takes_evaluator
 from tw_autogen.code_interpreter.literals import is_shell_call, last_name, literal_text, opens_files
 from tw_autogen.code_interpreter.names import (
     OWN,
@@ -21,7 +23,7 @@ from tw_autogen.code_interpreter.names import (
     function_scope,
     module_scope,
 )
-from tw_autogen.code_interpreter.rules import Fault, Rules
+from tw_autogen.code_interpreter.rules import EVALUATED, Fault, Rules
 
 _GETTERS = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 _NAMESPACES = frozenset({"globals", "locals", "vars"})
@@ -57,6 +59,7 @@ class Judge:
     def __init__(self, tree: ast.Module, rules: Rules, *, plugins: Iterable[str], on_shell_call: OnCode) -> None:
         self.faults: list[tuple[int, Fault]] = []
         self._rules = rules
+        self._tree = tree
         self._on_shell_call = on_shell_call
         self._refused: set[str] = set()
         self._uses: list[tuple[int, Fault, str]] = []
@@ -76,6 +79,10 @@ class Judge:
         self.faults += [(line, fault) for line, fault, root in self._uses if root not in self._refused]
         refused = {line for line, fault in self.faults if fault.kind == "function"}
         self.faults = [(line, fault) for line, fault in self.faults if fault.kind != "file" or line not in refused]
+
+    @cached_property
+    def _values(self) -> dict[str, list[ast.expr]]:
+        return assigned(self._tree)
 
     def _push(self, nodes: Iterable[ast.AST | None], scope: Scope) -> None:
         self._todo.extend((node, scope) for node in nodes if node is not None)
@@ -167,6 +174,7 @@ class Judge:
             self._todo.append((root, scope))
         if in_module and "__dict__" in names:
             self._add(node.lineno, Fault("attribute", "'__dict__' of a module is not allowed", "Name what you need."))
+        self._add(node.end_lineno or node.lineno, self._rules.evaluator(names[1:] if called else names))
         if in_module:
             return
         for i, name in enumerate(names):  # the last name first
@@ -212,7 +220,7 @@ class Judge:
         arguments: list[ast.expr] = [*node.args, *(keyword.value for keyword in node.keywords)]
         if isinstance(func, ast.Attribute):
             self._chain(func, scope, called=node)
-            if func.attr in {"eval", "query"}:
+            if func.attr in EVALUATORS:
                 self._query(node, arguments, scope)
             if func.attr in {"get", "pop", "setdefault"} and node.args:
                 self._namespace(func.value, node.args[0], scope)
@@ -226,6 +234,8 @@ class Judge:
             self._operator(node)
         if last_name(func) in {"timeit", "repeat", "Timer"}:
             self._code(node, arguments, scope)
+        if not self._rules.policy.dynamic and takes_evaluator(node, self._values):
+            self._add(node.lineno, EVALUATED)
         self._places(node, arguments)
         self._push(arguments, scope)
 
@@ -300,19 +310,23 @@ class Judge:
                 self._push(tree.body, scope)
 
     def _query(self, node: ast.Call, arguments: Iterable[ast.expr], scope: Scope) -> None:
-        """Judge the `@names` in `df.query("a > @b")`: pandas takes them from the cell's variables."""
+        """Judge `df.query("a > @b.c")`: what follows an `@` pandas takes from the cell's variables."""
+        if not self._rules.policy.dynamic and is_computed(node):
+            self._add(node.lineno, EVALUATED)
+        inner = Scope(scope)
+        inner.own.add(COLUMN)
         for text in filter(None, map(literal_text, arguments)):
             for name in _DUNDER.findall(text):
                 self._add(node.lineno, self._rules.attribute(name))
-            for dotted in _AT_NAME.findall(text):
-                expression: Any = ast.Name("", ast.Load())
-                for i, name in enumerate(dotted.strip(".").split(".")):
-                    expression = ast.Attribute(expression, name, ast.Load()) if i else ast.Name(name, ast.Load())
-                    ast.copy_location(expression, node)
-                if isinstance(expression, ast.Attribute):
-                    self._chain(expression, scope, called=node)
-                else:
-                    self._name(expression, scope)
+            body = parsed(text) or []
+            for dotted in _AT_NAME.findall(text):  # also where it is no Python
+                body += parsed(f"@{dotted.strip('.')}") or []
+            for each in (each for statement in body for each in ast.walk(statement)):
+                if isinstance(each, ast.expr | ast.stmt):
+                    ast.copy_location(each, node)
+                if isinstance(each, ast.Attribute):
+                    self._add(node.lineno, self._rules.in_expression(each.attr))
+            self._push(body, inner)
 
     # Scopes
 
@@ -343,6 +357,7 @@ class Judge:
     def _match_class(self, node: ast.MatchClass, scope: Scope) -> None:
         for name in node.kwd_attrs:
             self._add(node.lineno, self._rules.attribute(name) or self._rules.reached(name))
+        self._add(node.lineno, self._rules.evaluator(node.kwd_attrs))
         self._push([node.cls, *node.patterns, *node.kwd_patterns], scope)
 
 

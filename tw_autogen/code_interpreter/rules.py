@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,6 +18,7 @@ from tw_autogen.code_interpreter.bans import (
     STRICT_BANS,
     WORDS,
 )
+from tw_autogen.code_interpreter.expressions import EVALUATORS
 from tw_autogen.code_interpreter.literals import attributes_read, is_place
 from tw_autogen.code_interpreter.names import PLUGIN, Path
 from tw_autogen.code_interpreter.policy import Policy, listed
@@ -56,6 +57,14 @@ class Fault:
         """Give the finding."""
         return Finding(line, self.kind, self.message, self.remedy)
 
+
+EVALUATED = Fault(
+    "function",
+    "'.eval' and '.query' of a text that is not written out in the call are not allowed",
+    "Write the expression in the call, with `@name` for values, such as `df.query('a > @limit')`, or plain Python; "
+    "`query` of a search tree passes with its `k=`.",
+)
+"""Of a text that is computed, or of one of these methods that is handed around."""
 
 _BUILTIN_FUNCTIONS = frozenset(
     name for name, value in vars(builtins).items() if callable(value) and not name.startswith("_")
@@ -162,6 +171,16 @@ class Rules:
     def handed(self, name: str) -> Fault | None:
         """Judge a method that is taken without being called."""
         return None if self.policy.dynamic or name in _COLUMN_WORDS else self.method(name)
+
+    def evaluator(self, names: Iterable[str]) -> Fault | None:
+        """Judge attributes that are taken without being called: `eval` and `query` would run any text later."""
+        return None if self.policy.dynamic or EVALUATORS.isdisjoint(names) else EVALUATED
+
+    def in_expression(self, name: str) -> Fault | None:
+        """Judge an attribute in a text that pandas runs, where there is no honest dunder."""
+        if "eval" not in self._names or not _DUNDER.fullmatch(name) or self.attribute(name):
+            return None
+        return Fault("attribute", f"{name!r} in an expression is not allowed", "Use columns, operators and methods.")
 
     def _unlisted(self, path: Path, dotted: str, doing: str) -> Fault | None:
         """Judge a path under an allow-list of modules."""
