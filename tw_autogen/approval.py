@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.events import ApprovalAsked, ApprovalGiven, Event
 
 When = Literal["always", "never", "findings"]
@@ -65,11 +66,27 @@ Approve = Callable[[Proposal], Decision | bool]
 """Asked by whoever is about to do something; blocks until somebody has decided."""
 
 
+def checked_approve(approve: Approve | None) -> Approve | None:
+    """Give what was passed as `approve=`, if it can be asked.
+
+    Raises:
+        ConfigError: it is no function.
+
+    Example:
+        >>> checked_approve(print) is print
+        True
+    """
+    if approve is None or callable(approve):
+        return approve
+    raise ConfigError(f"approve: expected a function that takes a proposal, found {type(approve).__name__}")
+
+
 def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] | None = None) -> Decision:
     """Ask, and make the question and its answer events.
 
     Raises:
-        ConfigError: `approve` returned neither a bool nor a `Decision`; that is no yes, and nothing may run.
+        ConfigError: `approve` raised something, which is the `__cause__`, or returned neither a bool nor a `Decision`;
+            that is no yes, and nothing may run.
 
     Example:
         >>> decide(lambda proposal: proposal.kind == "plan", Proposal("cell", "1 + 1"))
@@ -78,17 +95,35 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
     started = time.monotonic()
     if emit:
         emit(ApprovalAsked(proposal.kind, proposal.text, list(proposal.findings)))
-    said = approve(proposal)
+
+    def answered(decision: Decision) -> None:
+        if emit:
+            seconds = time.monotonic() - started
+            emit(ApprovalGiven(proposal.kind, decision.approved, decision.text, decision.reason, seconds))
+
+    try:
+        said: object = approve(proposal)
+    except TwAutogenError:
+        raise
+    except Exception as error:  # it is the user's own
+        problem = _failure(error)
+        answered(Decision(False, reason=problem))
+        raise ConfigError(problem) from error
     problem = _unreadable(said)
     decision = said if isinstance(said, Decision) and not problem else Decision(said is True, reason=problem)
     if decision.text.strip() == proposal.text.strip():
         decision = Decision(decision.approved, reason=decision.reason)
-    if emit:
-        seconds = time.monotonic() - started
-        emit(ApprovalGiven(proposal.kind, decision.approved, decision.text, decision.reason, seconds))
+    answered(decision)
     if problem:
         raise ConfigError(problem)
     return decision
+
+
+def _failure(error: Exception) -> str:
+    """Say what `approve` raised, and at which of its lines."""
+    inner = traceback.extract_tb(error.__traceback__)[1:2]
+    where = "".join(f" ({frame.filename}:{frame.lineno})" for frame in inner)
+    return f"approve failed: {type(error).__name__}: {error}{where}"
 
 
 def _unreadable(said: object) -> str:

@@ -235,3 +235,39 @@ def test_what_is_neither_a_bool_nor_a_decision_decides_nothing_and_nothing_runs(
     assert isinstance(caught.value.__cause__, ConfigError)
     assert ran == []
     assert [one.approved for one in events if isinstance(one, ApprovalGiven)] == [False]
+
+
+def test_what_approve_raises_ends_the_round_with_its_name_and_line_and_nothing_runs(tmp_path):
+    ran, events = [], []
+
+    def approve(proposal):
+        raise LookupError("no such desk")
+
+    with (
+        ScriptedModel([plans("double 21")]) as planner,
+        ScriptedModel([codes("21 * 2")]) as coder,
+        open_session(
+            {"Planner": planner, "CodeInterpreter": coder},
+            kernel=lambda folder: FakeKernel(ran.append, folder=folder),
+            folder=tmp_path,
+            settings=CELLS,
+            approve=approve,
+            handlers=[events.append],
+        ) as session,
+        pytest.raises(
+            RoundError, match=r"approve failed: LookupError: no such desk \(.*test_approval\.py:\d+\)"
+        ) as caught,
+    ):
+        session.ask("double 21")
+
+    assert isinstance(caught.value.__cause__.__cause__, LookupError)
+    assert ran == []
+    assert [one.approved for one in events if isinstance(one, ApprovalGiven)] == [False]
+
+
+@pytest.mark.parametrize(("approve", "found"), [(True, "bool"), ("yes", "str")])
+def test_what_can_not_be_asked_is_told_at_opening(tmp_path, approve, found):
+    with pytest.raises(ConfigError, match=f"^approve: expected a function that takes a proposal, found {found}$"):
+        open_session(ScriptedModel([]), folder=tmp_path, approve=approve)
+
+    assert list(tmp_path.iterdir()) == []

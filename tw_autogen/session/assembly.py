@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.approval import Approve, Decision, Proposal, decide
+from tw_autogen.approval import Approve, Decision, Proposal, checked_approve, decide
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import RoleSpecError, SettingsError, nearest
@@ -148,6 +148,7 @@ def open_team(
     Raises:
         ConfigError: as in `open_session`.
     """
+    approve = checked_approve(approve)
     read = settings if isinstance(settings, Settings) else read_settings(settings)
     models = Models(read, examples)
     for seat in seats:

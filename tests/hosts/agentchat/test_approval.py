@@ -43,3 +43,8 @@ def test_without_anybody_nothing_is_installed(worker, finish):
 def test_a_function_that_decides_is_not_written_down(worker):
     with pytest.raises(ConfigError, match="can't be written down as a component, because of: approve"):
         worker(*REPLIES, approve=lambda names: False).dump_component()
+
+
+def test_what_can_not_be_asked_is_told_when_the_agent_is_made(worker):
+    with pytest.raises(ConfigError, match="approve: expected a function that takes a proposal, found bool"):
+        worker(approve=True)

@@ -20,7 +20,7 @@ from autogen_core.models import ChatCompletionClient, RequestUsage
 from pydantic import BaseModel
 from typing_extensions import Self
 
-from tw_autogen.approval import Approve
+from tw_autogen.approval import Approve, checked_approve
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event, Handler
@@ -166,7 +166,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             policy=checked_policy(policy),
             folder=workspace,
             handlers=tuple(handlers),
-            approve=approve,
+            approve=checked_approve(approve),
             settings=dict(settings or {}),
             project=project,
             mcp_servers=mcp_servers,

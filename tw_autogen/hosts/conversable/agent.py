@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.approval import Approve
+from tw_autogen.approval import Approve, checked_approve
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.events import Handler
@@ -122,7 +122,7 @@ class TaskWeaverAgent(Speaking):
         )
         if mcp_servers is not None:
             read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message
-        self._approve = approve
+        self._approve = checked_approve(approve)
         most_open = read.read("session", SessionSettings).most_open
         make = functools.partial(_make, weakref.ref(self))
         self._talks = Conversations(make, names=(name,), most_open=most_open)

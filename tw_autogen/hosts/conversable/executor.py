@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.approval import Approve
+from tw_autogen.approval import Approve, checked_approve
 from tw_autogen.code_interpreter import Cells, CodeInterpreterSettings, Policy, verify
 from tw_autogen.code_interpreter.report import cut, findings_report
 from tw_autogen.conversation import Round
@@ -91,7 +91,7 @@ class KernelCodeExecutor:
         if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
             seat = Seat("code_interpreter", policy=policy)
             self._policy = replace(policy_of(seat, read), install=options.install)
-        self._kernel: Kernel = LocalKernel(self.work_dir, settings=options, approve=approve)
+        self._kernel: Kernel = LocalKernel(self.work_dir, settings=options, approve=checked_approve(approve))
         self._stack.callback(self._kernel.close)
         with ExitStack() as undo:
             undo.callback(self._stack.close)
