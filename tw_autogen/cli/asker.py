@@ -16,6 +16,9 @@ from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.terminal import clean
 
+if sys.platform != "win32":
+    import termios
+
 _LOOK_SECONDS = 0.2
 _SUFFIXES = {"cell": ".py", "plan": ".txt", "command": ".sh"}
 
@@ -47,7 +50,10 @@ class Asker:
         self._stopped.set()
 
     def approve(self, proposal: Proposal) -> Decision:
-        """Ask for one line: yes, no, `e` to change it in an editor, or in other words why not."""
+        """Ask for one line: yes, no, `e` to change it in an editor, or in other words why not.
+
+        What was typed at the terminal before the question stood there is no answer to it, and is lost.
+        """
         stopped = self._stopped
         self._show.stop()
         packages = proposal.kind == "packages"
@@ -58,6 +64,7 @@ class Asker:
         hint = "[y/N]" if packages else "[y/N/e to edit, or say why not]"
         while True:
             question = f"{clean(proposal.question)} {hint} "
+            _forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
             said = self._line(stopped).strip()
             if packages or said.lower() not in ("e", "edit"):
@@ -81,6 +88,12 @@ class Asker:
                 return sys.stdin.readline()
         self._console.print()
         return ""
+
+
+def _forget_typed() -> None:
+    """Drop what waits to be read at a terminal; what comes through a pipe stays."""
+    if sys.platform != "win32" and sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def _shown(proposal: Proposal) -> Syntax | Text:
