@@ -132,6 +132,17 @@ def test_what_a_disabled_plugin_would_need_is_a_warning_and_what_only_calls_need
     ]
 
 
+def test_a_name_counts_only_for_plugins_that_a_run_would_take(tmp_path):
+    right = f"{TW}@register_plugin\ndef f(): ...\n"
+    write(tmp_path, a_yaml=spec("f", code="f", enabled="false"), b_yaml=spec("f", code="g"), f_py=right)
+    write(tmp_path, c_yaml=spec("f", code="f"), g_py=f"import no_such\n{right}")
+
+    names, flaws = found(tmp_path)
+
+    assert names == ["f", "f"]
+    assert [(level, name) for level, name, _, _ in flaws] == [("error", "g.py")]
+
+
 def test_names_that_two_files_have_and_tests_that_are_for_nobody_are_errors(tmp_path):
     one = f"{TW}@register_plugin\ndef f(): ...\n"
     write(tmp_path, a_yaml=spec("f", code="f"), b_yaml=spec("f", code="f"), f_py=one)

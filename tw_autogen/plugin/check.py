@@ -40,7 +40,7 @@ class Flaw:
 
     def of(self, spec: PluginSpec) -> Flaw:
         """Give it as one of a plugin: what is wrong with one that is not enabled disturbs nobody."""
-        if spec.enabled or self.level == "warning":
+        if spec.enabled:
             return self
         return replace(self, what=f"{self.what}; {spec.name} is not enabled", level="warning")
 
@@ -75,12 +75,15 @@ def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Fl
             missing = list(_missing(checked))
             flaws += [Flaw(path, line, "call it the same in both", "warning") for line in renamings(spec, checked)]
             flaws += [flaw.of(spec) for flaw in (*missing, *_flaws(checked))]
-            if spec.name in names:
-                twice = Flaw(path, f"{spec.name} is the name of {names[spec.name]} too", "rename one of the two")
-                flaws.append(twice.of(spec))
-            elif not any(flaw.unfit for flaw in missing):
-                specs.append(checked)
-            names.setdefault(spec.name, path)
+            if any(flaw.unfit for flaw in missing):
+                continue
+            if spec.enabled and spec.name in names:
+                what = f"{spec.name} is the name of {names[spec.name]} too"
+                flaws.append(Flaw(path, what, "rename one of the two"))
+                continue
+            specs.append(checked)
+            if spec.enabled:
+                names[spec.name] = path
         if path.suffix == SUFFIX:
             flaws += _unnamed_tests(path)
     return tuple(specs), tuple(flaws)
