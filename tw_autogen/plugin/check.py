@@ -117,10 +117,29 @@ def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
                     "can read it",
                     "add `runs_in: host` to the YAML, and keep the secret in an environment variable",
                 )
+        for name, line in _held(parse_source(spec.source())):
+            yield Flaw(
+                spec.source(),
+                f"{name} holds a secret, and {spec.name} runs in the kernel, where generated code can read it",
+                "let it run in the host, and keep the secret in an environment variable",
+                line=line,
+            )
     for parameter in spec.parameters:
         if parameter.type == "Any":
             where = "annotate it" if path.suffix == SUFFIX else "add `type:` to it"
             yield Flaw(path, f"{spec.name}: a model is not told the type of {parameter.name}", where, "warning")
+
+
+def _held(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Give the names that a file gives secrets to, with their lines."""
+    for node in ast.walk(tree):
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        value: Any = getattr(node, "value", None)
+        for target in targets if isinstance(value, ast.Constant) else ():
+            if isinstance(target, ast.Name) and is_secret(target.id, value.value):
+                yield target.id, target.lineno
 
 
 def _settings(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
