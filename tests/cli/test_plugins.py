@@ -60,7 +60,7 @@ def test_list_names_shipped_project_and_given_ones_with_where_they_run(run, tmp_
         ("ask", "path", "host", True),
     ]
     assert found["ask"]["parameters"] == [
-        {"name": "who", "type": "str", "required": False, "description": "", "default": "me"}
+        {"name": "who", "type": "str", "required": False, "description": "", "by": "", "default": "me"}
     ]
     text = run("plugins", "list", "-C", "project").stdout
     assert "asleep  project, kernel, not enabled" in text

@@ -96,6 +96,7 @@ class PluginSpec:
         calls: How often code may call it in one round; None: as often as all host calls together.
         seconds: How long one call may take, if it runs in the host; None: as long as the round.
         tags: More words by which it is found; those of `TASK_TYPES` say which type of work it serves.
+        optional: One that fails while it is loaded is left out and named in the log; a project's own are such.
     """
 
     name: str
@@ -114,6 +115,7 @@ class PluginSpec:
     calls: int | None = None
     seconds: float | None = None
     tags: tuple[str, ...] = ()
+    optional: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.connect is not None:
