@@ -19,6 +19,7 @@ from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
 from tw_autogen.kernel import Execution, Kernel
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin import HostPlugin, PluginSpec
+from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.role import Turn, report_call
 
 _log = logging.getLogger(__name__)
@@ -99,7 +100,9 @@ class Cells:
         except PluginLoadError as error:
             if not spec.optional:
                 raise
-            _log.warning("left out: the plugin %s: %s; mend it, or say `enabled: false`", spec.name, error)
+            python = spec.path is not None and spec.path.suffix == SUFFIX  # has no YAML that could say it
+            remedy = "take @plugin off it" if python else "say `enabled: false`"
+            _log.warning("left out: the plugin %s: %s; mend it, or %s", spec.name, error, remedy)
             return False
         return True
 
