@@ -184,6 +184,7 @@ def test_a_misspelt_variable_of_a_role_is_an_error_and_one_of_another_role_is_no
     (folder / "reader.py").write_text(TYPED, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TW_AUTOGEN_ROLE_READER_OF_BOOKS_INDEX", "x")
+    monkeypatch.setenv("TW_AUTOGEN_ROLE_READER_COLORS", "")
     assert said_by(folder, tmp_path, {}) == "A 2 red"
 
     monkeypatch.setenv("TW_AUTOGEN_ROLE_READER_COLORS", "green")

@@ -154,11 +154,12 @@ class Settings:
     def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
         """Give variables of the environment that are almost one of a role's; others may be those of another role."""
         prefix = _variable(f"{ROLE_ROOM}.{name}.")
-        keys = {one: one.removeprefix(prefix).lower() for one in self._environ if one.startswith(prefix)}
+        right = [_variable(f"{ROLE_ROOM}.{name}.{key}") for key in known]
         return {
-            key: Setting(self._environ[variable], variable)
-            for variable, key in keys.items()
-            if key not in known and difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+            one.removeprefix(prefix).lower(): Setting(value, one)
+            for one, value in self._environ.items()
+            if value and one.startswith(prefix) and one not in right
+            if difflib.get_close_matches(one, right, n=1, cutoff=0.9)
         }
 
     def _take_role(self, key: str, setting: Setting) -> None:

@@ -1,10 +1,13 @@
 """`Browser`: one page of a real Chromium, on a thread of its own, behind a gate."""
 
 import asyncio
+import atexit
 import os
 import shutil
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -33,6 +36,7 @@ _FLAGS = (
 _MOST_HOPS = 5
 _START_SECONDS = 30.0
 _END_SECONDS = 10.0
+_MOMENT_SECONDS = 0.05
 _MOMENT = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100)))"
 _SAME_WINDOW = "(one) => (one.closest('a, form') || one).removeAttribute('target')"
 
@@ -40,7 +44,8 @@ _SAME_WINDOW = "(one) => (one.closest('a, form') || one).removeAttribute('target
 class Browser:
     """One page of Chromium; every method may be called from any thread.
 
-    A page whose own code keeps it from answering is given up: it is closed, and an empty one takes its place.
+    A page whose own code keeps it from answering is given up: it is closed, and an empty one takes its place. Once
+    `broken`, because the browser has ended or doesn't answer, another one is needed.
 
     Args:
         executable: Its path; empty: Debian's or another one on the PATH, else the one that Playwright has installed.
@@ -55,18 +60,26 @@ class Browser:
     def __init__(self, *, executable: str, no_sandbox: bool, gate: Gate, seconds: float) -> None:
         self._seconds = seconds
         self._gate = gate
+        self.broken = False
         path = executable or next((found for name in _NAMES if (found := shutil.which(name))), "")
         self._playwright: Any = None
         self._browser: Any = None
         self._page: Any = None
+        self._lock = threading.Lock()  # for one step at a time
+        self._closing = threading.Lock()
+        self._closed = False
+        self._now: Future[Any] | None = None
         self._loop = asyncio.new_event_loop()
-        self._thread: threading.Thread | None = threading.Thread(target=self._loop.run_forever, name="tw-browser")
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tw-browser", daemon=True)
         self._thread.start()
+        atexit.register(self.close)
+        start = asyncio.run_coroutine_threadsafe(self._start(path, no_sandbox), self._loop)
         try:
-            self._on(self._start(path, no_sandbox), seconds=2 * max(seconds, _START_SECONDS))
+            start.result(2 * max(seconds, _START_SECONDS))
         except BaseException as error:
+            wait([start], _END_SECONDS)  # what was interrupted is ended once it is there
             self.close()
-            if isinstance(error, Error | TimeoutError):
+            if isinstance(error, Error | Late):
                 raise RuntimeError(f"Chromium does not start: {_first(error)}") from error
             raise
 
@@ -136,27 +149,30 @@ class Browser:
 
     def view(self) -> View:
         """Say what the page shows now."""
-        url = self._page.url
         try:
-            return self._on(self._look())
-        except (Error, TimeoutError) as error:
-            why = self._give_up() if isinstance(error, TimeoutError | PageTimeout) else _first(error)
-            return View(url, "", f"(the page can't be read: {why})", (), tuple(self._gate.refused))
+            return self._on(self._look)
+        except Exception as error:  # noqa: BLE001 - also what Playwright raises without a type of its own
+            why = self._give_up() if isinstance(error, Late | PageTimeout) else self._failed(error)
+        return View(self._page.url, "", f"(the page can't be read: {why})", (), tuple(self._gate.refused))
 
     def close(self) -> None:
-        """End the browser with all its processes; a second time nothing happens."""
-        if self._thread is None:
-            return
-        try:
+        """End the browser with all its processes, and a step that is being taken; a second time nothing happens."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        atexit.unregister(self.close)
+        if (now := self._now) is not None:
+            now.cancel()
+        with self._lock:
             for end in (self._browser and self._browser.close, self._playwright and self._playwright.stop):
                 if end:
-                    with suppress(Error, TimeoutError):  # it has ended already; the next one ends what is left
-                        self._on(end(), seconds=_END_SECONDS)
-        finally:
+                    with suppress(Exception):  # it has ended already, or never will; the next one ends what is left
+                        asyncio.run_coroutine_threadsafe(_whole(end), self._loop).result(_END_SECONDS)
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._thread = None
-            self._loop.close()
+            self._thread.join(_END_SECONDS)
+            if not self._thread.is_alive():
+                self._loop.close()
             self._gate.close()
 
     def _at(self, number: int) -> Any:
@@ -169,11 +185,11 @@ class Browser:
             await self._settle()
 
         try:
-            self._on(whole())
-        except TimeoutError:
+            self._on(whole)
+        except Late:
             return self._give_up()
-        except Error as error:
-            return _first(error)
+        except Exception as error:  # noqa: BLE001 - also what Playwright raises without a type of its own
+            return self._failed(error)
         return ""
 
     def _give_up(self) -> str:
@@ -183,8 +199,15 @@ class Browser:
             await self._page.context.close()
             await self._begin()
 
-        self._on(anew())
+        try:
+            self._on(anew)
+        except Exception:  # noqa: BLE001 - it is ended as a whole then
+            self.broken = True
         return "the page did not answer in time, and was closed"
+
+    def _failed(self, error: Exception) -> str:
+        self.broken = self.broken or not isinstance(error, Error) or not self._browser.is_connected()
+        return _first(error)
 
     async def _settle(self) -> None:
         """Wait until what a step has set off has come: a moment later no other page is on its way."""
@@ -206,17 +229,29 @@ class Browser:
         said = tuple(line_of(at, *thing) for at, thing in enumerate(things, 1))
         return View(url, title, text, said, tuple(self._gate.refused))
 
-    def _on(self, step: Coroutine[Any, Any, Result], *, seconds: float = 0.0) -> Result:
+    def _on(self, step: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Do something on the browser's thread.
 
         Raises:
-            TimeoutError: it took too long; it goes on no more.
+            Late: it took too long.
+            RuntimeError: the browser is closed.
         """
-        limited = asyncio.wait_for(step, seconds or 2 * self._seconds)
-        try:
-            return asyncio.run_coroutine_threadsafe(limited, self._loop).result()
-        except asyncio.TimeoutError as error:  # until Python 3.11 a class of its own
-            raise TimeoutError(f"no answer within {seconds or 2 * self._seconds:g} s") from error
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the browser is closed")
+            now = self._now = asyncio.run_coroutine_threadsafe(step(), self._loop)
+            try:
+                return now.result(2 * self._seconds)
+            except CancelledError:
+                raise RuntimeError("the browser was closed") from None
+            finally:
+                now.cancel()
+                self._now = None
+
+
+async def _whole(end: Callable[[], Awaitable[object]]) -> None:
+    await end()
+    await asyncio.sleep(_MOMENT_SECONDS)  # the loop hears of processes that have ended
 
 
 def _first(error: Exception) -> str:

@@ -35,7 +35,7 @@ class WebExplorerSettings:
         no_sandbox: Run it without Chromium's own sandbox, as root has to; each reply says so.
         private: Addresses of private networks and of this machine may be opened, also by redirects.
         steps: How many steps the model may take for one question.
-        step_seconds: How long one step may take.
+        step_seconds: How long a page has for one step, and as long once more for what the step sets off.
         page_chars: How much of a page's text is shown at once.
         max_mb: How much one page may load, in megabytes.
     """
@@ -100,6 +100,8 @@ class WebExplorer(Role):
             self._browser = None
 
     def _started(self) -> Browser:
+        if self._browser is not None and self._browser.broken:
+            self.close()
         if self._browser is None:
             one = self._settings
             gate = Gate(

@@ -163,13 +163,26 @@ def test_a_plugin_whose_folder_is_closed_says_so_where_it_misses_what_lies_there
 
 @root
 @pytest.mark.parametrize("shut", [".", "between"])
-def test_a_kernel_works_below_a_plugins_folder_that_its_user_cant_pass(tmp_path, shut):
+@pytest.mark.parametrize("mode", [0o700, 0o711])
+def test_a_kernel_works_below_a_plugins_folder_that_its_user_cant_read(tmp_path, shut, mode):
     place = tmp_path / "project"
     (place / "between").mkdir(parents=True)
-    (place / shut).chmod(0o700)
+    (place / shut).chmod(mode)
     settings = KernelSettings(sandbox="namespaces")
     with LocalKernel(place / "between" / "session", settings=settings) as kernel:
         load(kernel, place / "thrice.py")
+
+        assert run(kernel, "thrice(2)").result == "6"
+
+
+@root
+def test_a_plugin_reads_what_lies_beside_it_by_name_where_the_folder_can_be_passed_but_not_listed(tmp_path):
+    place = tmp_path / "plugins"
+    place.mkdir()
+    (place / "words.txt").write_text("3", encoding="utf-8")
+    place.chmod(0o711)
+    with LocalKernel(tmp_path / "session", settings=KernelSettings(sandbox="namespaces")) as kernel:
+        load(kernel, place / "thrice.py", more=f"BY = int(open({str(place / 'words.txt')!r}).read())", by="BY")
 
         assert run(kernel, "thrice(2)").result == "6"
 

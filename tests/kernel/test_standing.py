@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
 
 from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.pool import KernelPool
 from tw_autogen.kernel.process import LocalProcess
 from tw_autogen.kernel.sandbox import words
 from tw_autogen.kernel.sandbox_trial import standing
@@ -84,19 +85,25 @@ def test_a_deep_folder_for_temporary_files_hinders_no_kernel_behind_a_wall(tmp_p
 
     with LocalKernel(tmp_path / "session") as kernel:
         assert kernel.execute("6 * 7", seconds=60).result == "42"
-    assert not list(deep.glob("tw-*/connection.json"))
+        assert not list(deep.glob("tw-*/connection.json"))
 
 
 def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 80)
     deep.mkdir()
+    make = tempfile.mkdtemp
+
+    def only_deep(suffix=None, prefix=None, dir=None):  # noqa: A002 - the word of the library
+        if dir in ("/tmp", "/var/tmp"):
+            raise PermissionError(13, "read-only")
+        return make(suffix, prefix, dir)
+
     monkeypatch.setattr("tempfile.tempdir", str(deep))
-    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix, dir=None: made(deep))
-
-    def made(folder):
-        (folder / "tw-1").mkdir()
-        return str(folder / "tw-1")
-
-    with pytest.raises(KernelStartError, match=r"too long for a kernel's sockets, by \d+ bytes; set TMPDIR to a short"):
-        Connection(opens=False)
-    assert not list(deep.iterdir())
+    monkeypatch.setattr("tempfile.mkdtemp", only_deep)
+    with (
+        KernelPool() as pool,
+        LocalKernel(tmp_path / "session", pool=pool) as kernel,
+        pytest.raises(KernelStartError, match=rf"^{deep}: its path is too long for a kernel's sockets.*set TMPDIR"),
+    ):
+        kernel.execute("6 * 7", seconds=60)
+    assert not list(deep.glob("tw-*/connection.json"))

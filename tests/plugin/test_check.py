@@ -71,6 +71,26 @@ def test_a_secret_in_a_kernel_run_plugins_configurations_is_an_error_and_its_val
     assert "a1b2" not in str(flaws)
 
 
+def test_a_secret_in_a_kernel_run_plugins_python_is_an_error_once(tmp_path):
+    write(
+        tmp_path,
+        f_yaml=spec(),
+        f_py=f"{TW}KEYS = 3\nAPI_TOKEN = 'a1b2c3d4e5'\nNAME = 'a1b2c3d4e5'\n@register_plugin\ndef f(): ...\n",
+    )
+    write(
+        tmp_path,
+        g_yaml=spec("g", runs_in="host"),
+        g_py=f"{TW}API_TOKEN = 'a1b2c3d4e5'\n@register_plugin\ndef f(): ...\n",
+    )
+
+    names, flaws = found(tmp_path)
+
+    assert names == ["f", "g"]
+    assert [(level, name, what) for level, name, _, what in flaws] == [
+        ("error", "f.py", "API_TOKEN holds a secret, and f runs in the kernel, where generated code can read it")
+    ]
+
+
 def test_a_secret_is_where_it_belongs_in_a_host_run_plugin(tmp_path):
     configured = spec(configurations="{api_key: a1b2c3d4e5f6}", runs_in="host")
     write(tmp_path, f_yaml=configured, f_py=f"{TW}@register_plugin\ndef f(): ...\n")
@@ -130,6 +150,17 @@ def test_what_a_disabled_plugin_would_need_is_a_warning_and_what_only_calls_need
         ("error", "g.py"),
         ("warning", "h.py"),
     ]
+
+
+def test_a_name_counts_only_for_plugins_that_a_run_would_take(tmp_path):
+    right = f"{TW}@register_plugin\ndef f(): ...\n"
+    write(tmp_path, a_yaml=spec("f", code="f", enabled="false"), b_yaml=spec("f", code="g"), f_py=right)
+    write(tmp_path, c_yaml=spec("f", code="f"), g_py=f"import no_such\n{right}")
+
+    names, flaws = found(tmp_path)
+
+    assert names == ["f", "f"]
+    assert [(level, name) for level, name, _, _ in flaws] == [("error", "g.py")]
 
 
 def test_names_that_two_files_have_and_tests_that_are_for_nobody_are_errors(tmp_path):

@@ -52,7 +52,7 @@ def test_every_shipped_plugin_loads():
 def test_a_disabled_plugin_is_skipped_in_a_folder_and_loaded_by_name(tmp_path):
     path = write(tmp_path, keys=f"{BOTH}\nenabled: false")
 
-    with pytest.raises(PluginSpecError, match="none of the 1 plugins here is enabled; one that is named itself"):
+    with pytest.raises(PluginSpecError, match="no plugin here is enabled; one that is named itself"):
         find_plugins([tmp_path], shipped=None)
 
     write(tmp_path, name="g")
@@ -145,12 +145,13 @@ def test_a_signature_that_does_not_fit_the_yaml_is_an_error_that_says_both(tmp_p
     assert caught.value.line == 6
 
 
-def test_the_python_names_a_parameter_that_the_yaml_calls_otherwise_at_the_same_place(tmp_path):
+def test_the_python_names_a_parameter_that_the_yaml_calls_otherwise_at_the_same_place(tmp_path, caplog):
     path = write(tmp_path, python=f"{HEAD}@register_plugin\ndef f(a, c=1): ...\n")
 
     (spec,) = find_plugins([path], shipped=None)
 
     assert [one.name for one in spec.parameters] == ["a", "c"]
+    assert "f.yaml: the parameter b is called c in the Python, and so to the model" in caplog.text
     assert renamings(read_spec(path), spec) == ("the parameter b is called c in the Python, and so to the model",)
 
 
@@ -158,6 +159,7 @@ def test_the_python_names_a_parameter_that_the_yaml_calls_otherwise_at_the_same_
     "python",
     [
         f"{HEAD}@register_plugin\ndef f(*args): ...\n",
+        f"{HEAD}@register_plugin\ndef f(x=None, y=None, **kwargs): ...\n",
         f"{HEAD}@register_plugin\ndef f(a, **kwargs): ...\n",
         f"{HEAD}@register_plugin\ndef f(a, b, hidden=None): ...\n",
         f"{HEAD}@register_plugin\ndef f(a, *, b): ...\n",
@@ -168,7 +170,10 @@ def test_the_python_names_a_parameter_that_the_yaml_calls_otherwise_at_the_same_
     ],
 )
 def test_every_honest_form_is_accepted(tmp_path, python):
-    assert names(find_plugins([write(tmp_path, python=python)], shipped=None)) == ["f"]
+    (spec,) = find_plugins([write(tmp_path, python=python)], shipped=None)
+
+    assert spec.name == "f"
+    assert [one.name for one in spec.parameters] == ["a", "b"]
 
 
 def test_defaults_and_what_is_required_are_completed_from_the_python(tmp_path):

@@ -1,10 +1,13 @@
 """Pages on loopback in a real Chromium."""
 
+import contextlib
 import importlib
 import ipaddress
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -142,13 +145,88 @@ def test_addresses_of_this_machine_are_refused_unless_they_are_allowed(explore):
     assert "inner" not in shown[1]
 
 
-@pytest.mark.slow
-def test_neither_redirects_nor_parts_of_a_page_lead_to_an_address_that_is_refused():
+def lives(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def modules():
+    """Give the modules of the browser and of its gate, from the package that the role was loaded as."""
     spec = find_role("web_explorer", shipped=shipped_folder("roles"))
     package = type(
         spec.make(lambda: ScriptedModel([]), given=lambda known: {"no_sandbox": Setting(ROOT, "the test")})
     ).__module__
-    browser, gate = (importlib.import_module(f"{package}.{name}") for name in ("browser", "gate"))
+    return tuple(importlib.import_module(f"{package}.{name}") for name in ("browser", "gate"))
+
+
+def open_browser(seconds):
+    browser, gate = modules()
+    way = gate.Gate(may=lambda address: True, max_bytes=1_000_000, seconds=seconds)
+    return browser.Browser(executable=CHROMIUM, no_sandbox=ROOT, gate=way, seconds=seconds)
+
+
+@pytest.mark.slow
+def test_closing_ends_a_step_that_another_thread_takes_and_no_step_is_taken_afterwards():
+    one, said = open_browser(15), []
+    held = threading.Event()
+    with web.site({"/": web.Page("late", hold=held)}) as site:
+        opening = threading.Thread(target=lambda: said.append(one.open(site.url)))
+        opening.start()
+        while not site.asked:
+            opening.join(0.02)
+        closings = [threading.Thread(target=one.close) for _ in range(3)]
+        for each in closings:
+            each.start()
+        for each in (opening, *closings):
+            each.join(20)
+        held.set()
+
+    assert not any(each.is_alive() for each in (opening, *closings))
+    assert said == ["the browser was closed"]
+    assert one.open("http://127.0.0.1/") == "the browser is closed"
+
+
+@pytest.mark.slow
+def test_a_browser_that_has_died_is_replaced_for_the_next_question(stage):
+    before = descendants(os.getpid())
+    with web.site({"/": web.Page("Ripe in May.")}) as site:
+        opened = step("open", url=site.url)
+        with ScriptedModel([step("answer", text="a"), *[opened, step("answer", text="b")] * 2]) as model:
+            role = stage.make("web_explorer", model, private=True, no_sandbox=ROOT, executable=CHROMIUM)
+            stage.ask(role, "?")
+            for pid in descendants(os.getpid()) - before:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            stage.ask(role, "?")
+            stage.ask(role, "?")
+            role.close()
+
+    assert "Ripe in May." not in model.calls[2][-1]["content"]
+    assert "Ripe in May." in model.calls[4][-1]["content"]
+
+
+@pytest.mark.slow
+def test_a_process_that_closes_nothing_ends_and_leaves_no_browser():
+    code = (
+        "from tests.roles.test_web_explorer import descendants, open_browser\n"
+        "import os\nkept = open_browser(15)\nprint(*descendants(os.getpid()))"
+    )
+    top = Path(__file__).parents[2]
+    ran = subprocess.run([sys.executable, "-c", code], cwd=top, capture_output=True, text=True, timeout=60, check=True)
+
+    left = {int(pid) for pid in ran.stdout.split()}
+    assert len(left) > 2
+    deadline = time.monotonic() + 10
+    while any(map(lives, left)) and time.monotonic() < deadline:
+        threading.Event().wait(0.05)
+    assert not any(map(lives, left))
+
+
+@pytest.mark.slow
+def test_neither_redirects_nor_parts_of_a_page_lead_to_an_address_that_is_refused():
+    browser, gate = modules()
     outer_address = ipaddress.ip_address("127.0.0.2")
     with web.site({"/": web.Page("secret")}) as inner, web.site({}, host="127.0.0.2") as outer:
         outer.pages["/hop"] = web.Page(status=302, headers={"Location": f"{inner.url}/"})

@@ -11,7 +11,7 @@ from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.kernel.granting import closed, too_much
+from tw_autogen.kernel.granting import closed, shut_off, too_much
 from tw_autogen.role import Placed
 from tw_autogen.session import (
     Project,
@@ -46,7 +46,7 @@ def open_for(
     said = ""
     if not settings.read("session", SessionSettings).user_folder:
         folder = Path(options.project or ".").resolve()
-        if why := _unreadable(folder, settings):
+        if why := _unreadable(folder, options, settings):
             said = f"code can't read {folder}, because it is {why}; name the files, or start in a folder of their own"
         else:
             said = f"code can read {folder}"
@@ -90,9 +90,11 @@ def readable_folders(options: Options) -> tuple[Path, ...]:
     settings = read_settings(options.keywords, project=options.project)
     own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
     granted = settings.read("kernel", KernelSettings).read
-    return (*(() if _unreadable(own, settings) else (own,)), *(Path(one).resolve() for one in granted))
+    return (*(() if _unreadable(own, options, settings) else (own,)), *(Path(one).resolve() for one in granted))
 
 
-def _unreadable(folder: Path, settings: Settings) -> str:
+def _unreadable(folder: Path, options: Options, settings: Settings) -> str:
     """Say in words why code may not, or can't, read a whole folder; empty if it may."""
-    return too_much(folder) or closed(folder, settings.read("kernel", KernelSettings))
+    kernel, session = settings.read("kernel", KernelSettings), settings.read("session", SessionSettings)
+    hidden = shut_off(Path(options.workspace or session.workspace) / "session", folder, kernel)
+    return too_much(folder) or closed(folder, kernel) or (f"above the sessions' folder, and {hidden}" if hidden else "")

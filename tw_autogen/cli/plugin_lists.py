@@ -134,11 +134,12 @@ def _each(found: Iterable[PluginSpec | ConfigError], origin: str, python: str) -
         try:
             spec, problem = check_source(one), ""
             check_imports(spec, python)
-            if one.name in names:
+            if one.enabled and one.name in names:
                 problem = f"{names[one.name]} is called {one.name} too; rename one of the two"
+            elif one.enabled:
+                names[one.name] = one.path
         except ConfigError as error:
             spec, problem = one, str(error)
-        names.setdefault(one.name, one.path)
         yield Listed(spec.name, origin, spec.runs_in, spec.enabled, spec.line(), spec.path, problem, spec)
 
 

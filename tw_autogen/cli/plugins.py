@@ -92,10 +92,11 @@ def check(
     folders = [Path(one) for one in plugins if Path(one).is_dir()] or [project or Path()] * (not plugins)
     flaws = (*flaws, *trial.flaws, *(flaw for folder in folders for flaw in _of_project(folder, settings)))
     wrong = any(flaw.level == "error" for flaw in flaws)
+    left = [spec.name for spec in specs if spec.runs_in == "host" and not host]
     if as_json:
-        click.echo(json.dumps(_report(specs, flaws, trial, ok=not wrong), indent=2))
+        click.echo(json.dumps(_report(specs, flaws, trial, left, ok=not wrong), indent=2))
     else:
-        _print(out(), specs, flaws, trial, host=host)
+        _print(out(), specs, flaws, trial, left)
     ctx.exit(Exit.failed if wrong else Exit.done)
 
 
@@ -147,17 +148,22 @@ def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
     return flaws
 
 
-def _report(specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, *, ok: bool) -> dict[str, Any]:
+def _report(
+    specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, left: Sequence[str], *, ok: bool
+) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "ok": ok,
         "plugins": [spec.name for spec in specs if spec.name not in trial.unloaded],
+        "not_loaded": left,
         "tests": {"passed": trial.passed, "failed": trial.failed},
         "findings": [{**dataclasses.asdict(flaw), "path": str(flaw.path)} for flaw in flaws],
     }
 
 
-def _print(console: Console, specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, *, host: bool) -> None:
+def _print(
+    console: Console, specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, left: Sequence[str]
+) -> None:
     signs = marks(console)
     for flaw in flaws:
         mark, style = (signs.failed, "red") if flaw.level == "error" else ("!", "yellow")
@@ -166,12 +172,11 @@ def _print(console: Console, specs: Sequence[PluginSpec], flaws: Sequence[Flaw],
         console.print(line, soft_wrap=True)
         console.print(Text(f"  {clean(flaw.remedy)}", style="dim"), soft_wrap=True)
     wrong = sum(flaw.level == "error" for flaw in flaws)
-    fit = len(specs) - len(trial.unloaded)
-    counts = {"plugin fit for use": fit, "test passed": trial.passed, "error": wrong, "warning": len(flaws) - wrong}
+    fit = sum(spec.enabled and spec.name not in trial.unloaded for spec in specs)
+    counts = {"plugin to be used": fit, "test passed": trial.passed, "error": wrong, "warning": len(flaws) - wrong}
     words = ", ".join(f"{count} {name if count == 1 else _plural(name)}" for name, count in counts.items())
     console.print(Text(words, style="red" if wrong else "green"))
-    left = [spec.name for spec in specs if spec.runs_in == "host"]
-    if left and not host:
+    if left:
         console.print(f"not loaded, because they run in the host: {', '.join(left)}; --host does it", soft_wrap=True)
 
 

@@ -15,7 +15,6 @@ import zmq
 from jupyter_client.connect import write_connection_file
 from jupyter_client.session import Session
 
-from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.messages import Reader
 from tw_autogen.kernel.wire import Channel, execute_content
 
@@ -34,26 +33,22 @@ _SAID_CHARS = 2000
 
 
 def _runtime_folder() -> Path:
-    """Make a kernel's own folder where the path of a socket in it is short enough: TMPDIR's may be too deep.
-
-    Raises:
-        KernelStartError: no temporary folder is.
-    """
-    for place in dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp")):
-        try:
+    """Make a kernel's own folder, where the path of a socket in it is short enough if there is such a place."""
+    own = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+    if _short(own):
+        return own
+    for place in ("/tmp", "/var/tmp"):  # TMPDIR lies too deep
+        with contextlib.suppress(OSError):
             made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place)).resolve()
-        except OSError:
-            if place == tempfile.gettempdir():
-                raise
-            continue
-        if len(os.fsencode(made / _SOCKET)) <= _LONGEST_PATH:
-            return made
-        made.rmdir()
-    raise KernelStartError(
-        f"the path of the folder for temporary files is too long for a kernel's sockets, by "
-        f"{len(os.fsencode(made / _SOCKET)) - _LONGEST_PATH} bytes; set TMPDIR to a shorter one",
-        folder=Path(tempfile.gettempdir()),
-    )
+            if _short(made):
+                own.rmdir()
+                return made
+            made.rmdir()
+    return own
+
+
+def _short(folder: Path) -> bool:
+    return len(os.fsencode(folder / _SOCKET)) <= _LONGEST_PATH
 
 
 class Connection:
@@ -66,8 +61,8 @@ class Connection:
     """
 
     def __init__(self, *, opens: bool = True) -> None:
-        by_file = os.name == "posix" and zmq.has("ipc")
-        self.runtime = _runtime_folder() if by_file else Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+        self.runtime = _runtime_folder()
+        by_file = os.name == "posix" and zmq.has("ipc") and _short(self.runtime)
         self.log = self.runtime / "log"
         key = secrets.token_hex(16).encode()
         where = str(self.runtime / _SOCKET)

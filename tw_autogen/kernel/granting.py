@@ -100,6 +100,16 @@ def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
     Raises:
         SandboxError: no wall can stand here.
     """
+    return _lacking(path, settings, "rwx" if write else "rx")
+
+
+def impassable(path: Path, settings: KernelSettings) -> str:
+    """Say in words why the user that a kernel becomes can't reach what lies in a folder; as `closed`."""
+    return _lacking(path, settings, "x")
+
+
+def _lacking(path: Path, settings: KernelSettings, wanted: str) -> str:
+    """Say which of the rights `rwx` others lack; that to pass is for folders alone."""
     if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
         return ""
     try:
@@ -107,7 +117,7 @@ def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
         listed = "system.posix_acl_access" in os.listxattr(path)  # who may read stands in a list of its own
     except OSError:
         return ""
-    word = "r" + "w" * write + "x" * stat.S_ISDIR(found.st_mode)
+    word = wanted if stat.S_ISDIR(found.st_mode) else wanted.replace("x", "")
     needed = sum({"r": stat.S_IROTH, "w": stat.S_IWOTH, "x": stat.S_IXOTH}[one] for one in word)
     if listed or found.st_mode & needed == needed or standing(settings) == LANDLOCK:
         return ""
@@ -130,7 +140,7 @@ def shut_off(folder: Path, granted: Path, settings: KernelSettings) -> str:
     """
     folder, granted = folder.resolve(), granted.resolve()
     between = [one for one in folder.parents if one.is_relative_to(granted)]
-    return next((f"{one} is {why}" for one in reversed(between) if (why := closed(one, settings))), "")
+    return next((f"{one} is {why}" for one in reversed(between) if (why := impassable(one, settings))), "")
 
 
 def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
-from tw_autogen.kernel.granting import check_granted, closed, refuse_folder, shut_off, too_much
+from tw_autogen.kernel.granting import check_granted, closed, impassable, refuse_folder, shut_off, too_much
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
 from tw_autogen.kernel.kernel import Loadable
@@ -139,14 +139,14 @@ class LocalKernel(LiveKernel):
     def _before_plugin(self, plugin: Loadable) -> None:
         """Let the kernel read what lies beside a plugin: one that has run no cell yet is replaced by one that may.
 
-        Where that is too much, such as the home folder, or would not help, because the kernel's user can't read it, it
+        Where that is too much, such as the home folder, or would not help, because the kernel's user can't pass it, it
         may read the plugin's file alone.
         """
         path = plugin.path.resolve() if plugin.path else None
         if path is None or self._start is not None:
             return
         beside, settings = path.parent, self._settings
-        alone = too_much(beside) or closed(beside, settings) or shut_off(self.folder, beside, settings)
+        alone = too_much(beside) or impassable(beside, settings) or shut_off(self.folder, beside, settings)
         granted = str(path if alone else beside)
         if granted not in self._read:
             self._read = (*self._read, granted)

@@ -179,6 +179,13 @@ def _start(
     with ExitStack() as undo:
         if lent is None:
             undo.callback(connection.close)
+        if connection.info["transport"] != "ipc":
+            folder = connection.runtime.parent
+            raise KernelStartError(
+                f"{folder}: its path is too long for a kernel's sockets, and neither /tmp nor /var/tmp "
+                "can be written to; set TMPDIR to a shorter one",
+                folder=folder,
+            )
         uid = user_for(level, place.folder if place else None)
         environment = environment_of(place, settings, level, connection.runtime)
         request = {

@@ -40,7 +40,7 @@ class Flaw:
 
     def of(self, spec: PluginSpec) -> Flaw:
         """Give it as one of a plugin: what is wrong with one that is not enabled disturbs nobody."""
-        if spec.enabled or self.level == "warning":
+        if spec.enabled:
             return self
         return replace(self, what=f"{self.what}; {spec.name} is not enabled", level="warning")
 
@@ -75,12 +75,15 @@ def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Fl
             missing = list(_missing(checked))
             flaws += [Flaw(path, line, "call it the same in both", "warning") for line in renamings(spec, checked)]
             flaws += [flaw.of(spec) for flaw in (*missing, *_flaws(checked))]
-            if spec.name in names:
-                twice = Flaw(path, f"{spec.name} is the name of {names[spec.name]} too", "rename one of the two")
-                flaws.append(twice.of(spec))
-            elif not any(flaw.unfit for flaw in missing):
-                specs.append(checked)
-            names.setdefault(spec.name, path)
+            if any(flaw.unfit for flaw in missing):
+                continue
+            if spec.enabled and spec.name in names:
+                what = f"{spec.name} is the name of {names[spec.name]} too"
+                flaws.append(Flaw(path, what, "rename one of the two"))
+                continue
+            specs.append(checked)
+            if spec.enabled:
+                names[spec.name] = path
         if path.suffix == SUFFIX:
             flaws += _unnamed_tests(path)
     return tuple(specs), tuple(flaws)
@@ -114,10 +117,29 @@ def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
                     "can read it",
                     "add `runs_in: host` to the YAML, and keep the secret in an environment variable",
                 )
+        for name, line in _held(parse_source(spec.source())):
+            yield Flaw(
+                spec.source(),
+                f"{name} holds a secret, and {spec.name} runs in the kernel, where generated code can read it",
+                "let it run in the host, and keep the secret in an environment variable",
+                line=line,
+            )
     for parameter in spec.parameters:
         if parameter.type == "Any":
             where = "annotate it" if path.suffix == SUFFIX else "add `type:` to it"
             yield Flaw(path, f"{spec.name}: a model is not told the type of {parameter.name}", where, "warning")
+
+
+def _held(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Give the names that a file gives secrets to, with their lines."""
+    for node in ast.walk(tree):
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        value: Any = getattr(node, "value", None)
+        for target in targets if isinstance(value, ast.Constant) else ():
+            if isinstance(target, ast.Name) and is_secret(target.id, value.value):
+                yield target.id, target.lineno
 
 
 def _settings(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -65,7 +66,8 @@ def check_imports(spec: PluginSpec, python: str) -> None:
     """
     if spec.connect is not None or not spec.path:
         return
-    if spec.runs_in == "kernel" and Path(python).resolve() != Path(sys.executable).resolve():
+    another = os.path.abspath(python) != os.path.abspath(sys.executable)  # environments share what their links lead to
+    if spec.runs_in == "kernel" and another:
         return
     needed = [one for one in missing_imports(spec.source()) if one.at_once]
     if needed:

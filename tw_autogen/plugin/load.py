@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.plugin.installed import installed_plugins, read_entry
 from tw_autogen.plugin.source import Function, decorated_in, defaults_of, last_word, parse_source, registered_in
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+
+_log = logging.getLogger(__name__)
 
 PluginWanted = str | Path | PluginSpec | Callable[..., Any]
 """A name, a path of a file or folder, a spec, or a function."""
@@ -51,6 +54,8 @@ def find_plugins(
             twin = found.get(spec.name)
             if twin is None:
                 found[spec.name] = check_source(spec)
+                for line in renamings(spec, found[spec.name]):
+                    _log.warning("%s: %s", spec.path, line)
             elif not _same(twin, spec):
                 raise PluginSpecError(
                     f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",
@@ -75,7 +80,8 @@ def check_source(spec: PluginSpec) -> PluginSpec:
 
     A plugin that was made from a function, or read from one's source, has nothing else to fit, and stays as it is.
     Where the YAML calls a parameter otherwise than the Python does at the same place, the Python's name is taken, and
-    the YAML's words stay (TaskWeaver compares neither names nor numbers); `renamings` says which.
+    the YAML's words stay (TaskWeaver compares neither names nor numbers); `renamings` says which. A function that takes
+    any name keeps the YAML's.
 
     Args:
         spec: As it was read.
@@ -137,11 +143,9 @@ def _enabled(folder: Path) -> Iterator[PluginSpec]:
             raise spec
         if spec.enabled:
             yield spec
-    if found and not any(isinstance(one, ConfigError) or one.enabled for one in found):
+    if not any(isinstance(one, PluginSpec) and one.enabled for one in found):
         raise PluginSpecError(
-            f"none of the {len(found)} plugins here is enabled; one that is named itself, by its file, is loaded all "
-            "the same",
-            path=folder,
+            "no plugin here is enabled; one that is named itself, by its file, is loaded all the same", path=folder
         )
 
 
@@ -220,6 +224,8 @@ def _check_signature(spec: PluginSpec, function: Function, is_method: bool, path
 
 
 def _renamed(spec: PluginSpec, arguments: ast.arguments, is_method: bool) -> PluginSpec:
+    if arguments.vararg or arguments.kwarg:
+        return spec
     positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][int(is_method) :]
     taken = {*positional, *(one.arg for one in arguments.kwonlyargs)}
     listed = {one.name for one in spec.parameters}
