@@ -55,16 +55,18 @@ class DocumentRetriever(Role):
         if not found:
             names = ", ".join(list(index.files)[:_SHOWN])
             more = f" and {len(index.files) - _SHOWN} more" if len(index.files) > _SHOWN else ""
-            message = (
-                f"Nothing fits in the {len(index.files)} documents. Say it in other words. They are: {names}{more}"
-            )
+            documents = _count(len(index.files), "document")
+            message = f"Nothing fits in the {documents}. Say it in other words. They are: {names}{more}"
             return Post(self.name, asked.send_from, message)
-        changed = {*index.changed()}
-        lines = [f"{len(found)} of {len(index.passages)} passages from {len(index.files)} documents, best first:"]
+        old = {
+            **dict.fromkeys(index.changed(), "; changed since it was indexed"),
+            **dict.fromkeys(index.gone(), "; no longer there"),
+        }
+        all_of_them = f"{_count(len(index.passages), 'passage')} from {_count(len(index.files), 'document')}"
+        lines = [f"{len(found)} of {all_of_them}, best first:"]
         for number, one in enumerate(found, 1):
             under = f' (under "{one.heading}")' if one.heading and one.heading not in one.text else ""
-            old = "; changed since it was indexed" if one.file in changed else ""
-            lines.append(f"[{number}] {one.where}{under}{old}\n{_numbered(one)}")
+            lines.append(f"[{number}] {one.where}{under}{old.get(one.file, '')}\n{_numbered(one)}")
         sources = [{"number": at, "file": one.file, "lines": [one.first, one.last]} for at, one in enumerate(found, 1)]
         return Post(
             self.name,
@@ -72,6 +74,10 @@ class DocumentRetriever(Role):
             "\n\n".join(lines),
             (Attachment(AttachmentType.text, "sources", extra=sources),),
         )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _numbered(passage: Passage) -> str:

@@ -11,6 +11,8 @@ from tw_autogen import Memory, Post, Role, Turn
 _LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*$")
 _RULE = re.compile(r"([=\-~^*+#\"'`.:])\1{2,}\s*$")
+_WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]+")
+_TEXTS = (".md", ".txt", ".rst", ".pdf", ".doc", ".docx", ".odt", ".html", ".htm")
 _MOST_FILES = 500
 _SHOWN = 40
 _PINNED_TIMES = 3
@@ -77,12 +79,20 @@ class ManualReader(Role):
         asked, turn = memory.last_post, kwargs.get("turn")
         folder = self._folder or (turn.folder.resolve() if turn is not None else None)
         manuals = dict(self._manuals(folder)) if folder else {}
-        wanted = _named(asked.message, list(manuals))
-        if not wanted:
+        request, missing = _told_apart(asked.message, list(manuals), folder, self._settings.suffixes)
+        wanted = _named(request, list(manuals))
+        if not wanted and not missing and len(manuals) == 1:
+            wanted = list(manuals)
+        said = [self._read(name, manuals[name], request, turn) for name in wanted]
+        if missing:
+            is_are = "is" if len(manuals) == 1 else "are"
+            there = f"there {is_are}: {_listed(list(manuals))}" if manuals else "there is no manual here"
+            start = "There" if said else "Nothing was read: there"
+            said.append(f"{start} is no {', no '.join(missing)}; {there}")
+        elif not said:
             there = f"There are: {_listed(list(manuals))}" if manuals else "There is none here."
-            message = f"Nothing was read: name the file. {there}"
-        else:
-            message = "\n\n".join(self._read(name, manuals[name], asked.message, turn) for name in wanted)
+            said.append(f"Nothing was read: name the file. {there}")
+        message = "\n\n".join(said)
         return Post(self.name, asked.send_from, message)
 
     def _manuals(self, folder: Path) -> Iterator[tuple[str, Path]]:
@@ -101,7 +111,9 @@ class ManualReader(Role):
     def _read(self, name: str, path: Path, request: str, turn: Turn | None) -> str:
         try:
             text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError:
+            return f"{name} can't be read: not UTF-8; save it as UTF-8"
+        except OSError as error:
             return f"{name} can't be read: {error}"
         lines = text.splitlines()
         headings = list(_headings(lines))
@@ -132,12 +144,46 @@ class ManualReader(Role):
 
 
 def _named(request: str, names: list[str]) -> list[str]:
-    """Give the files that a request names: by path, file name or name without suffix; else the only one there is."""
+    """Give the files that a request names: by path, file name or name without suffix."""
     for part in (lambda one: one, lambda one: Path(one).name, lambda one: Path(one).stem):
-        found = [name for name in names if re.search(rf"(?<![\w./-]){re.escape(part(name))}(?![\w-])", request, re.I)]
+        found = [name for name in names if _as_word(part(name)).search(request)]
         if found:
             return found
-    return names if len(names) == 1 else []
+    return []
+
+
+def _as_word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+
+
+def _told_apart(
+    request: str, names: list[str], folder: Path | None, suffixes: tuple[str, ...]
+) -> tuple[str, list[str]]:
+    """Tell the files that are there from those that aren't.
+
+    Returns:
+        The request, in which each file that is there goes by its name and no other stands; and the others.
+    """
+    rest = request
+    for name in sorted({*names, *(Path(one).name for one in names)}, key=len, reverse=True):
+        rest = _as_word(name).sub(" ", rest)
+    missing: list[str] = []
+    for found in _WORD.findall(rest):
+        word = found.rstrip(".?!:")
+        if not _is_file(word, suffixes):
+            continue
+        path = (folder / word).resolve() if folder else None
+        name = path.relative_to(folder).as_posix() if path and folder and path.is_relative_to(folder) else ""
+        request = request.replace(word, name if name in names else " ")
+        if name not in names and word not in missing:
+            missing.append(word)
+    return request, missing
+
+
+def _is_file(word: str, suffixes: tuple[str, ...]) -> bool:
+    """Say whether a word is a text's name, or a path; a table's name may stand in any request."""
+    path = word.startswith(("/", "./", "../", "~/")) and any(map(str.isalnum, word))
+    return "*" not in word and (path or Path(word).suffix.lower() in (*_TEXTS, *suffixes))
 
 
 def _headings(lines: list[str]) -> Iterator[_Heading]:

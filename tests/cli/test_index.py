@@ -19,7 +19,7 @@ def test_an_index_is_made_and_the_way_to_use_it_is_said(command, environ, tmp_pa
     file = tmp_path / "docs" / "tw-index.json"
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == [
-        f"1 passages of 1 files are in {file}",
+        f"1 passage of 1 file is in {file}",
         f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={file}",
     ]
     assert list(DocumentIndex.read(file).files) == ["tea.md"]
@@ -32,7 +32,7 @@ def test_other_files_another_place_and_what_is_left_out(command, environ, tmp_pa
     ran = run(command, environ, tmp_path, ".", "--glob", "*.py", "--out", "made/i.json")
 
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr.startswith("left out: odd.py: ")
+    assert ran.stderr.startswith("left out: odd.py: not UTF-8; save it as UTF-8")
     assert list(DocumentIndex.read(tmp_path / "made" / "i.json").files) == ["tea.py"]
 
 

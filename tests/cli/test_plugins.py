@@ -60,7 +60,7 @@ def test_list_names_shipped_project_and_given_ones_with_where_they_run(run, tmp_
         ("ask", "path", "host", True),
     ]
     assert found["ask"]["parameters"] == [
-        {"name": "who", "type": "str", "required": False, "description": "", "default": "me"}
+        {"name": "who", "type": "str", "required": False, "description": "", "by": "", "default": "me"}
     ]
     text = run("plugins", "list", "-C", "project").stdout
     assert "asleep  project, kernel, not enabled" in text
@@ -202,9 +202,12 @@ def test_new_says_what_it_cannot_import(run, origin, words):
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_the_plugins_of_a_project_are_found(run, project, monkeypatch, named):
+def test_the_plugins_of_a_project_are_found(run, project, monkeypatch, caplog, named):
     (project.parent / "taskweaver_config.json").write_text('{"code_generator.load_plugin": true}')
     (project / "broken.yaml").write_text("name: broken\n")
+    (project / "bad.py").write_text(
+        "from tw_autogen.plugin import plugin\n1 / 0\n\n@plugin\ndef bad() -> int:\n    'Fail.'\n    return 1\n"
+    )
     if not named:
         monkeypatch.chdir(project.parent)
     with replay_server([plans("double it"), codes("twice(21)"), plans("42.", to="User")]) as server:
@@ -217,6 +220,9 @@ def test_the_plugins_of_a_project_are_found(run, project, monkeypatch, named):
     assert [line for line in said if line.startswith("plugins of ")] == [f"plugins of {project.parent}: twice"]
     assert len([line for line in said if "without meaning here: code_generator.load_plugin" in line]) == 1
     assert len([line for line in said if line.startswith("left out: ") and "broken.yaml: missing key" in line]) == 1
+    assert any(
+        "left out: the plugin bad: " in line and "bad.py:2: ZeroDivisionError" in line for line in caplog.messages
+    )
 
 
 @pytest.mark.usefixtures("project")

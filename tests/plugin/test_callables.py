@@ -82,7 +82,7 @@ def test_whatever_gives_something_to_await_is_run_to_its_end(tmp_path):
 def test_a_partial_function_is_described_by_the_function_in_it():
     spec = callable_plugin(functools.partial(look_up, rate=2.0))
 
-    assert spec.stub().startswith("def look_up(product: str, years: list[int], rate: float = 2.0) -> DataFrame:")
+    assert spec.stub().startswith("def look_up(product: str, years: list[int], *, rate: float = 2.0) -> DataFrame:")
     assert "Look up prices" in spec.stub()
 
 

@@ -103,6 +103,10 @@ def test_a_spec_without_a_file_has_no_source():
     [
         (f"{HEAD}paramters: []", r"sales\.yaml: unknown key 'paramters'; did you mean 'parameters'\?$"),
         (f"{HEAD}7: x", r"sales\.yaml: unknown key 7; known: 'calls', 'code'"),
+        (
+            f"{HEAD}parameters: [{{name: a, by: keywords}}]",
+            r"parameters\[1\]\.by: expected position or keyword",
+        ),
         (f"{HEAD}parameters: [{{name: a, typ: str}}]", r"parameters\[1\]: unknown key 'typ'; did you mean 'type'\?"),
         ("description: d", r"sales\.yaml: missing key 'name'$"),
         ("name: sales\ndescription:", r"sales\.yaml: missing key 'description'$"),

@@ -2,7 +2,8 @@ import ast
 
 import pytest
 
-from tw_autogen.plugin import Parameter, PluginSpec
+from tw_autogen.plugin import Parameter, PluginSpec, find_plugins
+from tw_autogen.plugin.unclear import unclear_calls
 
 
 def test_a_stub_keeps_types_defaults_descriptions_and_examples():
@@ -86,3 +87,48 @@ def test_a_line_has_what_a_call_must_give_and_the_first_sentence(description, se
     parameters = (Parameter("df", "DataFrame", True), Parameter("k", "float", default=3.0))
 
     assert PluginSpec("pull", description, parameters).line() == f"- pull(df: DataFrame): {sentence}"
+
+
+SOURCE = (
+    "from tw_autogen.plugin import plugin\n\n"
+    "@plugin\n"
+    "def mixed(a: int, /, b: int, *, seed: int, tries: int = 3) -> int:\n    'Mix.'\n    return a\n\n"
+    "@plugin\n"
+    "def root(x: float, /) -> float:\n    'Take the root.'\n    return x\n"
+)
+
+
+def mixed(a: int, /, b: int, *, seed: int, tries: int = 3) -> int:
+    """Mix."""
+    return a
+
+
+def root(x: float, /) -> float:
+    """Take the root."""
+    return x
+
+
+@pytest.mark.parametrize("handed_over", [True, False])
+def test_what_goes_by_keyword_or_by_position_only_is_shown_so(tmp_path, handed_over):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE, encoding="utf-8")
+
+    specs = find_plugins([mixed, root] if handed_over else path, shipped=None)
+
+    heads = [spec.stub().splitlines()[0] for spec in specs]
+    assert heads == [
+        "def mixed(a: int, /, b: int, *, seed: int, tries: int = 3) -> int:",
+        "def root(x: float, /) -> float:",
+    ]
+    calls = ("mixed(1, 2, seed=3)", "mixed(1, b=2, seed=3)", "mixed(1, 2, 3)", "mixed(a=1, b=2, seed=3)", "root(x=1)")
+    assert [bool(unclear_calls(code, specs)) for code in calls] == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("by", ["", "position", "keyword"])
+def test_parameters_in_an_order_that_python_lacks_are_valid_python_all_the_same(by):
+    given = (Parameter("a", "int"), Parameter("b", "int", True, by=by), Parameter("c", "int", by="position"))
+
+    stub = PluginSpec("f", "Do.", given).stub()
+
+    ast.parse(stub)
+    assert "*, b: int" in stub

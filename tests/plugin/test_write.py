@@ -111,6 +111,7 @@ def test_a_function_of_an_installed_package_is_called_in_the_kernel(tmp_path):
 def test_a_function_that_is_no_python_can_be_one_too(tmp_path):
     spec, _ = write_plugin(math.sqrt, tmp_path)
 
+    assert "(x: Any, /)" in spec.stub()
     with HostPlugin(spec, folder=tmp_path) as called:
         assert called(9.0) == 3.0
 

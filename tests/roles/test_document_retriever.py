@@ -69,6 +69,8 @@ def test_a_passage_of_a_changed_document_is_marked(stage, docs, index):
     (docs / "delivery.txt").write_text("Closed.")
 
     assert "delivery.txt, lines 1-3; changed since it was indexed\n" in stage.ask(role, "parcels on Mondays").message
+    (docs / "delivery.txt").unlink()
+    assert "delivery.txt, lines 1-3; no longer there\n" in stage.ask(role, "parcels on Mondays").message
 
 
 def test_passages_are_found_by_embeddings_where_a_ranker_has_them(stage, index):

@@ -108,7 +108,44 @@ def test_nothing_outside_the_folder_is_read(manual, tmp_path):
 def test_bytes_that_are_no_text_are_said_to_be(stage):
     (stage.folder / "odd.txt").write_bytes(b"\xff\xfe\x00")
 
-    assert "odd.txt can't be read: 'utf-8'" in stage.ask(stage.make("manual_reader"), "odd.txt").message
+    said = stage.ask(stage.make("manual_reader"), "odd.txt").message
+
+    assert said == "odd.txt can't be read: not UTF-8; save it as UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("asked", "missing"),
+    [
+        ("nope.md", "nope.md"),
+        ("Read 'refunds.md' and pin it.", "refunds.md"),
+        ("../../x.md", "../../x.md"),
+        ("cleaning.txt", "cleaning.txt"),
+        ("Show /etc/passwd and a.pdf!", "/etc/passwd, no a.pdf"),
+    ],
+)
+def test_a_file_that_is_not_there_is_said_to_be_and_no_other_is_read(manual, asked, missing):
+    role = manual.make("manual_reader")
+
+    assert manual.ask(role, asked).message == f"Nothing was read: there is no {missing}; there is: cleaning.md"
+    assert manual.board(role) == ""
+
+
+def test_what_is_there_is_read_also_where_another_is_missing_and_by_any_path(manual):
+    role = manual.make("manual_reader")
+    (manual.folder / "my rules.md").write_text("Be brief.")
+
+    both = manual.ask(role, "Read cleaning.md and refunds.md").message
+    assert both.startswith("Read cleaning.md, lines 1-11")
+    assert both.endswith("There is no refunds.md; there are: cleaning.md, my rules.md")
+    assert manual.ask(role, f"Read {manual.folder}/cleaning.md").message.startswith("Read cleaning.md, lines 1-11")
+    assert manual.ask(role, "Read my rules.md.").message.startswith("Read my rules.md, lines 1-1")
+
+
+def test_words_that_name_no_manual_leave_the_only_one(manual):
+    role = manual.make("manual_reader")
+
+    for asked in ("How is orders.csv cleaned?", "Read all *.md files", "Read the manual."):
+        assert "cleaning.md, lines 1-11" in manual.ask(role, asked).message
 
 
 def test_manuals_of_a_folder_are_offered_with_each_request_and_a_wrong_folder_is_an_error(stage, tmp_path):

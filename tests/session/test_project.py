@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import ConfigError, PluginSpecError, RoleSpecError
+from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError, RoleSpecError
 from tw_autogen.session import read_project, read_settings
 from tw_autogen.testing import ScriptedModel, codes, plans
 
@@ -329,3 +329,45 @@ def test_a_projects_settings_say_who_takes_part(folder, tmp_path):
         answer = session.ask("Say hello.")
 
     assert [post.send_from for post in answer.round.posts] == ["User", "Planner", "Echo", "Planner"]
+
+
+@pytest.fixture
+def failing(tmp_path):
+    """A project with a plugin that works and two that fail as soon as they are loaded."""
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "tw_autogen.yaml").write_text("")
+    (tmp_path / "plugins" / "fine.yaml").write_text(yaml("fine", []))
+    (tmp_path / "plugins" / "fine.py").write_text(f"{TW}@register_plugin\ndef fine():\n    return 5\n")
+    (tmp_path / "plugins" / "top.yaml").write_text(yaml("top", []))
+    (tmp_path / "plugins" / "top.py").write_text(f"{TW}1 / 0\n\n@register_plugin\ndef top():\n    return 1\n")
+    (tmp_path / "plugins" / "key.yaml").write_text(yaml("key", [], more="runs_in: host\n"))
+    (tmp_path / "plugins" / "key.py").write_text(
+        f"{TW}@register_plugin\nclass Key(Plugin):\n    def __init__(self, *args):\n        {{}}['x']\n\n"
+        "    def __call__(self):\n        return 1\n"
+    )
+    return tmp_path
+
+
+def test_plugins_that_fail_while_they_are_loaded_are_left_out_and_named(failing, caplog):
+    script = [plans("Call it", to="CodeInterpreter"), codes("fine()"), plans("It is 5.", to="User")]
+    with (
+        caplog.at_level(logging.WARNING),
+        ScriptedModel(script) as model,
+        open_session(model, project=failing, folder=failing / "sessions") as session,
+    ):
+        session.ask("Call fine.")
+
+    prompts = "".join(message["content"] for call in model.calls for message in call)
+    assert "fine" in prompts
+    assert "def top" not in prompts
+    assert "def key" not in prompts
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("left out: the plugin top: " in line and "top.py:4: ZeroDivisionError" in line for line in said) == 1
+    assert sum("left out: the plugin key: " in line and "KeyError" in line for line in said) == 1
+    assert all(line.endswith("mend it, or say `enabled: false`") for line in said)
+
+
+@pytest.mark.parametrize("name", ["top", "key"])
+def test_a_plugin_of_a_project_that_the_user_names_must_load(failing, name):
+    with ScriptedModel([]) as model, pytest.raises(PluginLoadError, match=rf"{name}\.py"):
+        open_session(model, project=failing, plugins=name, folder=failing / "sessions")

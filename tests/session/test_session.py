@@ -673,11 +673,13 @@ def test_any_role_may_be_the_planners_worker(tmp_path):
 
 
 class Broken(Parrot):
-    """Answers `hello` only, and `text` with no post."""
+    """Answers `hello` only, `text` with no post, and `other` with a post of somebody else's."""
 
     def reply(self, memory, **kwargs):
         if memory.last_post.message == "text":
             return "text"
+        if memory.last_post.message == "other":
+            return Post("User", memory.last_post.send_from, "as if")
         return super().reply(memory) if memory.last_post.message == "hello" else {}["oops"]
 
 
@@ -686,6 +688,7 @@ class Broken(Parrot):
     [
         ("raise", r"the role Parrot failed: KeyError: 'oops' \(.*test_session\.py:\d+\)", KeyError),
         ("text", r"the role Parrot failed: reply\(\) gave str, not a Post; .* \(.*test_session\.py:\d+\)", None),
+        ("other", r"the role Parrot failed: reply\(\) gave a Post from 'User'; .* \(.*test_session\.py:\d+\)", None),
     ],
 )
 def test_a_bug_in_a_role_ends_the_round_with_its_name_and_line_and_the_talk_goes_on(tmp_path, asked, problem, cause):

@@ -34,5 +34,7 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     file = index.write(out)
     for line in index.skipped:
         click.echo(f"left out: {line}", err=True)
-    click.echo(f"{len(index.passages)} passages of {len(index.files)} files are in {file}")
+    passages, files = len(index.passages), len(index.files)
+    made = f"{passages} passage{'s' * (passages != 1)} of {files} file{'s' * (files != 1)}"
+    click.echo(f"{made} {'is' if passages == 1 else 'are'} in {file}")
     click.echo(f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={file}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tw_autogen.cli.options import Options
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.granting import closed, shut_off, too_much
+from tw_autogen.role import Placed
 from tw_autogen.session import (
     Project,
     Session,
@@ -64,6 +66,9 @@ def open_for(
         approve=approve,
         project=project,
     )
+    if project:  # a plugin that failed while it was loaded is not there
+        offered = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
+        project = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
     for line in (said, *((project.found, *project.remarks) if project else ())):
         if line:
             say(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +14,15 @@ from tw_autogen.code_interpreter.budget import CallBudget
 from tw_autogen.code_interpreter.cell import CURRENT, Cell
 from tw_autogen.code_interpreter.folder import new_files, snapshot
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
-from tw_autogen.errors import CallBudgetError
+from tw_autogen.errors import CallBudgetError, PluginLoadError
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
 from tw_autogen.kernel import Execution, Kernel
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin import HostPlugin, PluginSpec
+from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.role import Turn, report_call
+
+_log = logging.getLogger(__name__)
 
 
 class Cells:
@@ -31,7 +35,7 @@ class Cells:
         settings: How often and how long host-run plugins may be called.
 
     Raises:
-        PluginLoadError: a plugin doesn't load; names file and line.
+        PluginLoadError: a plugin that is not `optional` doesn't load; names file and line.
     """
 
     def __init__(
@@ -46,11 +50,7 @@ class Cells:
         self._running: Cell | None = None
         self._variables: dict[str, Any] = {}
         self._host_plugins: list[HostPlugin] = []
-        for spec in plugins:
-            if spec.runs_in == "host":
-                self._serve(spec)
-            else:
-                kernel.load(spec.loadable())
+        self.plugins = tuple(spec for spec in plugins if self._load(spec))
 
     def run(self, code: str, *, turn: Turn, seconds: float) -> Execution:
         """Run one cell.
@@ -89,6 +89,22 @@ class Cells:
         """Close the host-run plugins; the kernel belongs to whoever made it."""
         for plugin in self._host_plugins:
             plugin.close()
+
+    def _load(self, spec: PluginSpec) -> bool:
+        """Load a plugin; say whether it is there."""
+        try:
+            if spec.runs_in == "host":
+                self._serve(spec)
+            else:
+                self.kernel.load(spec.loadable())
+        except PluginLoadError as error:
+            if not spec.optional:
+                raise
+            python = spec.path is not None and spec.path.suffix == SUFFIX  # has no YAML that could say it
+            remedy = "take @plugin off it" if python else "say `enabled: false`"
+            _log.warning("left out: the plugin %s: %s; mend it, or %s", spec.name, error, remedy)
+            return False
+        return True
 
     def _put(self, variables: Mapping[str, Any]) -> None:
         for name, value in variables.items():

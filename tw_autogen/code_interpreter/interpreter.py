@@ -64,7 +64,8 @@ class CodeInterpreter(Role):
         approve: Asked before a cell runs, as the setting `approval` says; None: nobody is there.
 
     Raises:
-        PluginLoadError: a plugin doesn't load (at once if a Kernel is given, else before the first cell).
+        PluginLoadError: a plugin that is not `optional` doesn't load (at once if a Kernel is given, else before the
+            first cell).
         ModelError: the ranker needs a server that could not be asked.
 
     Source: TaskWeaver's CodeInterpreter (paper, sections 5.2 and 5.3). Differs: findings and failures have counters of
@@ -89,15 +90,15 @@ class CodeInterpreter(Role):
         self.name = name
         self._model = model
         self._policy = policy or Policy()
-        self._plugins = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
+        self._ranker = ranker
         self._settings = settings or CodeInterpreterSettings()
         self._approve = approve
         self._make = None if isinstance(kernel, Kernel) else kernel
-        self._cells = Cells(kernel, self._plugins, model, self._settings) if isinstance(kernel, Kernel) else None
-        self._selection = Selection(self._plugins, self._settings, ranker)
+        wanted = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
+        self._cells = Cells(kernel, wanted, model, self._settings) if isinstance(kernel, Kernel) else None
         self._recall = recall or Recall()
         self._talks: dict[str, _Talking] = {}
-        self.intro = self._introduce()
+        self._offer_only(self._cells.plugins if self._cells else wanted)
 
     @property
     def folder(self) -> Path | None:
@@ -196,7 +197,14 @@ class CodeInterpreter(Role):
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker
             self._cells = Cells(self._make(turn.folder), self._plugins, self._model, self._settings)
+            if len(self._cells.plugins) < len(self._plugins):
+                self._offer_only(self._cells.plugins)
         return self._cells
+
+    def _offer_only(self, plugins: tuple[PluginSpec, ...]) -> None:
+        self._plugins = plugins
+        self._selection = Selection(plugins, self._settings, self._ranker)
+        self.intro = self._introduce()
 
     def _introduce(self) -> str:
         return "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])

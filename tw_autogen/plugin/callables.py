@@ -9,7 +9,7 @@ import inspect
 import keyword
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
@@ -187,7 +187,10 @@ def _taken(function: Callable[..., Any], name: str, doc: Doc) -> tuple[Parameter
         required = one.default is one.empty
         kind, words = type_and_words(one.annotation)
         words = doc.parameters.get(one.name) or words
-        found.append(Parameter(one.name, kind, required, words, _shown(one.default)))
+        by: Literal["", "position", "keyword"] = (
+            "position" if one.kind is one.POSITIONAL_ONLY else "keyword" if one.kind is one.KEYWORD_ONLY else ""
+        )
+        found.append(Parameter(one.name, kind, required, words, _shown(one.default), by))
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tw_autogen.errors import PluginLoadError, nearest
 from tw_autogen.plugin.annotation import read_annotation
@@ -132,7 +132,10 @@ def _parameters(function: Function, doc: Doc, path: Path) -> tuple[Parameter, ..
         kind, words = read_annotation(one.annotation)
         default = defaults[one.arg]
         words = doc.parameters.get(one.arg) or words
-        found.append(Parameter(one.arg, kind, default is None, words, _value(default)))
+        by: Literal["", "position", "keyword"] = (
+            "position" if one in arguments.posonlyargs else "keyword" if one in arguments.kwonlyargs else ""
+        )
+        found.append(Parameter(one.arg, kind, default is None, words, _value(default), by))
     return tuple(found)
 
 

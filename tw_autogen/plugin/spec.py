@@ -48,7 +48,9 @@ _PARAMETER_KEYS: Mapping[str, type] = {
     "required": bool,
     "description": str,
     "default": object,
+    "by": str,
 }
+_BY = ("position", "keyword")
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Parameter:
         required: A call must give it.
         description: For the model.
         default: The value when a call leaves it out; `NO_DEFAULT` where that is not known or there is none.
+        by: How a call may give it: `position` only (Python's `/`), `keyword` only (its `*`), or empty: either way.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Parameter:
     required: bool = False
     description: str = ""
     default: Any = NO_DEFAULT
+    by: Literal["", "position", "keyword"] = ""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class PluginSpec:
         calls: How often code may call it in one round; None: as often as all host calls together.
         seconds: How long one call may take, if it runs in the host; None: as long as the round.
         tags: More words by which it is found; those of `TASK_TYPES` say which type of work it serves.
+        optional: One that fails while it is loaded is left out and named in the log; a project's own are such.
     """
 
     name: str
@@ -110,6 +115,7 @@ class PluginSpec:
     calls: int | None = None
     seconds: float | None = None
     tags: tuple[str, ...] = ()
+    optional: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.connect is not None:
@@ -151,7 +157,7 @@ def read_spec(path: Path | str) -> PluginSpec:
     """Read a plugin's YAML, checked as a whole; the Python beside it is not looked at (`find_plugins` does that).
 
     Args:
-        path: In TaskWeaver's form, plus the keys `runs_in` and, of a parameter, `default`.
+        path: In TaskWeaver's form, plus the keys `runs_in` and, of a parameter, `default` and `by`.
 
     Raises:
         PluginSpecError: naming the file and what is wrong in it.
@@ -207,6 +213,10 @@ def _check_parameters(parameters: tuple[Parameter, ...], path: Path) -> None:
         if one.required and one.default is not NO_DEFAULT:
             raise PluginSpecError(
                 f"parameters[{at}]: {one.name!r} is required and has a default; leave one of the two out", path=path
+            )
+        if one.by and one.by not in _BY:
+            raise PluginSpecError(
+                f"parameters[{at}].by: expected {' or '.join(_BY)}, found {one.by!r}{nearest(one.by, _BY)}", path=path
             )
         seen.add(one.name)
 

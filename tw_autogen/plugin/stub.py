@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -52,16 +53,35 @@ def as_line(spec: PluginSpec, *, whole: bool = False) -> str:
     return f"- {spec.name}({head}: {sentence[0] if sentence else description}"
 
 
+def kinds(parameters: Sequence[Parameter]) -> tuple[inspect._ParameterKind, ...]:
+    """Give how a call may give each parameter, as the stub shows it.
+
+    Python has no required parameter behind an optional one, except by keyword, and none by position only behind others.
+    """
+    found: list[inspect._ParameterKind] = []
+    for at, one in enumerate(parameters):
+        before = found[-1] if found else inspect.Parameter.POSITIONAL_ONLY
+        optional_before = any(not other.required for other in parameters[:at])
+        if one.by == "keyword" or before is before.KEYWORD_ONLY or (one.required and optional_before):
+            found.append(inspect.Parameter.KEYWORD_ONLY)
+        elif one.by == "position" and before is before.POSITIONAL_ONLY:
+            found.append(inspect.Parameter.POSITIONAL_ONLY)
+        else:
+            found.append(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(found)
+
+
 def _arguments(parameters: tuple[Parameter, ...]) -> str:
     parts: list[str] = []
-    optional_seen = starred = False
-    for one in parameters:
-        if one.required and optional_seen and not starred:
-            parts.append("*")  # Python has no required parameter behind an optional one, except by keyword
-            starred = True
-        optional_seen = optional_seen or not one.required
+    before: inspect._ParameterKind | None = None
+    for one, kind in zip(parameters, kinds(parameters), strict=True):
+        if before is kind.POSITIONAL_ONLY and kind is not before:
+            parts.append("/")
+        if kind is kind.KEYWORD_ONLY and kind is not before:
+            parts.append("*")
+        before = kind
         parts.append(f"{one.name}: {_type(one.type)}{'' if one.required else f' = {_default(one)}'}")
-    return ", ".join(parts)
+    return ", ".join([*parts, "/"] if before is inspect.Parameter.POSITIONAL_ONLY else parts)
 
 
 def _default(parameter: Parameter) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from tw_autogen.plugin.choose import names_used, parsed
 from tw_autogen.plugin.spec import PluginSpec
+from tw_autogen.plugin.stub import kinds
 
 LOOKUP = "find_plugins"
 """What code calls, with words, to be told which plugins there are for it; it is answered, and never run."""
@@ -77,14 +78,11 @@ def _fits(call: ast.Call, spec: PluginSpec) -> bool:
 
 
 def _signature(spec: PluginSpec) -> inspect.Signature:
-    """Give the signature as the stub shows it: behind an optional parameter a required one goes by keyword only."""
-    kind: inspect._ParameterKind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters: list[inspect.Parameter] = []
-    for one in spec.parameters:
-        if one.required and any(other.default is None for other in parameters):
-            kind = inspect.Parameter.KEYWORD_ONLY
-        default = inspect.Parameter.empty if one.required else None
-        parameters.append(inspect.Parameter(one.name, kind, default=default))
+    """Give the signature as the stub shows it."""
+    parameters = [
+        inspect.Parameter(one.name, kind, default=inspect.Parameter.empty if one.required else None)
+        for one, kind in zip(spec.parameters, kinds(spec.parameters), strict=True)
+    ]
     return inspect.Signature(parameters)
 
 

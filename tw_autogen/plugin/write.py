@@ -132,4 +132,6 @@ def _parameter(one: Parameter) -> dict[str, Any]:
         plain["description"] = one.description
     if one.default is not NO_DEFAULT and isinstance(one.default, _PLAIN):
         plain["default"] = one.default
+    if one.by:
+        plain["by"] = one.by
     return plain

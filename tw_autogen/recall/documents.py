@@ -188,6 +188,10 @@ class DocumentIndex:
         texts = ((name, _text(self.folder / name, self.folder)) for name in self.files)
         return [name for name, text in texts if isinstance(text, Exception) or _hash(text) != self.files[name]]
 
+    def gone(self) -> list[str]:
+        """Name the documents that are no longer there."""
+        return [name for name in self.files if not (self.folder / name).is_file()]
+
     def _texts(self) -> tuple[str, ...]:
         return tuple(f"{Path(one.file).stem} {one.heading}\n{one.text}" for one in self.passages)
 
@@ -222,7 +226,9 @@ def _text(path: Path, root: Path) -> str | Exception:
         if path.stat().st_size > _MOST_BYTES:
             return ValueError(f"larger than {_MOST_BYTES} bytes")
         return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        return ValueError("not UTF-8; save it as UTF-8")
+    except OSError as error:
         return error
 
 

@@ -59,16 +59,20 @@ def offer_of(role: Role | Worker, request: str, here: Round) -> str:
 
 
 def checked_post(role: Role, answer: object, here: Round) -> Post:
-    """Give what a role answered, if it is a post.
+    """Give what a role answered, if it is a post of its own.
 
     Raises:
         RoleError: it is none; names the role, and the file and line of its `reply`.
     """
-    if isinstance(answer, Post):
+    if not isinstance(answer, Post):
+        gave = f"{type(answer).__name__}, not a Post"
+    elif answer.send_from != role.name:
+        gave = f"a Post from {answer.send_from!r}"
+    else:
         return answer
     source, line = _reply_of(_kind(role))
     raise RoleError(
-        f"{here.id}: the role {role.name} failed: reply() gave {type(answer).__name__}, not a Post; return "
+        f"{here.id}: the role {role.name} failed: reply() gave {gave}; return "
         f"Post(self.name, memory.last_post.send_from, …) ({source}:{line})",
         round=here,
         role=role.name,

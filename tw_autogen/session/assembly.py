@@ -88,7 +88,8 @@ def open_session(
             decided. None: nobody is there.
         project: A folder with settings, plugins and roles, such as TaskWeaver's: its plugins come before those of
             `plugins`, which may also name them; its roles take part where `roles` names them; what can't be used
-            of it is named in the log. None: the current folder's settings, and no plugins.
+            of it, also a plugin that fails while it is loaded, is named in the log. None: the current folder's
+            settings, and no plugins.
         mcp_servers: MCP servers whose tools are plugins too: a JSON file with `mcpServers`, or what stands in it. They
             are started here and end with the session. None: those of the setting `plugin.mcp_servers`.
 
@@ -106,9 +107,12 @@ def open_session(
         project = read_project(project, read)
         for line in project.remarks:
             _log.warning("%s", line)
-    specs = check_plugins(
-        (*(project.plugins if project else ()), *several(plugins)), own=project.plugin_folder if project else None
-    )
+    own = project.plugin_folder if project else None
+    wanted = several(plugins)
+    specs = check_plugins((*(project.plugins if project else ()), *wanted), own=own)
+    if project and wanted:  # those that the user names must load
+        named = {spec.name for spec in check_plugins(wanted, own=own)}
+        specs = tuple(replace(spec, optional=spec.optional and spec.name not in named) for spec in specs)
     seats = [
         Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
         for one in check_roles(roles, read, project)

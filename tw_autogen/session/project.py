@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tw_autogen.conversation import read_conversation
@@ -98,7 +98,7 @@ def read_project(folder: Path | str, settings: Settings) -> Project:
     """Read what a project's folder brings; nothing of it is run.
 
     A plugin that can't be loaded here (its YAML or Python is wrong, a package is missing) is left out and named, so
-    that the others can be used.
+    that the others can be used; one whose Python fails only while it runs is left out when the session opens.
 
     Args:
         folder: Of the project.
@@ -186,7 +186,7 @@ def _plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], lis
             except ConfigError as error:
                 left_out.append(str(error))
             else:
-                found[spec.name] = spec
+                found[spec.name] = replace(spec, optional=True)
                 notes += [f"{one.path}: {line}" for line in renamings(one, spec)]
         else:
             idle.append(one.name)
