@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import MutableMapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.environment import clean_environment
+from tw_autogen.kernel.nest import begin
 from tw_autogen.kernel.place import Place
 from tw_autogen.kernel.pool import KernelPool
 
@@ -188,6 +190,25 @@ def test_a_server_that_nobody_needs_ends_by_itself():
 
         assert gone([started, *below(started)])
         assert not pool._nests
+
+
+def test_a_server_that_is_made_while_the_pool_closes_is_ended(monkeypatch):
+    made, begins = [], threading.Event()
+
+    def begin_late(settings, *, stewarded):
+        made.append(begin(settings, stewarded=stewarded))
+        begins.set()
+        while not pool.closed:
+            threading.Event().wait(0.01)
+        return made[0]
+
+    monkeypatch.setattr("tw_autogen.kernel.pool.begin", begin_late)
+    with KernelPool() as pool:
+        pool.prepare(LIGHT)
+        assert begins.wait(30)
+
+    assert made[0].server._process.poll() is not None
+    assert not made[0].folder.exists()
 
 
 def test_a_server_that_does_not_start_is_no_loss(tmp_path):

@@ -206,7 +206,12 @@ class KernelPool:
             if nest is None:
                 nest = begin(settings, stewarded=self._stewarded)
                 with self._change:
-                    self._nests[key] = nest
+                    late = self.closed
+                    if not late:
+                        self._nests[key] = nest
+                if late:  # it was closed while the server was made
+                    nest.close()
+                    return
             if not nest.server.ready(_HELLO_SECONDS):
                 raise KernelError("the fork server was not ready in time")
             while not self.closed and nest.lacks(settings):
