@@ -53,9 +53,9 @@ class Shop:
 
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "shop.py").write_text(SHOP, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path / "work")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "shop.py").write_text(SHOP, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "mine")
     sys.modules.pop("shop", None)
     import shop
 
@@ -90,7 +90,7 @@ def test_the_yaml_says_what_signature_and_docstring_say(shop, tmp_path):
 
 def test_a_function_that_only_lies_there_is_called_in_the_host(shop, tmp_path, monkeypatch):
     spec, _ = write_plugin(shop.price, tmp_path / "plugins")
-    monkeypatch.setattr(sys, "path", [one for one in sys.path if one != str(tmp_path / "work")])
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one != str(tmp_path / "mine")])
     sys.modules["shop_kept"] = sys.modules.pop("shop")
 
     with HostPlugin(spec, folder=tmp_path) as called:
@@ -117,12 +117,12 @@ def test_a_function_that_is_no_python_can_be_one_too(tmp_path):
 
 
 def test_a_decorated_function_needs_no_python_of_its_own(shop, tmp_path):
-    spec, files = write_plugin(shop.marked, tmp_path / "work")
+    spec, files = write_plugin(shop.marked, tmp_path / "mine")
 
     assert [file.name for file in files] == ["marked.yaml"]
     assert (spec.code, spec.runs_in) == ("shop", "kernel")
     spec, _ = write_plugin(shop.marked, tmp_path / "plugins", runs_in="host")
-    assert spec.code == "../work/shop"
+    assert spec.code == "../mine/shop"
     with HostPlugin(spec, folder=tmp_path) as called:
         assert called(3) == 3
 
