@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from ast import literal_eval
 from collections.abc import MutableMapping
 from dataclasses import replace
 from pathlib import Path
@@ -127,6 +128,51 @@ def test_what_it_imports_is_there_and_what_is_not_installed_is_left_out(tmp_path
         assert server_of(pool).missing == ("there_is_no_such_package",)
         with LocalKernel(tmp_path, settings=settings, pool=pool) as kernel:
             assert kernel.execute("import sys\n'decimal' in sys.modules", seconds=30).result == "True"
+
+
+def test_a_steward_that_waited_and_was_killed_is_no_loss(tmp_path):
+    settings = replace(LIGHT, warm=0)
+    with KernelPool() as pool:
+        assert pool.wait(settings)
+        server = server_of(pool)._process.pid
+        ways = []
+        for _ in range(3):
+            waiting = below(server)
+            assert len(waiting) == 1
+            os.kill(waiting[0], signal.SIGKILL)
+            assert gone(waiting)
+            started = pool.take(settings, Place(tmp_path))
+            ways.append(started.way)
+            started.discard()
+            settled(lambda: len(below(server)) == 1)
+
+        assert ways == ["forked"] * 3
+        waiting = below(server)
+    assert gone([*waiting, server])
+
+
+def settled(holds, seconds=10.0):
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def test_forked_kernels_have_a_shell_each_with_a_profile_of_its_own(pool, tmp_path):
+    code = """import os
+shell = get_ipython()
+place = shell.profile_dir.location
+[place, os.path.isdir(place), shell.ipython_dir, shell.kernel.shell is shell, shell.parent is shell.kernel]"""
+    found = []
+    for name in ("a", "b"):
+        with LocalKernel(tmp_path / name, settings=replace(LIGHT, warm=0), pool=pool) as kernel:
+            found.append(literal_eval(kernel.execute(code, seconds=30).result))
+            assert kernel.execute("%who", seconds=30).stdout.split() == ["os", "place", "shell"]
+            assert kernel.execute("%reset -f aggressive\n1 + 1", seconds=30).result == "2"
+
+    for place, there, folder, *true in found:
+        assert Path(place) == Path(folder) / "profile_default"
+        assert [there, *true] == [True, True, True]
+    assert found[0][0] != found[1][0]
 
 
 def test_forked_kernels_have_random_numbers_of_their_own(pool, tmp_path):

@@ -98,6 +98,7 @@ def _kind() -> Any:
     """Give our kind of application; made before a kernel is, so that forked ones have them."""
     import zmq
     from ipykernel.kernelapp import IPKernelApp
+    from IPython.core.profiledir import ProfileDir
 
     class App(IPKernelApp):  # type: ignore[misc] # ipykernel has no types
         tw_others = False
@@ -120,7 +121,53 @@ def _kind() -> Any:
         def log_connection_info(self) -> None:
             """Say nothing: nobody else is to connect."""
 
+        def init_kernel(self) -> None:
+            """Make the kernel; it finds the shell that was made before it."""
+            super().init_kernel()
+            shell = self.kernel.shell
+            shell.parent = shell.kernel = self.kernel
+            shell.ipython_dir, shell.profile_dir = self.ipython_dir, self.profile_dir
+            shell.save_sys_module_state()
+            shell.init_pushd_popd_magic()
+
+        def init_profile_dir(self) -> None:
+            """Make a profile that is empty, without looking for one."""
+            self.profile_dir = ProfileDir(location=os.path.join(self.ipython_dir, "profile_default"))
+
+        def init_config_files(self) -> None:
+            """Copy no configuration."""
+
+        def init_code(self) -> None:
+            """Run no files that the user has for the start of each shell."""
+
     return App
+
+
+@functools.cache
+def prepare() -> Any:
+    """Make what of a kernel belongs to no process, its application and its shell: half of what a fork has to do.
+
+    Only once a process has imported what its kernels need: modules that find a shell set themselves up for it.
+    """
+    from ipykernel.compiler import XCachingCompiler
+    from ipykernel.ipkernel import IPythonKernel
+    from IPython.core.profiledir import ProfileDir
+    from traitlets.config import Config
+
+    load()
+    app = _kind().instance(config=Config(_CONFIG))
+    app.log.setLevel("WARNING")  # or several records a cell are made and thrown away
+    shell = IPythonKernel.shell_class.default_value.instance(
+        parent=app,
+        ipython_dir="",  # this and the next are a kernel's own, and come with it; unnamed, they make no folder
+        profile_dir=ProfileDir(),
+        compiler_class=XCachingCompiler,
+    )
+    shell.user_ns_hidden.update(shell.user_ns)
+    shell._sys_modules_keys = set(sys.modules)  # what `%reset -f aggressive` leaves
+    shell.display_formatter.format(None)  # makes a dozen formatters
+    shell.transform_cell("")
+    return app
 
 
 def make(connection_file: str, *, heartbeat: bool = False) -> Any:
@@ -133,15 +180,13 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
         connection_file: As jupyter_client writes it.
         heartbeat: Answer on the heartbeat's socket too, as other clients than ours want.
     """
-    load()
+    app = prepare()
     import zmq
     from ipykernel import iostream, ipkernel
-    from traitlets.config import Config
 
     if zmq.has("ipc"):
         _pipe_by_file(iostream.IOPubThread, f"ipc://{os.path.dirname(connection_file)}/children")
-    app = _kind().instance(connection_file=connection_file, config=Config(_CONFIG))
-    app.tw_others = heartbeat
+    app.connection_file, app.tw_others = connection_file, heartbeat
     sys.modules.setdefault("debugpy", None)  # type: ignore[arg-type] # imported late, see `load`
     ipkernel.sys = _BareSys()
     try:
@@ -150,7 +195,6 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
         ipkernel.sys = sys
     if sys.modules["debugpy"] is None:
         del sys.modules["debugpy"]
-    app.log.setLevel("WARNING")  # or several records a cell are made and thrown away
     sys.path.append("")  # modules beside the user's data can be imported; at the end, so that they shadow nothing
     return app
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from typing import Any
 
 STUB = """\
-import sys
+import gc, sys
+gc.disable()
 sys.path[:] = [entry for entry in sys.path if entry]
 from importlib.util import module_from_spec, spec_from_file_location
 for name, folder in zip(("tw_inside", "tw_launcher"), sys.argv[1:3]):
@@ -22,9 +24,19 @@ _INSIDE = "tw_inside"
 
 
 def load() -> None:
-    """Import ipykernel, and our end of the bridge, so that kernels forked from here have them."""
+    """Import ipykernel, and our end of the bridge, so that kernels forked from here have them.
+
+    Garbage is collected from here on, but none of this: a collection would copy it for each process.
+    """
     importlib.import_module(f"{_INSIDE}.boot").load()
     importlib.import_module(f"{_INSIDE}.door")
+    gc.freeze()
+    gc.enable()
+
+
+def prepare() -> None:
+    """Make what kernels that are forked from here have in common; see `inside.boot.prepare`."""
+    importlib.import_module(f"{_INSIDE}.boot").prepare()
 
 
 def kernel_app(connection_file: str, *, heartbeat: bool) -> Any:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import namespaces
-from .boot import STUB, load
+from .boot import STUB, load, prepare
 from .bubblewrap import run_wrapped
 from .steward import attend, tell
 from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
@@ -52,13 +52,15 @@ def main(arguments: Sequence[str]) -> None:
         load()
         attend(channel, request)
     else:
-        _serve_many(channel, modules)
+        _serve_many(channel, level, modules)
 
 
 def _serve_one(channel: socket.socket) -> None:
     request = _with_environment(json.loads(channel.recv(_PACKET)))
     load()
-    if not _enter_processes(channel, request):
+    down = _enter_processes(request["wall"]["level"])
+    if down:
+        tell(channel, kind="failed", why=down, wall=True)
         return
     child = os.fork()
     if child == 0:
@@ -78,46 +80,71 @@ def _serve_wrapped(channel: socket.socket) -> None:
         tell(channel, kind="failed", why=why, wall=True)
 
 
-def _serve_many(control: socket.socket, modules: Sequence[str]) -> None:
+def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)  # stewards are its children, though another process has forked them
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # and the system buries them by itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     load()
     missing = [name for name in modules if not _imported(name)]
+    prepare()
     gc.collect()
     gc.freeze()
+    waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
     while True:
         packet, found, _, _ = socket.recv_fds(control, _PACKET, 1)
         if not packet:
-            return
-        with socket.socket(fileno=found[0]) as channel:
-            _fork(channel, control, _with_environment(json.loads(packet)))
+            break
+        text = json.dumps(_with_environment(json.loads(packet))).encode()
+        with socket.socket(fileno=found[0]):
+            try:
+                socket.send_fds(waiting, [text], found)
+            except BrokenPipeError:  # something has killed it while it waited
+                waiting.close()
+                waiting = _stand_by(control, level)
+                socket.send_fds(waiting, [text], found)
+        waiting.close()
+        waiting = _stand_by(control, level)
+    waiting.shutdown(socket.SHUT_WR)
+    waiting.recv(1)  # until it has ended
 
 
-def _fork(channel: socket.socket, control: socket.socket, request: Mapping[str, Any]) -> None:
-    """Fork a steward, through a child that enters a new process namespace: this process must stay in its own.
+def _stand_by(control: socket.socket, level: str) -> socket.socket:
+    """Fork a steward ahead of its request, so that a kernel waits for one fork instead of three.
 
-    A thread could enter it as well, and would save a fork; but Python 3.13 takes a process that such a thread has
-    forked for one whose main thread gets no signals.
+    It is forked by a child that enters a new process namespace: this process must stay in its own. A thread could enter
+    it as well, and would save a fork; but Python 3.13 takes a process that such a thread has forked for one whose main
+    thread gets no signals.
+
+    Returns:
+        Where it takes its request, and with it the socket to the host; it ends when the other end closes.
     """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() != 0:
-        return
+        theirs.close()
+        return ours
     control.close()
-    if _enter_processes(channel, request) and os.fork() == 0:
-        attend(channel, request)
+    ours.close()
+    down = _enter_processes(level)
+    if down or os.fork() == 0:
+        packet, found, _, _ = socket.recv_fds(theirs, _PACKET, 1)
+        theirs.close()
+        if packet:
+            channel = socket.socket(fileno=found[0])
+            if not down:
+                attend(channel, json.loads(packet))
+            tell(channel, kind="failed", why=down, wall=True)
     os._exit(0)
 
 
-def _enter_processes(channel: socket.socket, request: Mapping[str, Any]) -> bool:
-    """Let the next child be the first of a new process namespace, if the wall wants one; tell whether that is done."""
+def _enter_processes(level: str) -> str:
+    """Let the next child be the first of a new process namespace, if the wall wants one; give why it can't."""
     try:
-        if request["wall"]["level"] == NAMESPACES:
+        if level == NAMESPACES:
             unshare(CLONE_NEWPID)
     except OSError as error:
-        tell(channel, kind="failed", why=str(error), wall=True)
-        return False
-    return True
+        return str(error)
+    return ""
 
 
 def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
