@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,13 @@ from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.approving import approve_cell, asks_for
 from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.policy import Policy
-from tw_autogen.code_interpreter.selection import Selection, Shown
+from tw_autogen.code_interpreter.selection import Selection
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
+from tw_autogen.code_interpreter.talking import Talking
 from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import Finding, verify
-from tw_autogen.code_interpreter.words import FORWARDED, board_news, introduction, static_prompt
+from tw_autogen.code_interpreter.words import introduction, static_prompt
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
@@ -25,7 +25,7 @@ from tw_autogen.events import CodeChecked
 from tw_autogen.kernel import Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.recall import Recall, Talk, remember
+from tw_autogen.recall import Recall, Talk
 from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
@@ -33,18 +33,6 @@ _MEND = (
     "If you can mend it, send a new block with what still has to run: the variables that exist are listed; print again "
     "what the answer needs. If it can't be done, say why in words, without a block."
 )
-
-
-@dataclass
-class _Talking:
-    """The talk of one session, and what of it need not be said again."""
-
-    talk: Talk
-    variables: KnownVariables
-    board: str = ""
-    round_id: str = ""
-    lessons: str = ""
-    shown: Shown = field(default_factory=Shown)
 
 
 class CodeInterpreter(Role):
@@ -97,7 +85,7 @@ class CodeInterpreter(Role):
         wanted = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
         self._cells = Cells(kernel, wanted, model, self._settings) if isinstance(kernel, Kernel) else None
         self._recall = recall or Recall()
-        self._talks: dict[str, _Talking] = {}
+        self._talks: dict[str, Talking] = {}
         self._offer_only(self._cells.plugins if self._cells else wanted)
 
     @property
@@ -144,13 +132,12 @@ class CodeInterpreter(Role):
         mine = self._talks.get(memory.session_id)
         if mine is None:
             known = KnownVariables(self._settings.variables_chars)
-            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), known)
-            self._remember(mine, memory.rounds[-1], asked)
-        if mine.round_id != memory.rounds[-1].id:
-            mine.round_id, mine.lessons = memory.rounds[-1].id, ""
-        self._listen(mine, memory, asked)
+            mine = self._talks[memory.session_id] = Talking(self.name, Talk(self.prompt), known)
+            mine.remember(self._reminded(memory.rounds[-1], asked), asked)
+        mine.enter(memory.rounds[-1])
+        mine.listen(memory, asked)
         self._shorten(mine, turn)
-        mine.talk.tell(self._task(mine, asked, turn))
+        self._tell_task(mine, asked, turn)
         work = self._work(mine, cells, turn)
         limit = self._settings.report_chars
         post = Post(self.name, asked.send_from, work.message(limit, asked.send_from), tuple(work.attachments(limit)))
@@ -209,14 +196,12 @@ class CodeInterpreter(Role):
     def _introduce(self) -> str:
         return "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
 
-    def _remember(self, mine: _Talking, here: Round, asked: Post) -> None:
-        """Begin the talk with the examples that belong into it."""
-        rounds = self._recall.rounds(
-            [self.name, asked.send_from], here.user_query or asked.message, plugin_only=self._policy.only_plugins
-        )
-        remember(mine.talk, lambda lived: self._listen(mine, Memory.of(self.name, lived), asked), rounds)
+    def _reminded(self, here: Round, asked: Post) -> tuple[Round, ...]:
+        """Give the examples that belong into a talk."""
+        about = here.user_query or asked.message
+        return self._recall.rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
-    def _shorten(self, mine: _Talking, turn: Turn) -> None:
+    def _shorten(self, mine: Talking, turn: Turn) -> None:
         """Summarize what is old in a talk that has grown too long; what is told once only is told again then."""
         done = self._recall.shorten(
             mine.talk,
@@ -229,46 +214,17 @@ class CodeInterpreter(Role):
             cancelled=turn.cancelled,
         )
         if done:
-            mine.variables.forget()
-            mine.shown, mine.board, mine.lessons = Shown(), "", ""
+            mine.forget()
 
-    def _listen(self, mine: _Talking, memory: Memory, asked: Post) -> None:
-        """Bring the talk up to date with what was said since, but for the task itself."""
-        said = ""
-        for new in mine.talk.news(memory):
-            if said:
-                mine.talk.tell(said)
-            said = ""
-            if isinstance(new, Round):
-                mine.talk.tell(f"(The work on that request ended here, because {new.error or 'it was stopped'}.)")
-            elif new.send_from == self.name:
-                reply = _as_reply(new)
-                mine.talk.answered(reply)
-                said = new.message if reply != new.message else ""
-            elif new.id != asked.id:
-                mine.talk.tell(f"# Task from {new.send_from}\n{new.message}")
-
-    def _task(self, mine: _Talking, asked: Post, turn: Turn) -> str:
-        """Word the task: board, variables and plugins where they have changed, then what is asked."""
-        parts = []
-        board = "\n\n".join(text for role, text in turn.round.read_board().items() if role != self.name)
-        if board and board != mine.board:
-            parts.append(board_news(mine.board, board))
-        mine.board = board
+    def _tell_task(self, mine: Talking, asked: Post, turn: Turn) -> None:
+        """Tell the model its task, and before it variables, plugins and lessons where they have changed."""
         news = mine.variables.news(self._open(turn).kernel.variables())
-        if news:
-            parts.append(f"# Variables, new or changed\n{news}")
-        parts.append(self._selection.task(mine.shown, mine.talk, turn, asked.message, name=self.name))
+        plugins = self._selection.task(mine.shown, mine.talk, turn, asked.message, name=self.name)
         lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
-        if lessons and lessons != mine.lessons:
-            parts.append(lessons)
-        mine.lessons = lessons
-        parts.append(f"# Task from {asked.send_from}\n{asked.message}")
-        if asked.content(AttachmentType.then) and not self._policy.only_plugins:
-            parts.append(FORWARDED)
-        return "\n\n".join(part for part in parts if part)
+        forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
+        mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 
-    def _work(self, mine: _Talking, cells: Cells, turn: Turn) -> Work:
+    def _work(self, mine: Talking, cells: Cells, turn: Turn) -> Work:
         """Write, check and run code until it runs, or until the tries are used up."""
         work = Work(unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
@@ -333,7 +289,7 @@ class CodeInterpreter(Role):
         self._selection.ran(work.code)
         return execution
 
-    def _write(self, mine: _Talking, turn: Turn) -> CodeReply:
+    def _write(self, mine: Talking, turn: Turn) -> CodeReply:
         growing = Growing(turn, self.name, CodeStream)
         offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
         tools = tools_of(offered) if self._policy.only_plugins else None
@@ -353,16 +309,6 @@ class CodeInterpreter(Role):
         )
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply
-
-
-def _as_reply(post: Post) -> str:
-    """Give a stored post of the CodeInterpreter's in the form in which its model would have replied."""
-    code, thought = post.content(AttachmentType.reply_content), post.content(AttachmentType.thought)
-    if not code or not thought:  # words, or code that somebody else wrote
-        return post.message
-    if post.content(AttachmentType.reply_type, "python") != "python":
-        return code
-    return f"{thought}\n```python\n{code.strip()}\n```"
 
 
 def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:

@@ -1,0 +1,103 @@
+"""`Talking`: what the model of a CodeInterpreter has been told in one session, and need not be told again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tw_autogen.code_interpreter.selection import Shown
+from tw_autogen.code_interpreter.variables import KnownVariables
+from tw_autogen.code_interpreter.words import FORWARDED, board_news
+from tw_autogen.conversation import AttachmentType, Memory, Post, Round
+from tw_autogen.recall import Talk, remember
+
+
+@dataclass
+class Talking:
+    """The talk of one session.
+
+    Args:
+        name: Of the CodeInterpreter.
+        talk: What its model reads.
+        variables: Those that it knows of.
+        board: As it was told last.
+        round_id: Of the round that is going on.
+        lessons: As they were told last, in this round.
+        shown: The plugins that it was shown.
+    """
+
+    name: str
+    talk: Talk
+    variables: KnownVariables
+    board: str = ""
+    round_id: str = ""
+    lessons: str = ""
+    shown: Shown = field(default_factory=Shown)
+
+    def enter(self, here: Round) -> None:
+        """Go on in a round; lessons are told anew in each."""
+        if self.round_id != here.id:
+            self.round_id, self.lessons = here.id, ""
+
+    def remember(self, rounds: tuple[Round, ...], asked: Post) -> None:
+        """Begin with rounds of other sessions, as if they had been lived through."""
+        remember(self.talk, lambda lived: self.listen(Memory.of(self.name, lived), asked), rounds)
+
+    def forget(self) -> None:
+        """Have all told again that is told once: the talk was summarized."""
+        self.variables.forget()
+        self.shown, self.board, self.lessons = Shown(), "", ""
+
+    def listen(self, memory: Memory, asked: Post) -> None:
+        """Bring the talk up to date with what was said since, but for the task itself."""
+        said = ""
+        for new in self.talk.news(memory):
+            if said:
+                self.talk.tell(said)
+            said = ""
+            if isinstance(new, Round):
+                self.talk.tell(f"(The work on that request ended here, because {new.error or 'it was stopped'}.)")
+            elif new.send_from == self.name:
+                reply = _as_reply(new)
+                self.talk.answered(reply)
+                said = new.message if reply != new.message else ""
+            elif new.id != asked.id:
+                self.talk.tell(f"# Task from {new.send_from}\n{new.message}")
+
+    def tell_task(
+        self, asked: Post, here: Round, *, variables: str, plugins: str, lessons: str, forwarded: bool
+    ) -> None:
+        """Tell the task, behind what has changed since the last one.
+
+        Args:
+            asked: The task.
+            here: Its round, whose board is read.
+            variables: Those that are new or changed; empty: none.
+            plugins: What is to be said of plugins.
+            lessons: That may help; said again only if they are others.
+            forwarded: What comes of it goes to another role.
+        """
+        parts = []
+        board = "\n\n".join(text for role, text in here.read_board().items() if role != self.name)
+        if board and board != self.board:
+            parts.append(board_news(self.board, board))
+        self.board = board
+        if variables:
+            parts.append(f"# Variables, new or changed\n{variables}")
+        parts.append(plugins)
+        if lessons and lessons != self.lessons:
+            parts.append(lessons)
+        self.lessons = lessons
+        parts.append(f"# Task from {asked.send_from}\n{asked.message}")
+        if forwarded:
+            parts.append(FORWARDED)
+        self.talk.tell("\n\n".join(part for part in parts if part))
+
+
+def _as_reply(post: Post) -> str:
+    """Give a stored post of the CodeInterpreter's in the form in which its model would have replied."""
+    code, thought = post.content(AttachmentType.reply_content), post.content(AttachmentType.thought)
+    if not code or not thought:  # words, or code that somebody else wrote
+        return post.message
+    if post.content(AttachmentType.reply_type, "python") != "python":
+        return code
+    return f"{thought}\n```python\n{code.strip()}\n```"
