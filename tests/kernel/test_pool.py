@@ -11,6 +11,7 @@ from collections.abc import MutableMapping
 from dataclasses import replace
 from pathlib import Path
 
+import IPython
 import pytest
 
 from tw_autogen.errors import KernelStartError
@@ -161,18 +162,38 @@ def test_forked_kernels_have_a_shell_each_with_a_profile_of_its_own(pool, tmp_pa
     code = """import os
 shell = get_ipython()
 place = shell.profile_dir.location
-[place, os.path.isdir(place), shell.ipython_dir, shell.kernel.shell is shell, shell.parent is shell.kernel]"""
+history = os.path.dirname(shell.history_manager.hist_file)
+[place, history, shell.ipython_dir, os.path.isdir(place), shell.kernel.shell is shell, shell.parent is shell.kernel]"""
     found = []
     for name in ("a", "b"):
         with LocalKernel(tmp_path / name, settings=replace(LIGHT, warm=0), pool=pool) as kernel:
             found.append(literal_eval(kernel.execute(code, seconds=30).result))
-            assert kernel.execute("%who", seconds=30).stdout.split() == ["os", "place", "shell"]
+            assert kernel.execute("%who", seconds=30).stdout.split() == ["history", "os", "place", "shell"]
+            assert kernel.execute("import gc\nheld = [[]]\nlen(gc.get_referrers(held))", seconds=30).result == "1"
             assert kernel.execute("%reset -f aggressive\n1 + 1", seconds=30).result == "2"
 
-    for place, there, folder, *true in found:
-        assert Path(place) == Path(folder) / "profile_default"
-        assert [there, *true] == [True, True, True]
+    for place, history, folder, *true in found:
+        assert place == history == str(Path(folder) / "profile_default")
+        assert true == [True, True, True]
     assert found[0][0] != found[1][0]
+
+
+@pytest.mark.skipif(IPython.version_info[0] > 8, reason="since IPython 9 a shell makes no store before it is asked for")
+@pytest.mark.parametrize("fork", [True, False])
+def test_what_ipython_8_stores_with_pickleshare_lies_in_the_kernels_own_profile(tmp_path, monkeypatch, fork):
+    (tmp_path / "lib").mkdir()
+    stores = "import os\nclass PickleShareDB(dict):\n    def __init__(self, root):\n        os.makedirs(root)\n"
+    (tmp_path / "lib" / "pickleshare.py").write_text(f"{stores}        self.root = str(root)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
+    settings = KernelSettings(preload=(), warm=0, fork=fork, read=(tmp_path / "lib",))
+    with KernelPool() as pool:
+        assert not fork or pool.wait(settings)
+        with LocalKernel(tmp_path / "a", settings=settings, pool=pool) as kernel:
+            code = "shell = get_ipython()\n[shell.db.root, shell.profile_dir.location]"
+            root, profile = literal_eval(kernel.execute(code, seconds=30).result)
+
+    assert root == f"{profile}/db"
+    assert not Path("/db").exists()
 
 
 def test_forked_kernels_have_random_numbers_of_their_own(pool, tmp_path):

@@ -14,6 +14,8 @@ from jupyter_client.provisioning import KernelProvisionerFactory
 
 from tests.kernel.test_limits import gone
 from tw_autogen.errors import KernelStartError
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel.pool import default_pool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the provisioner works on Linux")
 SECONDS = 60
@@ -146,6 +148,24 @@ def test_the_kernelspecs_own_environment_is_there_and_the_hosts_is_not(spec, fol
         assert Asked(client, f"import os\n[os.environ.get(name) for name in {names}]").said == (
             "['1', 'part of it', None, None]"
         )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_notebooks_shell_begins_in_its_folder_and_runs_what_it_is_to_run_first(spec, folder, fork):
+    (folder / "first.py").write_text("first = 1\n")
+    assert not fork or default_pool().wait(KernelSettings())
+    spec(env={"PYTHONSTARTUP": str(folder / "first.py")}, fork=fork)
+    manager = KernelManager(kernel_name="walled")
+    manager.start_kernel(cwd=str(folder))
+    client = manager.client()
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=SECONDS)
+        code = "import os\nprint(first, get_ipython().starting_dir, *map(str, _dh), os.environ['PAGER'])"
+        assert Asked(client, code).said == f"1 {folder} {folder} cat\n"
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

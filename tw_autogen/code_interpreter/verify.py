@@ -91,8 +91,8 @@ def _findings(code: str, rules: Rules, plugins: frozenset[str], *, first_line: i
             found.extend(_findings(inner, rules, plugins, first_line=at + lines_after, depth=depth + 1))
         return True
 
-    judge = Judge(tree, rules, plugins=plugins, on_shell_call=on_shell_call)
-    return found + [fault.at(before + python.origin(line)) for line, fault in judge.faults]
+    faults = Judge(tree, rules, plugins=plugins, on_shell_call=on_shell_call).run()
+    return found + [fault.at(before + python.origin(line)) for line, fault in faults]
 
 
 def _parse(text: str) -> ast.Module:

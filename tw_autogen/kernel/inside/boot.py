@@ -17,6 +17,7 @@ import select
 import signal
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 _CONFIG = {
@@ -43,6 +44,8 @@ _NEEDED = (
     "tornado.platform.asyncio",
 )
 """Imported before a kernel is made, so that forked ones have them; each is imported late somewhere."""
+_STORE = "PickleShareDB"
+"""What `%store` writes to: up to IPython 8 a shell makes one at once, and a folder with it."""
 
 
 def hold_on(lifeline: int) -> None:
@@ -126,9 +129,7 @@ def _kind() -> Any:
             super().init_kernel()
             shell = self.kernel.shell
             shell.parent = shell.kernel = self.kernel
-            shell.ipython_dir, shell.profile_dir = self.ipython_dir, self.profile_dir
-            shell.save_sys_module_state()
-            shell.init_pushd_popd_magic()
+            _bind(shell, self.ipython_dir, self.profile_dir)
 
         def init_profile_dir(self) -> None:
             """Make a profile that is empty, without looking for one."""
@@ -138,7 +139,9 @@ def _kind() -> Any:
             """Copy no configuration."""
 
         def init_code(self) -> None:
-            """Run no files that the user has for the start of each shell."""
+            """Run files for the start of each shell only where other clients connect."""
+            if self.tw_others:
+                super().init_code()
 
     return App
 
@@ -151,23 +154,47 @@ def prepare() -> Any:
     """
     from ipykernel.compiler import XCachingCompiler
     from ipykernel.ipkernel import IPythonKernel
+    from IPython.core import interactiveshell
     from IPython.core.profiledir import ProfileDir
     from traitlets.config import Config
 
     load()
     app = _kind().instance(config=Config(_CONFIG))
     app.log.setLevel("WARNING")  # or several records a cell are made and thrown away
-    shell = IPythonKernel.shell_class.default_value.instance(
-        parent=app,
-        ipython_dir="",  # this and the next are a kernel's own, and come with it; unnamed, they make no folder
-        profile_dir=ProfileDir(),
-        compiler_class=XCachingCompiler,
-    )
+    shell_module = vars(interactiveshell)
+    store = shell_module.get(_STORE)
+    if store:
+        shell_module[_STORE] = lambda place: None
+    try:
+        shell = IPythonKernel.shell_class.default_value.instance(
+            parent=app,
+            ipython_dir="",  # this and the next come with the process, see `_bind`; unnamed, they make no folder
+            profile_dir=ProfileDir(),
+            compiler_class=XCachingCompiler,
+        )
+    finally:
+        if store:
+            shell_module[_STORE] = store
     shell.user_ns_hidden.update(shell.user_ns)
     shell._sys_modules_keys = set(sys.modules)  # what `%reset -f aggressive` leaves
     shell.display_formatter.format(None)  # makes a dozen formatters
     shell.transform_cell("")
     return app
+
+
+def _bind(shell: Any, ipython_dir: str, profile_dir: Any) -> None:
+    """Give a shell what belongs to its process: folders, environment, streams."""
+    shell.ipython_dir, shell.profile_dir = ipython_dir, profile_dir
+    store = vars(sys.modules["IPython.core.interactiveshell"]).get(_STORE)
+    if store:
+        shell.db = store(os.path.join(profile_dir.location, "db"))
+    history = shell.history_manager
+    history.hist_file = history._get_hist_file_name()
+    shell.starting_dir = os.getcwd()
+    history.dir_hist[:] = [Path.cwd()]
+    shell.init_pushd_popd_magic()
+    shell.init_environment()
+    shell.save_sys_module_state()
 
 
 def make(connection_file: str, *, heartbeat: bool = False) -> Any:

@@ -86,9 +86,9 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     load()
     missing = [name for name in modules if not _imported(name)]
-    prepare()
     gc.collect()
     gc.freeze()
+    prepare()  # not frozen: `gc.get_referrers` is to find a cell's variables
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
     while True:
@@ -96,13 +96,16 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
         if not packet:
             break
         text = json.dumps(_with_environment(json.loads(packet))).encode()
-        with socket.socket(fileno=found[0]):
+        with socket.socket(fileno=found[0]) as channel:
             try:
-                socket.send_fds(waiting, [text], found)
-            except BrokenPipeError:  # something has killed it while it waited
-                waiting.close()
-                waiting = _stand_by(control, level)
-                socket.send_fds(waiting, [text], found)
+                try:
+                    socket.send_fds(waiting, [text], found)
+                except BrokenPipeError:  # something has killed it while it waited
+                    waiting.close()
+                    waiting = _stand_by(control, level)
+                    socket.send_fds(waiting, [text], found)
+            except OSError as error:
+                tell(channel, kind="failed", why=f"the request can't be handed on: {error.strerror}")
         waiting.close()
         waiting = _stand_by(control, level)
     waiting.shutdown(socket.SHUT_WR)
@@ -126,14 +129,19 @@ def _stand_by(control: socket.socket, level: str) -> socket.socket:
     control.close()
     ours.close()
     down = _enter_processes(level)
-    if down or os.fork() == 0:
-        packet, found, _, _ = socket.recv_fds(theirs, _PACKET, 1)
-        theirs.close()
-        if packet:
-            channel = socket.socket(fileno=found[0])
-            if not down:
-                attend(channel, json.loads(packet))
-            tell(channel, kind="failed", why=down, wall=True)
+    if not down and os.fork() != 0:
+        os._exit(0)
+    packet, found, _, _ = socket.recv_fds(theirs, _PACKET, 1)
+    theirs.close()
+    if packet:
+        channel = socket.socket(fileno=found[0])
+        if down:  # that was then
+            down = _enter_processes(level)
+            if not down and os.fork() != 0:
+                os._exit(0)
+        if not down:
+            attend(channel, json.loads(packet))
+        tell(channel, kind="failed", why=down, wall=True)
     os._exit(0)
 
 
