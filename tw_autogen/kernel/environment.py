@@ -31,9 +31,9 @@ def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
     return re.compile("|".join(fnmatch.translate(one) for one in patterns)).match
 
 
-def variables(host: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables of an environment that other threads may change meanwhile."""
-    return {name: value for name in list(host) if (value := host.get(name)) is not None}
+def variables(host: Mapping[str, str], passes: Callable[[str], object] = lambda name: True) -> dict[str, str]:
+    """Give the variables whose names pass, of an environment that other threads may change meanwhile."""
+    return {name: value for name in list(host) if passes(name) and (value := host.get(name)) is not None}
 
 
 def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -> dict[str, str]:
@@ -45,8 +45,7 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
         host: This process's environment.
         allowed: Further names, `*` for any ending.
     """
-    passes = matcher((*_PASSED, *allowed))
-    passed = {name: value for name, value in variables(host).items() if passes(name)}
+    passed = variables(host, matcher((*_PASSED, *allowed)))
     if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
         places = [os.path.abspath(one) for one in passed["PYTHONPATH"].split(os.pathsep) if one]
         passed["PYTHONPATH"] = os.pathsep.join(places)

@@ -150,8 +150,7 @@ def _fork_server(settings: KernelSettings, log: Path) -> ForkServer:
 
 def server_key(settings: KernelSettings) -> object:
     """Give all that a server is made with."""
-    is_fixed = matcher(_FIXED)
-    fixed = sorted((name, value) for name, value in variables(os.environ).items() if is_fixed(name))
+    fixed = sorted(variables(os.environ, matcher(_FIXED)).items())
     return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
 
 
