@@ -163,18 +163,19 @@ def test_forked_kernels_have_a_shell_each_with_a_profile_of_its_own(pool, tmp_pa
 shell = get_ipython()
 place = shell.profile_dir.location
 history = os.path.dirname(shell.history_manager.hist_file)
-[place, history, shell.ipython_dir, os.path.isdir(place), shell.kernel.shell is shell, shell.parent is shell.kernel]"""
+there = os.path.isdir(place), shell.logger.home_dir == shell.home_dir == os.path.expanduser("~")
+[place, history, shell.ipython_dir, *there, shell.kernel.shell is shell, shell.parent is shell.kernel]"""
     found = []
     for name in ("a", "b"):
         with LocalKernel(tmp_path / name, settings=replace(LIGHT, warm=0), pool=pool) as kernel:
             found.append(literal_eval(kernel.execute(code, seconds=30).result))
-            assert kernel.execute("%who", seconds=30).stdout.split() == ["history", "os", "place", "shell"]
+            assert kernel.execute("%who", seconds=30).stdout.split() == ["history", "os", "place", "shell", "there"]
             assert kernel.execute("import gc\nheld = [[]]\nlen(gc.get_referrers(held))", seconds=30).result == "1"
             assert kernel.execute("%reset -f aggressive\n1 + 1", seconds=30).result == "2"
 
     for place, history, folder, *true in found:
         assert place == history == str(Path(folder) / "profile_default")
-        assert true == [True, True, True]
+        assert true == [True, True, True, True]
     assert found[0][0] != found[1][0]
 
 

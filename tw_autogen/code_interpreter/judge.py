@@ -1,4 +1,4 @@
-"""What a policy says of a whole cell: the walk over its tree, and what is asked about each call."""
+"""What a policy says of a whole cell: of its names, and of its calls, subscripts and class patterns."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from tw_autogen.code_interpreter.expressions import COLUMN, EVALUATORS, assigned, is_computed, parsed, takes_evaluator
 from tw_autogen.code_interpreter.literals import is_shell_call, last_name, literal_text, opens_files
+from tw_autogen.code_interpreter.name_judge import NameJudge, Visits
 from tw_autogen.code_interpreter.names import OWN, PLUGIN, Scope
 from tw_autogen.code_interpreter.rules import EVALUATED, Rules
-from tw_autogen.code_interpreter.walk import Visits, Walk
 
 _GETTERS = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 _NAMESPACES = frozenset({"globals", "locals", "vars"})
@@ -24,8 +24,8 @@ OnCode = Callable[[ast.Call, int], bool]
 """Called with each `get_ipython().…(…)` and its line; tells whether it was dealt with."""
 
 
-class Judge(Walk):
-    """Walks one tree.
+class Judge(NameJudge):
+    """Judges one tree: beside names also calls with what they get, subscripts, and patterns of classes.
 
     Args:
         tree: Of a cell, after IPython's transformation.
@@ -166,7 +166,7 @@ class Judge(Walk):
         self._push([node.cls, *node.patterns, *node.kwd_patterns], scope)
 
     _visits: ClassVar[Visits] = {
-        **Walk._visits,
+        **NameJudge._visits,
         ast.Call: _call,
         ast.MatchClass: _match_class,
         ast.Subscript: _subscript,

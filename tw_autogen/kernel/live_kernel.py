@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError
 from tw_autogen.kernel.execution import Execution, Variable
 from tw_autogen.kernel.kernel import Loadable, OnOutput
+from tw_autogen.kernel.kernel_base import KernelBase, is_table
 from tw_autogen.kernel.results import execution_of
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.supervised_process import SupervisedProcess, is_table
 from tw_autogen.kernel.turns import OutOfTurn, Turns
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class LiveKernel(SupervisedProcess):
+class LiveKernel(KernelBase):
     """An IPython kernel in a process of its own, started when it is first needed; where, each kind says by `_open`.
 
     Args:

@@ -148,7 +148,7 @@ def _kind() -> Any:
 
 @functools.cache
 def prepare() -> Any:
-    """Make what of a kernel belongs to no process, its application and its shell: half of what a fork has to do.
+    """Make application and shell of a kernel, without what belongs to its process: half of what a fork has to do.
 
     Only once a process has imported what its kernels need: modules that find a shell set themselves up for it.
     """
@@ -183,7 +183,7 @@ def prepare() -> Any:
 
 
 def _bind(shell: Any, ipython_dir: str, profile_dir: Any) -> None:
-    """Give a shell what belongs to its process: folders, environment, streams."""
+    """Give a shell what belongs to its process: folders and files in them, environment, streams."""
     shell.ipython_dir, shell.profile_dir = ipython_dir, profile_dir
     store = vars(sys.modules["IPython.core.interactiveshell"]).get(_STORE)
     if store:
@@ -193,8 +193,11 @@ def _bind(shell: Any, ipython_dir: str, profile_dir: Any) -> None:
     shell.starting_dir = os.getcwd()
     history.dir_hist[:] = [Path.cwd()]
     shell.init_pushd_popd_magic()
+    if hasattr(shell, "init_logger"):  # until IPython 8: later ones make it when it is asked for
+        shell.init_logger()
     shell.init_environment()
-    shell.save_sys_module_state()
+    streams = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr, "excepthook": sys.excepthook}
+    shell._orig_sys_module_state.update(streams)
 
 
 def make(connection_file: str, *, heartbeat: bool = False) -> Any:

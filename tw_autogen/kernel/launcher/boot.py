@@ -26,7 +26,7 @@ _INSIDE = "tw_inside"
 def load() -> None:
     """Import ipykernel, and our end of the bridge, so that kernels forked from here have them.
 
-    Garbage is collected from here on, but none of this: a collection would copy it for each process.
+    Garbage is collected from here on, but none of this: a collection in a child would copy it for that process.
     """
     importlib.import_module(f"{_INSIDE}.boot").load()
     importlib.import_module(f"{_INSIDE}.door")

@@ -1,4 +1,4 @@
-"""`SupervisedProcess`: a kernel's one process, filled with what belongs there, and replaced when it has ended."""
+"""`KernelBase`: what every kernel keeps: a folder, one process at a time, and what belongs into each of these."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.waiting import Doorbell
 
 
-class SupervisedProcess:
-    """A process that runs code, started when it is first needed; where, each kind of kernel says by `_open`.
+class KernelBase:
+    """A kernel's process, started when it is first needed; where, each kind of kernel says by `_open`.
 
-    A process that has ended is replaced by a fresh one, with plugins, served functions and the variables that the host
-    has put; how it ended, and what was lost, is told once.
+    A process that has ended is followed by a fresh one, with plugins, served functions and the variables that the host
+    has put; how it ended, and what was lost, is told once. Nothing here waits for its turn: `LiveKernel` sees to it.
 
     Args:
-        folder: Where its files lie; None: a temporary one, removed by `close`.
+        folder: Where its files lie; None: a temporary one.
         settings: Limits, interpreter, environment.
     """
 

@@ -1,4 +1,4 @@
-"""`Talking`: what the model of a CodeInterpreter has been told in one session, and need not be told again."""
+"""`Told`: what the model of a CodeInterpreter has been told in one session, and need not be told again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tw_autogen.recall import Talk, remember
 
 
 @dataclass
-class Talking:
-    """The talk of one session.
+class Told:
+    """What has been told in one session's talk.
 
     Args:
         name: Of the CodeInterpreter.
@@ -34,12 +34,17 @@ class Talking:
     shown: Shown = field(default_factory=Shown)
 
     def enter(self, here: Round) -> None:
-        """Go on in a round; lessons are told anew in each."""
+        """Go on in a round; in another one than before lessons are to be told again."""
         if self.round_id != here.id:
             self.round_id, self.lessons = here.id, ""
 
     def remember(self, rounds: tuple[Round, ...], asked: Post) -> None:
-        """Begin with rounds of other sessions, as if they had been lived through."""
+        """Begin with rounds of other sessions, as if they had been lived through.
+
+        Args:
+            rounds: Of the examples.
+            asked: The task, which is told later.
+        """
         remember(self.talk, lambda lived: self.listen(Memory.of(self.name, lived), asked), rounds)
 
     def forget(self) -> None:
@@ -72,8 +77,8 @@ class Talking:
             asked: The task.
             here: Its round, whose board is read.
             variables: Those that are new or changed; empty: none.
-            plugins: What is to be said of plugins.
-            lessons: That may help; said again only if they are others.
+            plugins: What is to be said of plugins; empty: nothing.
+            lessons: That may help; told again only if they are others than those told last in this round.
             forwarded: What comes of it goes to another role.
         """
         parts = []

@@ -1,4 +1,4 @@
-"""The walk over a cell's syntax tree that asks a policy's rules about each import, name, path and text."""
+"""The judge of names: asks a policy's rules about each import, name, attribute and text of a cell's syntax tree."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Visits = Mapping[type[ast.AST], Callable[[Any, Any, Scope], None]]
 """What judges a node of a kind; what no visit names is walked through."""
 
 
-class Walk:
-    """Walks one tree; what is to be said of calls, `judge.Judge` adds.
+class NameJudge:
+    """Judges imports, names, attributes and texts of one tree, each where it stands; a subclass may judge more nodes.
 
     Args:
         tree: Of a cell, after IPython's transformation.
@@ -55,7 +55,7 @@ class Walk:
         self._todo: list[tuple[ast.AST, Scope]] = [(tree, module_scope(bound, self._plugins))]
 
     def run(self) -> list[tuple[int, Fault]]:
-        """Judge the whole tree; give what was found, with the tree's lines."""
+        """Judge the tree, once; give what was found, with the tree's lines."""
         while self._todo:  # a list instead of recursion: a cell may be nested deeper than Python's stack
             node, scope = self._todo.pop()
             visit = self._visits.get(type(node))
