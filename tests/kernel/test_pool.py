@@ -14,6 +14,7 @@ from pathlib import Path
 import IPython
 import pytest
 
+from tests.kernel.test_problem_deaths import until
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.environment import clean_environment
@@ -145,17 +146,11 @@ def test_a_steward_that_waited_and_was_killed_is_no_loss(tmp_path):
             started = pool.take(settings, Place(tmp_path))
             ways.append(started.way)
             started.discard()
-            settled(lambda: len(below(server)) == 1)
+            assert until(lambda: len(below(server)) == 1)
 
         assert ways == ["forked"] * 3
         waiting = below(server)
     assert gone([*waiting, server])
-
-
-def settled(holds, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 def test_forked_kernels_have_a_shell_each_with_a_profile_of_its_own(pool, tmp_path):

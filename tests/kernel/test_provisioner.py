@@ -1,6 +1,7 @@
 """Our kernels, started by jupyter_client itself, as any front end of Jupyter starts them."""
 
 import asyncio
+import contextlib
 import json
 import re
 import sys
@@ -134,23 +135,30 @@ def test_several_run_beside_each_other_and_are_killed(spec, tmp_path):
     assert all(gone(pid) for pid in pids)
 
 
-def test_the_kernelspecs_own_environment_is_there_and_the_hosts_is_not(spec, folder, monkeypatch):
-    monkeypatch.setenv("TW_SECRET", "of the host")
-    monkeypatch.setenv("TW_PART", "part")
-    spec(env={"OMP_NUM_THREADS": "1", "TW_WHOLE": "${TW_PART} of it"})
+@contextlib.contextmanager
+def client_of_a_kernel(folder):
+    """Start a kernel in a folder; give what speaks with it."""
     manager = KernelManager(kernel_name="walled")
     manager.start_kernel(cwd=str(folder))
     client = manager.client()
     try:
         client.start_channels()
         client.wait_for_ready(timeout=SECONDS)
+        yield client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_the_kernelspecs_own_environment_is_there_and_the_hosts_is_not(spec, folder, monkeypatch):
+    monkeypatch.setenv("TW_SECRET", "of the host")
+    monkeypatch.setenv("TW_PART", "part")
+    spec(env={"OMP_NUM_THREADS": "1", "TW_WHOLE": "${TW_PART} of it"})
+    with client_of_a_kernel(folder) as client:
         names = ("OMP_NUM_THREADS", "TW_WHOLE", "TW_PART", "TW_SECRET")
         assert Asked(client, f"import os\n[os.environ.get(name) for name in {names}]").said == (
             "['1', 'part of it', None, None]"
         )
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
 
 
 @pytest.mark.parametrize("fork", [True, False])
@@ -158,17 +166,9 @@ def test_a_notebooks_shell_begins_in_its_folder_and_runs_what_it_is_to_run_first
     (folder / "first.py").write_text("first = 1\n")
     assert not fork or default_pool().wait(KernelSettings())
     spec(env={"PYTHONSTARTUP": str(folder / "first.py")}, fork=fork)
-    manager = KernelManager(kernel_name="walled")
-    manager.start_kernel(cwd=str(folder))
-    client = manager.client()
-    try:
-        client.start_channels()
-        client.wait_for_ready(timeout=SECONDS)
+    with client_of_a_kernel(folder) as client:
         code = "import os\nprint(first, get_ipython().starting_dir, *map(str, _dh), os.environ['PAGER'])"
         assert Asked(client, code).said == f"1 {folder} {folder} cat\n"
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
 
 
 def test_a_kernel_that_dies_is_seen_with_its_exit_code(spec, folder):

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.kernel.test_problem_deaths import until
 from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import KernelPool
@@ -106,7 +107,5 @@ def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monk
         pytest.raises(KernelStartError, match=rf"^{deep}: its path is too long for a kernel's sockets.*set TMPDIR"),
     ):
         kernel.execute("6 * 7", seconds=60)
-    end = time.monotonic() + 10
-    while list(deep.glob("tw-*/connection.json")) and time.monotonic() < end:
-        time.sleep(0.05)  # the pool of this process may be trying there too
-    assert not list(deep.glob("tw-*/connection.json"))
+    # the pool of this process may be trying there too
+    assert until(lambda: not list(deep.glob("tw-*/connection.json")))

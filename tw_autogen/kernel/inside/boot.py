@@ -177,7 +177,7 @@ def prepare() -> Any:
             shell_module[_STORE] = store
     shell.user_ns_hidden.update(shell.user_ns)
     shell._sys_modules_keys = set(sys.modules)  # what `%reset -f aggressive` leaves
-    shell.display_formatter.format(None)  # makes a dozen formatters
+    shell.display_formatter.format(None)  # this makes a dozen formatters, and the next what reads cells
     shell.transform_cell("")
     return app
 
