@@ -172,7 +172,8 @@ def test_on_macos_a_kernel_is_told_its_owner_and_ends_with_it(mac):
 
 def text(tmp_path, *, network=False, by_file=True, read=(), write=()):
     assignment = {"read": [*map(str, read)], "write": [*map(str, write)]}
-    return profile(assignment, runtime=tmp_path / "k", python=["/opt/python"], network=network, by_file=by_file)
+    own, sockets = tmp_path / "k" / "1", tmp_path / "k"
+    return profile(assignment, own=own, sockets=sockets, python=["/opt/python"], network=network, by_file=by_file)
 
 
 def balanced(profile):
@@ -229,8 +230,10 @@ def test_without_a_network_only_the_kernels_own_sockets_are_named(tmp_path):
 
     assert "(allow network*)" not in found
     lines = [line for line in found.splitlines() if "(allow network" in line]
-    assert len(lines) == 2
-    assert all(f'unix-socket (subpath "{tmp_path / "k"}")' in line for line in lines)
+    own, sockets = (f'unix-socket (subpath "{one}")' for one in (tmp_path / "k" / "1", tmp_path / "k"))
+    named = [("network-bind", own), ("network-inbound", sockets), ("network-outbound", own)]
+    assert [name in line and what in line for line, (name, what) in zip(lines, named, strict=True)] == [True] * 3
+    assert f'(subpath "{tmp_path / "k"}")' not in rule(found, "file-write*")
     assert '(local ip "localhost:*")' in text(tmp_path, by_file=False)
     assert "(allow network*)" in text(tmp_path, network=True)
 

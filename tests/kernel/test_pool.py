@@ -139,16 +139,16 @@ def test_a_steward_that_waited_and_was_killed_is_no_loss(tmp_path):
         server = server_of(pool)._process.pid
         ways = []
         for _ in range(3):
+            assert until(lambda: len(below(server)) == 1)
             waiting = below(server)
-            assert len(waiting) == 1
             os.kill(waiting[0], signal.SIGKILL)
             assert gone(waiting)
             started = pool.take(settings, Place(tmp_path))
             ways.append(started.way)
             started.discard()
-            assert until(lambda: len(below(server)) == 1)
 
         assert ways == ["forked"] * 3
+        assert until(lambda: len(below(server)) == 1)
         waiting = below(server)
     assert gone([*waiting, server])
 

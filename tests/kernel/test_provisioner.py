@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import json
+import os
 import re
+import socket
 import sys
 import tempfile
 from importlib.metadata import EntryPoint
@@ -14,9 +16,10 @@ from jupyter_client import AsyncKernelManager, KernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory
 
 from tests.kernel.test_limits import gone
-from tw_autogen.errors import KernelStartError
+from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.pool import default_pool
+from tw_autogen.kernel.sandbox_trial import standing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the provisioner works on Linux")
 SECONDS = 60
@@ -198,3 +201,114 @@ def test_a_setting_that_is_none_is_told(spec, folder):
 def test_no_kernel_works_in_the_home_folder_among_keys_or_in_a_systems_folder(spec, folder):
     with pytest.raises(KernelStartError, match=f"{folder}: no kernel works here, because it is .*give it one of its"):
         KernelManager(kernel_name="walled").start_kernel(cwd=str(folder))
+
+
+_PLANT = """
+import glob, os, shutil
+own = os.path.dirname(os.environ["IPYTHONDIR"])
+def replace(path, target):
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rename(path, path + ".old")
+        elif os.path.lexists(path):
+            os.remove(path)
+        os.symlink(target, path)
+    except OSError:
+        pass
+for folder in (own, os.path.dirname(own)):
+    {way}
+"""
+WAYS = {
+    "list of fonts": "[replace(one, {file!r}) for one in glob.glob(folder + '/matplotlib/*')]",
+    "folder of matplotlib": "replace(folder + '/matplotlib', {directory!r})",
+    "home folder": "replace(folder + '/home', {directory!r})",
+    "temporary files": "replace(folder + '/tmp', {directory!r})",
+    "log": "replace(folder + '/log', {file!r})",
+    "log of no file yet": "replace(folder + '/log', {missing!r})",
+    "connection file": "replace(folder + '/connection.json', {file!r})",
+    "sockets": "[replace(one, {listening!r}) for one in glob.glob(folder + '/k-*')]",
+    "root of the next kernel": "replace(folder + '/root', {directory!r})",
+    "next folder": "[replace(f'{{folder}}/{{number}}', {directory!r}) for number in range(2, 40)]",
+    "IPython's folder": "replace(folder + '/ipython', {directory!r})",
+    "start-up file": (
+        "place = os.environ['IPYTHONDIR'] + '/profile_default/startup'; os.makedirs(place, exist_ok=True); "
+        "open(place + '/00.py', 'w').write('planted = 1')"
+    ),
+}
+"""What code leaves behind for the next start, run for each folder that might be the host's."""
+
+
+class Canaries:
+    """Files, folders and a socket that code can't reach, and the host must not touch for it."""
+
+    def __init__(self, folder):
+        self.file, self.directory, self.missing = folder / "file", folder / "directory", folder / "missing"
+        self.file.write_text("original")
+        self.file.chmod(0o600)
+        self.directory.mkdir(mode=0o700)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(folder / "s"))
+        self._socket.listen()
+        self._socket.setblocking(False)
+        self.paths = {name: str(getattr(self, name)) for name in ("file", "directory", "missing")}
+        self.paths["listening"] = str(folder / "s")
+        self._before = self._state()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._socket.close()
+
+    def _state(self):
+        found = [os.stat(one) for one in (self.file, self.directory)]
+        attributes = [(one.st_mode, one.st_uid, one.st_gid) for one in found]
+        return attributes, self.file.read_text()[:20], os.listdir(self.directory), self.missing.exists()
+
+    def touched(self):
+        """Name what has changed since this was last asked."""
+        before, self._before = self._before, self._state()
+        said = [f"{before} became {self._before}"] if before != self._before else []
+        with contextlib.suppress(BlockingIOError):
+            self._socket.accept()[0].close()
+            said.append("the host connected to another socket")
+        return said
+
+
+def needs(level):
+    """Skip where a wall can't stand."""
+    try:
+        standing(KernelSettings(sandbox=level))
+    except SandboxError as error:
+        if os.environ.get("TW_WALLS") == "all":
+            raise
+        pytest.skip(str(error))
+
+
+def after_restart(manager, client, code):
+    """Run code and restart its kernel; give what went wrong with that."""
+    if Asked(client, code).status != "ok":
+        return ["what an earlier way left is still there"]
+    manager.restart_kernel(now=True)
+    try:
+        client.wait_for_ready(timeout=SECONDS)
+    except RuntimeError as error:
+        return [str(error)]
+    return ["it was run"] if Asked(client, "print('planted' in globals())").said != "False\n" else []
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock", "bubblewrap"])
+def test_nothing_that_code_leaves_behind_is_followed_when_its_kernel_is_restarted(spec, folder, level):
+    needs(level)
+    spec(sandbox=level)
+    ways, broken = list(WAYS), {}
+    with tempfile.TemporaryDirectory(prefix="tw-canaries-") as place, Canaries(Path(place)) as canaries:
+        while ways:
+            with client_of_a_kernel(folder) as client:
+                found = []
+                while ways and not found:  # a kernel that something went wrong with is given up
+                    name = ways.pop(0)
+                    code = _PLANT.format(way=WAYS[name].format(**canaries.paths))
+                    found = [*after_restart(client.parent, client, code), *canaries.touched()]
+                    broken |= {name: found} if found else {}
+    assert not broken

@@ -6,8 +6,10 @@ import contextlib
 import os
 import secrets
 import shutil
+import socket
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,8 @@ from jupyter_client.session import Session
 from tw_autogen.kernel.messages import Reader
 from tw_autogen.kernel.wire import Channel, execute_content
 
-_LONGEST_PATH = 100
-"""Bytes that a socket's path may have (107 on Linux, 103 on macOS, with the number that is appended)."""
+_LONGEST_PATH = 94
+"""Bytes that a socket's path may have in the runtime folder (107 on Linux, 103 on macOS, in the folder of a start)."""
 
 _PREFIX = "tw-"
 _SOCKET = "k"
@@ -30,54 +32,144 @@ _RECONNECT_MS = 5
 
 _LARGEST_MESSAGE = 64 << 20
 _SAID_CHARS = 2000
+_PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
+_BACKLOG = 100
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
 
 
-def _runtime_folder() -> Path:
-    """Make a kernel's own folder, where the path of a socket in it is short enough if there is such a place."""
-    own = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-    if _short(own):
-        return own
-    for place in ("/tmp", "/var/tmp"):  # TMPDIR lies too deep
+def _runtime_folder(outside: Iterable[str]) -> Path:
+    """Make the runtime folder of a kernel.
+
+    Args:
+        outside: Folders that it must not lie in, if there is another place.
+
+    Returns:
+        The folder, where the path of a socket in it is short enough if there is such a place.
+    """
+    first = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+    if _fits(first, outside):
+        return first
+    for place in ("/tmp", "/var/tmp"):  # TMPDIR lies too deep, or where code may write
         with contextlib.suppress(OSError):
             made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place)).resolve()
-            if _short(made):
-                own.rmdir()
+            if _fits(made, outside):
+                first.rmdir()
                 return made
             made.rmdir()
-    return own
+    return first
+
+
+def _fits(folder: Path, outside: Iterable[str]) -> bool:
+    return _short(folder) and not any(folder.is_relative_to(one) for one in outside)
 
 
 def _short(folder: Path) -> bool:
     return len(os.fsencode(folder / _SOCKET)) <= _LONGEST_PATH
 
 
-class Connection:
-    """The `Wire` to a kernel on this machine: a connection file and sockets, made before its process, closed behind it.
-
-    The sockets connect at once and find the kernel as soon as it listens, so that nobody waits for a fixed time.
+@dataclass(frozen=True)
+class Start:
+    """What one process of a kernel is started with, new for each process.
 
     Args:
-        opens: Connect; otherwise somebody else does, as `info` says.
+        folder: The process's own folder, which its code may write to; no code has run there yet.
+        connection_file: Names the sockets to ipykernel; a copy in `folder`, which the host does not read.
+        log: Descriptor of an empty file in the runtime folder; takes what the process writes before its streams are
+            led to the host.
+        sockets: Descriptors of the listening sockets, by the numbers in the connection file; empty where the process
+            binds them itself.
     """
 
-    def __init__(self, *, opens: bool = True) -> None:
-        self.runtime = _runtime_folder()
+    folder: Path
+    connection_file: Path
+    log: int
+    sockets: Mapping[int, int]
+
+
+class Connection:
+    """The `Wire` to a kernel on this machine: its runtime folder and sockets, made before its process, closed after it.
+
+    The host alone writes to the runtime folder: to the connection file, the log and the sockets, which are bound there
+    and given to the process as descriptors. They keep their paths when the kernel is restarted. Each process gets a
+    folder of its own below it (`begin`), and code may write to nothing else of it.
+
+    Args:
+        opens: Connect; otherwise another client does, as `info` says.
+        binds: Bind the sockets in the host; otherwise the process does, in its own folder: for processes that get no
+            descriptors, such as containers. There can be one such process only.
+        outside: Folders that code may write to, absolute; the runtime folder does not lie in them if there is another
+            place for it.
+    """
+
+    def __init__(self, *, opens: bool = True, binds: bool = True, outside: Iterable[str] = ()) -> None:
+        self.runtime = _runtime_folder(outside)
         by_file = os.name == "posix" and zmq.has("ipc") and _short(self.runtime)
         self.log = self.runtime / "log"
+        self._starts = 0
+        self._binds = binds and by_file
         key = secrets.token_hex(16).encode()
-        where = str(self.runtime / _SOCKET)
+        where = str((self.runtime if binds else self.own) / _SOCKET)
         self.file = self.runtime / "connection.json"
         _, self.info = write_connection_file(
             str(self.file), key=key, transport="ipc" if by_file else "tcp", ip=where if by_file else "127.0.0.1"
         )
         self.session = Session(key=key, signature_scheme="hmac-sha256", username="tw")
+        self._opens = opens
         self._channels: dict[Channel, zmq.Socket[bytes]] = {}
         self._reader = Reader(key)
-        if opens:
-            context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
-            self.shell, self.stdin = (self._open(context, zmq.DEALER, self.info, one) for one in ("shell", "stdin"))
-            self.iopub = self._open(context, zmq.SUB, self.info, "iopub")
-            self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
+
+    @property
+    def own(self) -> Path:
+        """Return the folder of the current process, or of the first one before it is started."""
+        return self.runtime / str(max(1, self._starts))
+
+    @contextlib.contextmanager
+    def begin(self) -> Iterator[Start]:
+        """Make what the next process is started with; the host's copies of the descriptors are closed at the end.
+
+        Raises:
+            OSError: the runtime folder is gone or full, or no descriptor is left.
+        """
+        self.clear()
+        self._starts += 1
+        self.own.mkdir(mode=0o700)
+        file = Path(shutil.copy(self.file, self.own))
+        with contextlib.ExitStack() as held:
+            self.log.unlink(missing_ok=True)
+            log = os.open(self.log, _NEW, 0o600)
+            held.callback(os.close, log)
+            bound = {number: held.enter_context(self._bound(number)) for number in self._numbers()}
+            if self._opens and not self._channels:
+                self._connect()  # after they are bound, or it would fail and be tried again later
+            yield Start(self.own, file, log, {number: one.fileno() for number, one in bound.items()})
+
+    def clear(self) -> None:
+        """Remove the folder of the process that has ended."""
+        remove_tree(self.own)
+
+    def _numbers(self) -> list[int]:
+        return [int(self.info[one]) for one in _PORTS] if self._binds else []
+
+    def _bound(self, number: int) -> socket.socket:
+        """Return a new listening socket at the path of an earlier one, which nothing that code has kept listens to."""
+        path = f"{self.info['ip']}-{number}"
+        Path(path).unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.bind(path)
+            os.chmod(path, 0o600)
+            listening.listen(_BACKLOG)
+            listening.setblocking(False)
+        except BaseException:
+            listening.close()
+            raise
+        return listening
+
+    def _connect(self) -> None:
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
+        self.shell, self.stdin = (self._open(context, zmq.DEALER, self.info, one) for one in ("shell", "stdin"))
+        self.iopub = self._open(context, zmq.SUB, self.info, "iopub")
+        self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
 
     @property
     def sources(self) -> Mapping[Any, Sequence[Channel]]:
@@ -103,9 +195,11 @@ class Connection:
         self.session.send(self.shell, "kernel_info_request", {})
 
     def said(self) -> str:
-        """Give the end of what the process wrote before its streams were led to the host."""
-        with contextlib.suppress(OSError):
-            return self.log.read_text(encoding="utf-8", errors="replace").strip()[-_SAID_CHARS:]
+        """Return the end of what the process wrote before its streams were led to the host."""
+        with contextlib.suppress(OSError), self.log.open("rb") as log:
+            most = min(4 * _SAID_CHARS, log.seek(0, os.SEEK_END))  # code can make it as long as it likes
+            log.seek(-most, os.SEEK_END)
+            return log.read(most).decode("utf-8", "replace").strip()[-_SAID_CHARS:]
         return ""
 
     def await_output(self) -> bool:
@@ -132,22 +226,28 @@ class Connection:
                 return message
 
     def close(self) -> None:
-        """Close the sockets and remove their files."""
-        for socket in self.sources:
-            socket.close(linger=0)
-        shutil.rmtree(self.runtime, ignore_errors=True)
+        """Close the sockets and remove the runtime folder."""
+        for one in self.sources:
+            one.close(linger=0)
+        remove_tree(self.runtime)
 
     def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: str) -> zmq.Socket[bytes]:
-        socket: zmq.Socket[bytes] = context.socket(kind)
-        socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.RCVHWM, 0)  # or a flood of output drops messages, `idle` among them
-        socket.setsockopt(zmq.SNDHWM, 0)
-        socket.setsockopt(zmq.MAXMSGSIZE, _LARGEST_MESSAGE)  # or code could fill the host's memory with one
-        socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
+        one: zmq.Socket[bytes] = context.socket(kind)
+        one.setsockopt(zmq.LINGER, 0)
+        one.setsockopt(zmq.RCVHWM, 0)  # or a flood of output drops messages, `idle` among them
+        one.setsockopt(zmq.SNDHWM, 0)
+        one.setsockopt(zmq.MAXMSGSIZE, _LARGEST_MESSAGE)  # or code could fill the host's memory with one
+        one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         if kind == zmq.SUB:
-            socket.setsockopt(zmq.SUBSCRIBE, b"")
+            one.setsockopt(zmq.SUBSCRIBE, b"")
         else:
-            socket.setsockopt(zmq.IDENTITY, self.session.bsession)  # by it the kernel finds the stdin of who asked
+            one.setsockopt(zmq.IDENTITY, self.session.bsession)  # by it the kernel finds the stdin of who asked
         separator = "-" if info["transport"] == "ipc" else ":"
-        socket.connect(f"{info['transport']}://{info['ip']}{separator}{info[channel + '_port']}")
-        return socket
+        one.connect(f"{info['transport']}://{info['ip']}{separator}{info[channel + '_port']}")
+        return one
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder that code may have written to, as far as possible; links in it are not followed."""
+    with contextlib.suppress(RecursionError):  # before Python 3.13, for folders nested too deeply
+        shutil.rmtree(folder, ignore_errors=True)

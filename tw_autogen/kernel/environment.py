@@ -57,21 +57,22 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
 
 
 def kernel_environment(
-    host: Mapping[str, str], *, allowed: Iterable[str] = (), runtime: Path, home: str | None = None
+    host: Mapping[str, str], *, allowed: Iterable[str] = (), own: Path, home: str | None = None
 ) -> dict[str, str]:
     """Give the variables for a kernel.
 
     Args:
         host: This process's environment.
         allowed: Further names, `*` for any ending.
-        runtime: The kernel's own folder; IPython keeps its profile there, so that no start-up file of the user runs.
+        own: The folder of the kernel's process; IPython keeps its profile there, so that no start-up file of the user
+            runs, nor one that code wrote in an earlier process.
         home: The home folder of code behind a wall; None: the user's.
     """
     passed = clean_environment(host, allowed=allowed)
-    passed["IPYTHONDIR"] = str(runtime / "ipython")
+    passed["IPYTHONDIR"] = str(own / "ipython")
     if home is not None:
         passed["HOME"] = home
-        passed["MPLCONFIGDIR"] = str(runtime / "matplotlib")
+        passed["MPLCONFIGDIR"] = str(own / "matplotlib")
         for name in ("TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"):
             passed.pop(name, None)
     return passed

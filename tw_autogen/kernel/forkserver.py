@@ -29,7 +29,7 @@ class ForkServer:
         environment: Its environment variables.
         level: The wall that its kernels will have.
         modules: What it imports.
-        log: Takes what it writes.
+        log: Takes what it writes; it is not there yet.
 
     Raises:
         OSError: it can't be started.
@@ -41,8 +41,8 @@ class ForkServer:
         self.level = level
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            with theirs:
-                self._process = _launch(python, environment, ["many", theirs, level, *modules], log)
+            with theirs, log.open("xb") as written:
+                self._process = _launch(python, environment, ["many", theirs, level, *modules], written.fileno())
         except BaseException:
             self._control.close()
             raise
@@ -95,11 +95,13 @@ class ForkServer:
                 return True
         return False
 
-    def fork(self, request: Mapping[str, Any]) -> StewardedProcess:
+    def fork(self, request: Mapping[str, Any], log: int, sockets: Sequence[int]) -> StewardedProcess:
         """Start a kernel.
 
         Args:
             request: As `launcher.steward.attend` takes it.
+            log: A descriptor; takes what the kernel's process writes.
+            sockets: Descriptors of its listening sockets.
 
         Raises:
             OSError: the server is gone.
@@ -107,7 +109,7 @@ class ForkServer:
         ours, theirs = channel_pair()
         try:
             with theirs:
-                socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno()])
+                socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), log, *sockets])
         except BaseException:
             ours.close()
             raise
@@ -123,9 +125,15 @@ class ForkServer:
 
 
 def launch_one(
-    python: str, environment: Mapping[str, str], *, level: str, request: Mapping[str, Any], log: Path
+    python: str,
+    environment: Mapping[str, str],
+    *,
+    level: str,
+    request: Mapping[str, Any],
+    log: int,
+    sockets: Sequence[int],
 ) -> StewardedProcess:
-    """Start one kernel without a server.
+    """Start one kernel without a server; `request`, `log` and `sockets` as for `ForkServer.fork`.
 
     Raises:
         OSError: it can't be started.
@@ -133,7 +141,7 @@ def launch_one(
     ours, theirs = channel_pair()
     try:
         with theirs:
-            process = _launch(python, environment, ["one", theirs, level], log)
+            process = _launch(python, environment, ["one", theirs, level, *map(str, sockets)], log, sockets)
         ours.send(json.dumps(request).encode())
     except BaseException:
         ours.close()
@@ -142,30 +150,33 @@ def launch_one(
 
 
 def _launch(
-    python: str, environment: Mapping[str, str], arguments: Sequence[str | socket.socket], log: Path
+    python: str,
+    environment: Mapping[str, str],
+    arguments: Sequence[str | socket.socket],
+    log: int,
+    passed: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     how, channel, *rest = arguments
     assert isinstance(channel, socket.socket)  # noqa: S101 - for the types
-    with log.open("ab") as written:
-        return subprocess.Popen(
-            [
-                python,
-                "-c",
-                STUB,
-                str(_HERE / "inside"),
-                str(_HERE / "launcher"),
-                str(how),
-                str(channel.fileno()),
-                *map(str, rest),
-            ],
-            env=dict(environment),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=written,
-            stderr=written,
-            pass_fds=(channel.fileno(),),
-            start_new_session=True,
-        )
+    return subprocess.Popen(
+        [
+            python,
+            "-c",
+            STUB,
+            str(_HERE / "inside"),
+            str(_HERE / "launcher"),
+            str(how),
+            str(channel.fileno()),
+            *map(str, rest),
+        ],
+        env=dict(environment),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        pass_fds=(channel.fileno(), *passed),
+        start_new_session=True,
+    )
 
 
 def _bury(process: subprocess.Popen[bytes]) -> None:

@@ -32,20 +32,20 @@ class Place:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def environment_of(place: Place | None, settings: KernelSettings, level: str, runtime: Path) -> dict[str, str]:
+def environment_of(place: Place | None, settings: KernelSettings, level: str, own: Path) -> dict[str, str]:
     """Give a kernel's variables.
 
     Args:
         place: Its session's; None: they come later.
         settings: What passes.
         level: Its wall: most have a home of their own behind it.
-        runtime: The kernel's own folder.
+        own: The folder of the kernel's process.
     """
     beside = level in (LANDLOCK, SEATBELT)  # it sees the same folders as the host
-    home = None if level == OFF else str(runtime / "home") if beside else HOME
-    found = kernel_environment(os.environ, allowed=settings.environment, runtime=runtime, home=home)
+    home = None if level == OFF else str(own / "home") if beside else HOME
+    found = kernel_environment(os.environ, allowed=settings.environment, own=own, home=home)
     if beside:
-        found["TMPDIR"] = str(runtime / "tmp")
+        found["TMPDIR"] = str(own / "tmp")
     return {**found, **(place.environment if place else {})}
 
 
@@ -62,10 +62,17 @@ def assignment_of(place: Place, settings: KernelSettings) -> dict[str, Any]:
     }
 
 
-def furnish(runtime: Path) -> None:
-    """Make the folders that code behind a wall has instead of the user's, with matplotlib's list of fonts."""
+def furnish(own: Path) -> None:
+    """Make the folders that code behind a wall has instead of the user's, with matplotlib's list of fonts.
+
+    Args:
+        own: The folder of a kernel's process; new, because links that code left there would be followed.
+
+    Raises:
+        FileExistsError: it is not new.
+    """
     for name in ("home", "tmp", "matplotlib"):
-        (runtime / name).mkdir(exist_ok=True)
+        (own / name).mkdir()
     for fonts in (cache_folder(os.environ) / "matplotlib").glob("fontlist-*.json"):
         with contextlib.suppress(OSError):
-            shutil.copy(fonts, runtime / "matplotlib")
+            shutil.copy(fonts, own / "matplotlib")

@@ -70,7 +70,7 @@ class PlainKernel:
         stood(self.level, settings)
         options: dict[str, Any] = {"wall": told(self.level, settings, assignment_of(place, settings))}
         if self.way == "warm":
-            environment = environment_of(place, settings, self.level, self.connection.runtime)
+            environment = environment_of(place, settings, self.level, self.connection.own)
             options |= {"folder": str(place.folder), "environment": environment}
         return Peer(
             self.connection,
@@ -124,10 +124,11 @@ def start_otherwise(place: Place, settings: KernelSettings, start: StartProcess,
     Raises:
         KernelStartError: it does not start.
     """
-    connection = Connection()
+    connection = Connection(binds=False)  # nobody knows whether it hands descriptors on
     try:
-        environment = kernel_environment(os.environ, allowed=settings.environment, runtime=connection.runtime)
-        process = start(Launch(settings.python, place.folder, environment, connection.file, connection.log))
+        with connection.begin() as new:
+            environment = kernel_environment(os.environ, allowed=settings.environment, own=new.folder)
+            process = start(Launch(settings.python, place.folder, environment, new.connection_file, connection.log))
     except OSError as error:
         connection.close()
         raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error
@@ -138,16 +139,19 @@ def start_otherwise(place: Place, settings: KernelSettings, start: StartProcess,
 
 
 def _start(level: str, settings: KernelSettings, place: Place | None) -> PlainKernel:
-    connection = Connection()
+    connection = Connection(outside=assignment_of(place, settings)["write"] if place else ())
     try:
-        before: tuple[str, ...] = ()
-        if level == SEATBELT:
-            furnish(connection.runtime)
-            before = command(_profile(settings, connection, place)) if place else ()
-        environment = environment_of(place, settings, level, connection.runtime)
-        folder = place.folder if place else connection.runtime
-        launch = Launch(settings.python, folder, environment, connection.file, connection.log, before)
-        return PlainKernel(connection, LocalProcess(launch), level, place)
+        with connection.begin() as new:
+            before: tuple[str, ...] = ()
+            if level == SEATBELT:
+                furnish(new.folder)
+                before = command(_profile(settings, connection, place)) if place else ()
+            environment = environment_of(place, settings, level, new.folder)
+            folder = place.folder if place else new.folder
+            launch = Launch(
+                settings.python, folder, environment, new.connection_file, connection.log, before, new.sockets
+            )
+            return PlainKernel(connection, LocalProcess(launch), level, place)
     except BaseException:
         connection.close()
         raise
@@ -156,7 +160,8 @@ def _start(level: str, settings: KernelSettings, place: Place | None) -> PlainKe
 def _profile(settings: KernelSettings, connection: Connection, place: Place) -> str:
     return profile(
         assignment_of(place, settings),
-        runtime=connection.runtime,
+        own=connection.own,
+        sockets=connection.runtime,
         python=interpreter_folders(settings.python),
         network=settings.allow_network,
         by_file=connection.info["transport"] == "ipc",

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -71,6 +71,8 @@ class Launch:
         connection_file: Tells ipykernel which sockets to bind.
         log: Takes what the process writes before its streams are led to the host.
         before: Stands before the interpreter in the command: a program that puts a wall up and becomes it.
+        sockets: Descriptors of listening sockets, by the numbers in the connection file, which the process takes over;
+            those that are missing it binds itself.
     """
 
     python: str
@@ -79,6 +81,7 @@ class Launch:
     connection_file: Path
     log: Path
     before: tuple[str, ...] = ()
+    sockets: Mapping[int, int] = field(default_factory=dict)
 
 
 class Process(Protocol):
@@ -176,6 +179,7 @@ class LocalProcess(CommandProcess):
         try:
             with launch.log.open("wb") as log:
                 words = [*launch.before, launch.python, "-c", boot_text(), str(launch.connection_file), str(theirs)]
+                words += [f"{number}:{descriptor}" for number, descriptor in launch.sockets.items()]
                 if os.name == "posix":
                     process = subprocess.Popen(
                         words,
@@ -184,7 +188,7 @@ class LocalProcess(CommandProcess):
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
-                        pass_fds=(theirs,),
+                        pass_fds=(theirs, *launch.sockets.values()),
                         start_new_session=True,
                     )
                 else:  # Windows: there it gives the kernel a handle of this process, and an event to interrupt it by

@@ -103,23 +103,22 @@ def words(level: str, settings: KernelSettings) -> str:
     return f"sandbox: {_WORDS[level]}; {network}{stronger}"
 
 
-def plan(level: str, settings: KernelSettings, runtime: Path, uid: int) -> dict[str, Any]:
-    """Give what the launcher needs to put a wall up.
+def plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Path) -> dict[str, Any]:
+    """Return what the launcher needs to put a wall up.
 
     Args:
         level: One of `LEVELS`, or `off`.
         settings: Limits and network.
-        runtime: The kernel's own folder.
         uid: The user that its process becomes; 0: this one.
+        stage: An empty folder, where a root for the kernel is mounted; code can't write to it.
+        own: The folder of the kernel's process, which its code may write to.
     """
-    stage = runtime / "root"
-    stage.mkdir(exist_ok=True)
     mega = 1 << 20
     return {
         "level": level,
         "stage": str(stage),
         "read": [*_SYSTEM, *(_WITH_NETWORK if settings.allow_network else ())],
-        "write": [str(runtime)],
+        "write": [str(own)],
         "network": settings.allow_network,
         "uid": uid,
         "limits": {

@@ -51,12 +51,21 @@ def _try(level: str, settings: KernelSettings) -> str:
     """Put a wall up; say why it can't stand, empty if it can or if that can't be told: then a kernel tells."""
     with tempfile.TemporaryDirectory(prefix="tw-trial-", ignore_cleanup_errors=True) as folder:
         uid = user_for(level)
-        wanted = plan(level, settings, Path(folder), uid)
+        stage = Path(folder, "root")
+        stage.mkdir()
+        wanted = plan(level, settings, uid, stage=stage, own=Path(folder))
         hand_over(Path(folder), uid)
         command = [settings.python, "-I", "-S", "-c", trial.STUB, str(_HERE), json.dumps(wanted)]
         if level == SEATBELT:
             folders = interpreter_folders(settings.python)
-            text = profile({"read": [], "write": []}, runtime=Path(folder), python=folders, network=False, by_file=True)
+            text = profile(
+                {"read": [], "write": []},
+                own=Path(folder),
+                sockets=Path(folder),
+                python=folders,
+                network=False,
+                by_file=True,
+            )
             command = [*before(text), settings.python, "-I", "-S", "-c", ""]
         environment = clean_environment(os.environ)
         try:

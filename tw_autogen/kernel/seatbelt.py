@@ -49,19 +49,19 @@ _HEAD = """\
 
 
 def profile(
-    assignment: Mapping[str, Any], *, runtime: Path, python: Iterable[str], network: bool, by_file: bool
+    assignment: Mapping[str, Any], *, own: Path, sockets: Path, python: Iterable[str], network: bool, by_file: bool
 ) -> str:
-    """Give the text of a profile.
+    """Return the text of a profile.
 
     Args:
         assignment: `read` and `write`: the session's folders.
-        runtime: The kernel's own folder, where its sockets are.
+        own: The folder of the kernel's process, where code may write.
+        sockets: Where the kernel's sockets are bound, by the host.
         python: The folders of the interpreter and its packages.
         network: Code may open sockets.
-        by_file: The kernel's sockets are files of `runtime`; otherwise it must listen on this machine's own address.
+        by_file: The kernel's sockets are files of `sockets`; otherwise it must listen on this machine's own address.
     """
-    own = os.path.realpath(runtime)
-    write = _real([*assignment["write"], own])
+    write = _real([*assignment["write"], str(own)])
     read = _real([*(one for one in _SYSTEM if os.path.exists(one)), *python, *assignment["read"]])
     read += _real(_WITH_NETWORK) if network else []
     lines = [
@@ -74,8 +74,10 @@ def profile(
     if network:
         lines += ["(allow network*)", "(allow system-socket)"]
     else:
-        lines.append(f"(allow network-bind network-inbound (local unix-socket {_below(own)}))")
-        lines.append(f"(allow network-outbound (remote unix-socket {_below(own)}))")
+        mine, theirs = (_below(os.path.realpath(one)) for one in (own, sockets))
+        lines.append(f"(allow network-bind (local unix-socket {mine}))")
+        lines.append(f"(allow network-inbound (local unix-socket {theirs}))")
+        lines.append(f"(allow network-outbound (remote unix-socket {mine}))")
         if not by_file:
             lines.append('(allow network-bind network-inbound (local ip "localhost:*"))')
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import ForkServer, launch_one
-from tw_autogen.kernel.launcher.wall import OFF
+from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
 from tw_autogen.kernel.peer import Peer
 from tw_autogen.kernel.place import Place, assignment_of, environment_of, furnish
 from tw_autogen.kernel.sandbox import failed, levels, plan, told, user_for, words
@@ -22,6 +22,9 @@ from tw_autogen.kernel.sandbox_trial import stood
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown
 from tw_autogen.kernel.tenants import TENANTS, hand_over
+
+StartStewarded = Callable[[dict[str, Any], int, Sequence[int]], StewardedProcess]
+"""Takes the request, as `launcher.steward.attend` does, and the descriptors of the log and the sockets."""
 
 STEWARDED = sys.platform.startswith("linux")
 """Where kernels have a steward, which a fork server may make; elsewhere they are plain processes."""
@@ -55,13 +58,15 @@ class StartedKernel:
         """Give a kernel that was kept ready its session's folders.
 
         Raises:
-            KernelError: it has ended meanwhile.
+            KernelError: it has ended meanwhile, or code there could write to its runtime folder.
             WallDown: the wall can't stand with these folders.
         """
         TENANTS.enter(place.folder, self.uid)
         self.place = place
-        self.environment = environment_of(place, settings, self.level, self.connection.runtime)
-        self.process.assign(assignment_of(place, settings), settings.start_seconds)
+        self.environment = environment_of(place, settings, self.level, self.connection.own)
+        assignment = assignment_of(place, settings)
+        _check_apart(self.connection, assignment, self.level)
+        self.process.assign(assignment, settings.start_seconds)
 
     def peer(self, settings: KernelSettings) -> Peer:
         """Give it as the host holds it, once it has its session's folders."""
@@ -92,7 +97,9 @@ class StartedKernel:
     def discard(self) -> None:
         """End it and remove what belongs to it."""
         self.process.end()
-        if not self.lent:
+        if self.lent:
+            self.connection.clear()
+        else:
             self.connection.close()
         self.move_out()
 
@@ -112,7 +119,7 @@ def start_forked(
         OSError: the server is gone.
         KernelError: the kernel has ended, or its wall can't stand.
     """
-    started = _start(server.level, settings, place, "forked", lambda request, _: server.fork(request), lent)
+    started = _start(server.level, settings, place, "forked", server.fork, lent)
     if place is not None:
         try:
             started.process.await_assignment(settings.start_seconds)
@@ -159,10 +166,11 @@ def start_cold(settings: KernelSettings, place: Place, lent: Connection | None =
     raise AssertionError("`levels` ends with an error")
 
 
-def _launched(settings: KernelSettings) -> Callable[[dict[str, Any], Path], StewardedProcess]:
-    def start(request: dict[str, Any], log: Path) -> StewardedProcess:
+def _launched(settings: KernelSettings) -> StartStewarded:
+    def start(request: dict[str, Any], log: int, sockets: Sequence[int]) -> StewardedProcess:
         environment = clean_environment(os.environ, allowed=settings.environment)
-        return launch_one(settings.python, environment, level=request["wall"]["level"], request=request, log=log)
+        level = request["wall"]["level"]
+        return launch_one(settings.python, environment, level=level, request=request, log=log, sockets=sockets)
 
     return start
 
@@ -172,10 +180,11 @@ def _start(
     settings: KernelSettings,
     place: Place | None,
     way: str,
-    start: Callable[[dict[str, Any], Path], StewardedProcess],
+    start: StartStewarded,
     lent: Connection | None = None,
 ) -> StartedKernel:
-    connection = lent or Connection()
+    assignment = assignment_of(place, settings) if place else None
+    connection = lent or Connection(outside=assignment["write"] if assignment else ())
     with ExitStack() as undo:
         if lent is None:
             undo.callback(connection.close)
@@ -186,24 +195,47 @@ def _start(
                 "can be written to; set TMPDIR to a shorter one",
                 folder=folder,
             )
+        if assignment is not None:
+            _check_apart(connection, assignment, level)
         uid = user_for(level, place.folder if place else None)
-        environment = environment_of(place, settings, level, connection.runtime)
-        request = {
-            "wall": plan(level, settings, connection.runtime, uid),
-            "environment": environment,
-            "connection_file": str(connection.file),
-            "log": str(connection.log),
-            "heartbeat": lent is not None,
-        }
-        if level != OFF:
-            furnish(connection.runtime)
-        hand_over(connection.runtime, uid)
-        if place is not None:
-            TENANTS.enter(place.folder, uid)
-            undo.callback(TENANTS.leave, place.folder, uid)
-            request["assignment"] = assignment_of(place, settings)
-            if lent is not None:  # otherwise our end of the bridge goes there
-                request["cwd"] = str(place.folder)
-        process = start(request, connection.log)
+        with connection.begin() as new:
+            environment = environment_of(place, settings, level, new.folder)
+            stage = connection.runtime / "root"
+            stage.mkdir(exist_ok=True)
+            request = {
+                "wall": plan(level, settings, uid, stage=stage, own=new.folder),
+                "environment": environment,
+                "connection_file": str(new.connection_file),
+                "ports": list(new.sockets),
+                "log": str(connection.log),
+                "heartbeat": lent is not None,
+            }
+            if level != OFF:
+                furnish(new.folder)
+            if uid and level == LANDLOCK:
+                connection.runtime.chmod(0o711)  # its user must pass it; behind other walls it is not seen
+            hand_over(new.folder, uid)
+            if place is not None:
+                TENANTS.enter(place.folder, uid)
+                undo.callback(TENANTS.leave, place.folder, uid)
+                request["assignment"] = assignment
+                if lent is not None:  # otherwise our end of the bridge goes there
+                    request["cwd"] = str(place.folder)
+            process = start(request, new.log, list(new.sockets.values()))
         undo.pop_all()
     return StartedKernel(connection, process, level, environment, uid, way, place, lent is not None)
+
+
+def _check_apart(connection: Connection, assignment: Mapping[str, Any], level: str) -> None:
+    """Refuse to run code that could move or replace the host's files in the runtime folder.
+
+    Raises:
+        KernelStartError: the runtime folder lies in a folder that code may write to.
+    """
+    for folder in assignment["write"] if level != OFF else ():
+        if connection.runtime.is_relative_to(folder):
+            raise KernelStartError(
+                f"{folder}: code may write here, and the folder for temporary files lies in it; neither /tmp nor "
+                "/var/tmp can take its place. Set TMPDIR to a folder elsewhere",
+                folder=Path(assignment["folder"]),
+            )

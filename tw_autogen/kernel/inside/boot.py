@@ -1,7 +1,8 @@
 """Starts ipykernel, tuned; the first text of a kernel's process where no fork server is.
 
-Run as `python -c <this text> <connection file> <lifeline>`; the lifeline is a pipe whose other end the owner holds, or
--1. Only the standard library and ipykernel are there.
+Run as `python -c <this text> <connection file> <lifeline> [<number>:<descriptor> ...]`; the lifeline is a pipe whose
+other end the owner holds, or -1; the rest are listening sockets, by the numbers in the connection file. Only the
+standard library and ipykernel are there.
 """
 
 import sys
@@ -96,17 +97,49 @@ class _BareSys:
         return getattr(sys, name)
 
 
+def _listening_app() -> Any:
+    """Return the kind of application that takes sockets which listen already."""
+    import zmq
+    from ipykernel.heartbeat import Heartbeat
+    from ipykernel.kernelapp import IPKernelApp
+
+    class ListeningApp(IPKernelApp):  # type: ignore[misc] # ipykernel has no types
+        tw_others = False
+        """Other clients than ours connect."""
+        tw_sockets: Mapping[int, int] = {}
+        """Descriptors of sockets that listen already, by the numbers in the connection file."""
+
+        def init_control(self, context: Any) -> None:
+            """Make the channel, without the connection to our own shell that the debugger would use."""
+            super().init_control(context)
+            with contextlib.suppress(zmq.ZMQError):  # it is retried for ever where the path is not seen
+                self.debug_shell_socket.disconnect(self.shell_socket.getsockopt(zmq.LAST_ENDPOINT))
+
+        def init_heartbeat(self) -> None:
+            """Answer heartbeats, where other clients connect."""
+            if self.tw_others:
+                context: Any = zmq.Context()  # of its own, as in ipykernel: it must not wait for Python's lock
+                if self.hb_port in self.tw_sockets:
+                    context.setsockopt(zmq.USE_FD, self.tw_sockets[self.hb_port])
+                self.heartbeat = Heartbeat(context, (self.transport, self.ip, self.hb_port))
+                self.heartbeat.start()
+
+        def _try_bind_socket(self, s: Any, port: int) -> int:
+            """Take a socket that listens already if there is one."""
+            if port in self.tw_sockets:
+                s.setsockopt(zmq.USE_FD, self.tw_sockets[port])
+            return int(super()._try_bind_socket(s, port))
+
+    return ListeningApp
+
+
 @functools.cache
 def _kind() -> Any:
     """Give our kind of application; made before a kernel is, so that forked ones have them."""
     import zmq
-    from ipykernel.kernelapp import IPKernelApp
     from IPython.core.profiledir import ProfileDir
 
-    class App(IPKernelApp):  # type: ignore[misc] # ipykernel has no types
-        tw_others = False
-        """Other clients than ours connect."""
-
+    class App(_listening_app()):  # type: ignore[misc] # made from what ipykernel has
         def parse_command_line(self, argv: Any = None) -> None:
             """Take no arguments: to build the parser takes longer than all else."""
 
@@ -116,10 +149,6 @@ def _kind() -> Any:
         def init_iopub(self, context: Any) -> None:
             context.setsockopt(zmq.SNDHWM, 0)  # or a flood of output drops messages, `idle` among them
             super().init_iopub(context)
-
-        def init_heartbeat(self) -> None:
-            if self.tw_others:
-                super().init_heartbeat()
 
         def log_connection_info(self) -> None:
             """Say nothing: nobody else is to connect."""
@@ -200,7 +229,7 @@ def _bind(shell: Any, ipython_dir: str, profile_dir: Any) -> None:
     shell._orig_sys_module_state.update(streams)
 
 
-def make(connection_file: str, *, heartbeat: bool = False) -> Any:
+def make(connection_file: str, *, heartbeat: bool = False, sockets: Mapping[int, int] | None = None) -> Any:
     """Make a kernel that listens where a connection file says; its `start()` runs it for ever.
 
     It has no history database, no sleep behind a cell, reads no configuration of the user's, and opens no TCP port of
@@ -209,6 +238,7 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
     Args:
         connection_file: As jupyter_client writes it.
         heartbeat: Answer on the heartbeat's socket too, as other clients than ours want.
+        sockets: Descriptors of sockets that listen already, by the numbers in the connection file.
     """
     app = prepare()
     import zmq
@@ -216,7 +246,7 @@ def make(connection_file: str, *, heartbeat: bool = False) -> Any:
 
     if zmq.has("ipc"):
         _pipe_by_file(iostream.IOPubThread, f"ipc://{os.path.dirname(connection_file)}/children")
-    app.connection_file, app.tw_others = connection_file, heartbeat
+    app.connection_file, app.tw_others, app.tw_sockets = connection_file, heartbeat, sockets or {}
     sys.modules.setdefault("debugpy", None)  # type: ignore[arg-type] # imported late, see `load`
     ipkernel.sys = _BareSys()
     try:
@@ -255,4 +285,5 @@ def _pipe_by_file(kind: Any, place: str) -> None:
 if __name__ == "__main__":
     if int(sys.argv[2]) >= 0:
         hold_on(int(sys.argv[2]))
-    make(sys.argv[1]).start()
+    given = (word.partition(":") for word in sys.argv[3:])
+    make(sys.argv[1], sockets={int(number): int(descriptor) for number, _, descriptor in given}).start()

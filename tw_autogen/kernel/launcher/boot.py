@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
 STUB = """\
@@ -39,6 +40,6 @@ def prepare() -> None:
     importlib.import_module(f"{_INSIDE}.boot").prepare()
 
 
-def kernel_app(connection_file: str, *, heartbeat: bool) -> Any:
+def kernel_app(connection_file: str, *, heartbeat: bool, sockets: Mapping[int, int]) -> Any:
     """Make a kernel that listens; see `inside.boot.make`."""
-    return importlib.import_module(f"{_INSIDE}.boot").make(connection_file, heartbeat=heartbeat)
+    return importlib.import_module(f"{_INSIDE}.boot").make(connection_file, heartbeat=heartbeat, sockets=sockets)

@@ -15,15 +15,17 @@ from typing import Any
 
 from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost
 
+_SAID_CHARS = 10_000
 
-def run_wrapped(request: Mapping[str, Any], read: Iterable[str], command: Sequence[str], channel: int) -> str:
+
+def run_wrapped(request: Mapping[str, Any], read: Iterable[str], command: Sequence[str], passed: Sequence[int]) -> str:
     """Run a command as the first process behind the wall, to its end.
 
     Args:
         request: As `steward.attend` takes it, with `assignment`.
         read: The interpreter's folders.
         command: The program and its arguments.
-        channel: A descriptor that stays open for it.
+        passed: Descriptors that stay open for it.
 
     Returns:
         Why the wall can't stand; empty if it stood.
@@ -33,7 +35,7 @@ def run_wrapped(request: Mapping[str, Any], read: Iterable[str], command: Sequen
     pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts().items()}
     try:
         words = ["bwrap", *_options(request, read, pipes), "--", *command]
-        code = subprocess.run(words, pass_fds=(channel, *pipes.values()), check=False).returncode
+        code = subprocess.run(words, pass_fds=(*passed, *pipes.values()), check=False).returncode
     except OSError as error:
         return f"bwrap: {error.strerror}"
     finally:
@@ -42,7 +44,8 @@ def run_wrapped(request: Mapping[str, Any], read: Iterable[str], command: Sequen
     if code:
         with open(log, encoding="utf-8", errors="replace") as file:
             file.seek(said_before)
-            return next((line.strip() for line in file if line.startswith("bwrap: ")), "")
+            said = file.read(_SAID_CHARS)  # the rest may be code's
+        return next((line.strip() for line in said.splitlines() if line.startswith("bwrap: ")), "")
     return ""
 
 

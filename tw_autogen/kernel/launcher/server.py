@@ -23,6 +23,7 @@ from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
 from .wall import BUBBLEWRAP, NAMESPACES, environment_paths
 
 _PACKET = 1 << 20
+_MOST_DESCRIPTORS = 16
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -30,9 +31,9 @@ def main(arguments: Sequence[str]) -> None:
 
     Args:
         arguments: `many`, `one`, or `first` for one that is behind the wall already; the socket's number; the wall's
-            level; for `many` the names of modules to import.
+            level; for `many` the names of modules to import, else the numbers of the kernel's listening sockets.
     """
-    how, number, level, *modules = arguments
+    how, number, level, *rest = arguments
     channel = socket.socket(fileno=int(number))
     channel.set_inheritable(False)
     # That a process with threads forks: they are those of numeric libraries, which see to it themselves.
@@ -44,18 +45,18 @@ def main(arguments: Sequence[str]) -> None:
         tell(channel, kind="failed", why=str(error.strerror or error), wall=True)
         return
     if how == "one" and level == BUBBLEWRAP:
-        _serve_wrapped(channel)
+        _serve_wrapped(channel, [int(one) for one in rest])
     elif how == "one":
-        _serve_one(channel)
+        _serve_one(channel, [int(one) for one in rest])
     elif how == "first":
         request = json.loads(channel.recv(_PACKET))
         load()
-        attend(channel, request)
+        attend(channel, request, [int(one) for one in rest])
     else:
-        _serve_many(channel, level, modules)
+        _serve_many(channel, level, rest)
 
 
-def _serve_one(channel: socket.socket) -> None:
+def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
     request = _with_environment(json.loads(channel.recv(_PACKET)))
     load()
     down = _enter_processes(request["wall"]["level"])
@@ -64,16 +65,18 @@ def _serve_one(channel: socket.socket) -> None:
         return
     child = os.fork()
     if child == 0:
-        attend(channel, request)
+        attend(channel, request, sockets)
     channel.close()
+    for one in sockets:
+        os.close(one)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
 
 
-def _serve_wrapped(channel: socket.socket) -> None:
+def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
     request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the steward reads it again
-    command = [sys.executable, "-c", STUB, *_packages(), "first", str(channel.fileno()), BUBBLEWRAP]
-    why = run_wrapped(request, _ours(), command, channel.fileno())
+    command = [sys.executable, "-c", STUB, *_packages(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
+    why = run_wrapped(request, _ours(), command, (channel.fileno(), *sockets))
     if why:
         with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
             channel.recv(_PACKET, socket.MSG_DONTWAIT)
@@ -92,7 +95,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
     while True:
-        packet, found, _, _ = socket.recv_fds(control, _PACKET, 1)
+        packet, found, _, _ = socket.recv_fds(control, _PACKET, _MOST_DESCRIPTORS)
         if not packet:
             break
         text = json.dumps(_with_environment(json.loads(packet))).encode()
@@ -106,6 +109,8 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
                     socket.send_fds(waiting, [text], found)
             except OSError as error:
                 tell(channel, kind="failed", why=f"the request can't be handed on: {error.strerror}")
+        for one in found[1:]:
+            os.close(one)
         waiting.close()
         waiting = _stand_by(control, level)
     waiting.shutdown(socket.SHUT_WR)
@@ -131,7 +136,7 @@ def _stand_by(control: socket.socket, level: str) -> socket.socket:
     down = _enter_processes(level)
     if not down and os.fork() != 0:
         os._exit(0)
-    packet, found, _, _ = socket.recv_fds(theirs, _PACKET, 1)
+    packet, found, _, _ = socket.recv_fds(theirs, _PACKET, _MOST_DESCRIPTORS)
     theirs.close()
     if packet:
         channel = socket.socket(fileno=found[0])
@@ -140,7 +145,7 @@ def _stand_by(control: socket.socket, level: str) -> socket.socket:
             if not down and os.fork() != 0:
                 os._exit(0)
         if not down:
-            attend(channel, json.loads(packet))
+            attend(channel, json.loads(packet), found[2:], log=found[1])
         tell(channel, kind="failed", why=down, wall=True)
     os._exit(0)
 

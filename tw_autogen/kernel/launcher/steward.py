@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from . import bounds
@@ -33,16 +33,20 @@ _PACKET = 1 << 20
 _MOST_FILES = 4096
 
 
-def attend(channel: socket.socket, request: Mapping[str, Any]) -> NoReturn:
+def attend(
+    channel: socket.socket, request: Mapping[str, Any], sockets: Sequence[int], log: int | None = None
+) -> NoReturn:
     """Start a kernel and stay with it to its end; this process ends here.
 
     Args:
         channel: To the host.
-        request: `wall`, `environment`, `connection_file`, `log`, `heartbeat`, and `assignment`, unless it comes later;
-            `cwd` if nobody but us will send the kernel to its folder.
+        request: `wall`, `environment`, `connection_file`, `ports`, `heartbeat`, and `assignment`, unless it comes
+            later; `cwd` if nobody but us will send the kernel to its folder.
+        sockets: Descriptors of the kernel's listening sockets, in the order of `ports`.
+        log: A descriptor that takes what the kernel writes; None: this process's own streams do.
     """
     try:
-        _Steward(channel, request).run()
+        _Steward(channel, request, sockets, log).run()
     except BaseException as error:  # noqa: BLE001 - the host is told of whatever it is, and this process ends
         _tell_failure(channel, error)
     finally:
@@ -50,9 +54,13 @@ def attend(channel: socket.socket, request: Mapping[str, Any]) -> NoReturn:
 
 
 class _Steward:
-    def __init__(self, channel: socket.socket, request: Mapping[str, Any]) -> None:
+    def __init__(
+        self, channel: socket.socket, request: Mapping[str, Any], sockets: Sequence[int], log: int | None
+    ) -> None:
         self._channel = channel
         self._request = request
+        self._sockets = sockets
+        self._log = log
         self._wall = Wall(request["wall"])
         self._bounds: bounds.Bounds | None = None
         self._child = 0
@@ -60,8 +68,8 @@ class _Steward:
     def run(self) -> None:
         os.setsid()
         os.chdir("/")  # a folder of the old root would lead out of the new one
-        os.closerange(3, self._channel.fileno())
-        os.closerange(self._channel.fileno() + 1, _MOST_FILES)
+        given = [*self._sockets, *([] if self._log is None else [self._log])]
+        _close_others([self._channel.fileno(), *given])
         tell(self._channel, kind="steward")
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -78,7 +86,10 @@ class _Steward:
             self._wall.admit(assignment)
         self._child = os.fork()
         if self._child == 0:
-            _become_kernel(self._channel, self._request, self._wall, assignment)
+            _lead_streams(self._log)
+            _become_kernel(self._channel, self._request, self._wall, assignment, self._sockets)
+        for one in given:
+            os.close(one)
         if assignment is not None:
             self._assign(assignment, admitted=goes_there)
         self._end(self._watch())
@@ -142,12 +153,15 @@ class _Steward:
 
 
 def _become_kernel(
-    channel: socket.socket, request: Mapping[str, Any], wall: Wall, assignment: Mapping[str, Any] | None
+    channel: socket.socket,
+    request: Mapping[str, Any],
+    wall: Wall,
+    assignment: Mapping[str, Any] | None,
+    sockets: Sequence[int],
 ) -> NoReturn:
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()
-        _lead_streams(request["log"])
         os.environ.clear()
         os.environ.update(request["environment"])
         time.tzset()
@@ -159,7 +173,8 @@ def _become_kernel(
         if "cwd" in request:
             os.chdir(request["cwd"])
         gc.disable()  # it would look through all that was imported, and copy it for this process by doing so
-        app = kernel_app(request["connection_file"], heartbeat=request["heartbeat"])
+        listening = dict(zip(request["ports"], sockets, strict=True))
+        app = kernel_app(request["connection_file"], heartbeat=request["heartbeat"], sockets=listening)
         gc.enable()
         app.start()
         os._exit(0)
@@ -171,9 +186,22 @@ def _become_kernel(
         os._exit(1)
 
 
-def _lead_streams(log: str) -> None:
-    for path, flags, places in ((os.devnull, os.O_RDONLY, (0,)), (log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, (1, 2))):
-        found = os.open(path, flags, 0o600)
+def _close_others(kept: Iterable[int]) -> None:
+    """Close all descriptors but the standard streams and these, and let none of these be inherited by programs."""
+    below = 2
+    for one in sorted(kept):
+        os.closerange(below + 1, one)
+        os.set_inheritable(one, False)
+        below = one
+    os.closerange(below + 1, _MOST_FILES)
+
+
+def _lead_streams(log: int | None) -> None:
+    """Lead stdout and stderr to a descriptor, and stdin to nothing; None: they are led already."""
+    if log is None:
+        return
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for found, places in ((nothing, (0,)), (log, (1, 2))):
         for place in places:
             os.dup2(found, place)
         os.close(found)
