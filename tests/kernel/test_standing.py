@@ -89,6 +89,19 @@ def test_a_deep_folder_for_temporary_files_hinders_no_kernel_behind_a_wall(tmp_p
         assert not list(deep.rglob("connection.json"))
 
 
+@pytest.mark.parametrize("warm", [0, 1])
+def test_the_hosts_files_of_a_kernel_lie_where_its_code_may_not_write(tmp_path, monkeypatch, warm):
+    settings, folder = KernelSettings(preload=(), warm=warm), tmp_path / "session"
+    (folder / "tmp").mkdir(parents=True)
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
+
+    with KernelPool() as pool:
+        assert pool.wait(settings)
+        with LocalKernel(folder, settings=settings, pool=pool) as kernel:
+            assert kernel.execute("6 * 7", seconds=60).result == "42"
+            assert not kernel._live._connection.runtime.is_relative_to(folder)
+
+
 def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 80)
     deep.mkdir()

@@ -17,7 +17,7 @@ from traitlets import Dict
 from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.granting import check_granted, refuse_folder
-from tw_autogen.kernel.place import Place
+from tw_autogen.kernel.place import Place, assignment_of
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel
@@ -29,10 +29,11 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
     """Starts a kernelspec's kernels as `LocalKernel` starts its own: forked, behind a sandbox; on Linux.
 
     A kernelspec names it in its metadata: `"kernel_provisioner": {"provisioner_name": "tw-autogen", "config":
-    {"settings": {"allow_network": true}}}`. Its `argv` is not used. The kernel listens on Unix sockets in a folder of
-    its own, which stay the same when it is restarted, and answers heartbeats. It works in the notebook's folder, which
-    is all that it may write to. Of the environment it sees what `KernelSettings.environment` lets through, and the
-    kernelspec's own `env`.
+    {"settings": {"allow_network": true}}}`. Its `argv` is not used. The kernel listens on Unix sockets that stay the
+    same when it is restarted, in a folder that code can't write to, and answers heartbeats. It works in the notebook's
+    folder, which is all of the host that it may write to; IPython's profile, its home folder and temporary files are
+    new at each start. Of the environment it sees what `KernelSettings.environment` lets through, and the kernelspec's
+    own `env`.
     """
 
     settings = Dict(help="Fields of KernelSettings by name.").tag(config=True)
@@ -75,10 +76,10 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
             check_granted(settings, self._cwd)
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
-        if self._connection is None:
-            self._connection = Connection(opens=False)
         given = kwargs.get("env") or {}
         place = Place(self._cwd, environment={name: given[name] for name in self.kernel_spec.env if name in given})
+        if self._connection is None:
+            self._connection = Connection(opens=False, outside=assignment_of(place, settings)["write"])
         self._kernel = await asyncio.to_thread(default_pool().take_for, settings, place, self._connection)
         info = self._connection.info
         self.connection_info = {**info, "key": str(info["key"]).encode()}
