@@ -102,6 +102,26 @@ def test_the_hosts_files_of_a_kernel_lie_where_its_code_may_not_write(tmp_path, 
             assert not kernel._live._connection.runtime.is_relative_to(folder)
 
 
+@pytest.mark.parametrize("fork", [True, False])
+def test_what_code_wrote_into_a_folder_of_pythonpath_is_not_run_outside_a_sandbox(tmp_path, monkeypatch, fork):
+    folder, notes = tmp_path / "project", tmp_path / "notes"
+    notes.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    settings = KernelSettings(warm=0, fork=fork)
+    write = f"""
+for name in ("sitecustomize", "pandas", "ipykernel", "mine"):
+    with open(f"{{name}}.py", "w") as file:
+        file.write(f"try: open('{notes}/{{name}}', 'w')\\nexcept OSError: pass\\nwhere = __file__")
+"""
+    with KernelPool() as pool, LocalKernel(folder, settings=settings, pool=pool) as kernel:
+        assert kernel.execute(write, seconds=60).ok
+    with KernelPool() as pool:
+        assert not fork or pool.wait(settings)
+        with LocalKernel(tmp_path / "session", settings=settings, pool=pool) as kernel:
+            assert kernel.execute("import mine\nmine.where", seconds=60).result == repr(str(folder / "mine.py"))
+    assert os.listdir(notes) == []
+
+
 def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 80)
     deep.mkdir()

@@ -7,6 +7,7 @@ import fnmatch
 import functools
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -90,8 +91,10 @@ def cache_folder(host: Mapping[str, str]) -> Path:
                 return folder
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir(), f"tw-autogen-{user}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():  # laid there by somebody else
-        folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "getuid") and state.st_uid != os.getuid()):
+        folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))  # somebody else has put that there
     (folder / "matplotlib").mkdir(exist_ok=True)
     return folder

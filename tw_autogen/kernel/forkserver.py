@@ -14,6 +14,7 @@ from typing import Any
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.launcher.boot import STUB
+from tw_autogen.kernel.launcher.first.sitecustomize import PATH
 from tw_autogen.kernel.process import readable
 from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown, channel_pair
 
@@ -169,7 +170,7 @@ def _launch(
             str(channel.fileno()),
             *map(str, rest),
         ],
-        env=dict(environment),
+        env={**environment, "PYTHONPATH": str(_HERE / "launcher" / "first"), PATH: environment.get("PYTHONPATH", "")},
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=log,

@@ -75,7 +75,7 @@ class Installer:
         return self._run(names)
 
     def _run(self, names: Sequence[str]) -> dict[str, Any]:
-        command = [self._settings.python, "-m", "pip", "install", "--target", self.prepare(), "--upgrade"]
+        command = [self._settings.python, "-E", "-m", "pip", "install", "--target", self.prepare(), "--upgrade"]
         command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
         more: dict[str, Any] = {"umask": 0o022} if os.name == "posix" else {}
         with tempfile.TemporaryDirectory(prefix="tw-pip-") as nowhere:  # no file there is taken for a package

@@ -75,4 +75,4 @@ def furnish(own: Path) -> None:
         (own / name).mkdir()
     for fonts in (cache_folder(os.environ) / "matplotlib").glob("fontlist-*.json"):
         with contextlib.suppress(OSError):
-            shutil.copy(fonts, own / "matplotlib")
+            shutil.copyfile(fonts, own / "matplotlib" / fonts.name, follow_symlinks=False)

@@ -18,7 +18,7 @@ from typing import Any
 from . import namespaces
 from .boot import STUB, load, prepare
 from .bubblewrap import run_wrapped
-from .steward import attend, tell
+from .steward import attend, tell, whole_path
 from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
 from .wall import BUBBLEWRAP, NAMESPACES, environment_paths
 
@@ -168,7 +168,7 @@ def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _ours() -> list[str]:
     """Give the folders of the interpreter and its packages."""
-    return environment_paths([*sys.path, sys.prefix, sys.base_prefix, *_packages()], os.path.expanduser("~"))
+    return environment_paths([*whole_path(), sys.prefix, sys.base_prefix, *_packages()], os.path.expanduser("~"))
 
 
 def _packages() -> list[str]:

@@ -166,6 +166,7 @@ def _become_kernel(
         os.environ.update(request["environment"])
         time.tzset()
         wall.around_kernel(assignment)
+        sys.path[:] = whole_path()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # behind the change of user, which clears it
         tell(channel, kind="kernel")
         channel.close()
@@ -205,6 +206,14 @@ def _lead_streams(log: int | None) -> None:
         for place in places:
             os.dup2(found, place)
         os.close(found)
+
+
+def whole_path() -> list[str]:
+    """Return the path for imports as the user has set it, of which a part may be left out before a sandbox stands.
+
+    See `first.sitecustomize`.
+    """
+    return list(vars(sys).get("tw_path", sys.path))
 
 
 def _reseed() -> None:

@@ -1,0 +1,1 @@
+"""A folder that stands first in the path of interpreters that make kernels."""
