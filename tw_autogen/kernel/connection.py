@@ -28,7 +28,11 @@ _MOMENT_MS = 20
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
-_LARGEST_MESSAGE = 64 << 20
+_LARGEST: Mapping[Channel, int] = {"iopub": 8 << 20, "shell": 64 << 20, "stdin": 64 << 20}
+"""The bytes of one part of a message; a connection that brings more is cut."""
+
+_MOST_WAITING: Mapping[Channel, int] = {"iopub": 32, "shell": 4, "stdin": 4}
+"""How many messages are taken in before somebody reads them; further ones stay in the kernel's process."""
 _SAID_CHARS = 2000
 
 
@@ -75,7 +79,8 @@ class Connection:
         self._reader = Reader(key)
         if opens:
             context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
-            self.shell, self.stdin = (self._open(context, zmq.DEALER, self.info, one) for one in ("shell", "stdin"))
+            self.shell = self._open(context, zmq.DEALER, self.info, "shell")
+            self.stdin = self._open(context, zmq.DEALER, self.info, "stdin")
             self.iopub = self._open(context, zmq.SUB, self.info, "iopub")
             self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
 
@@ -137,12 +142,13 @@ class Connection:
             socket.close(linger=0)
         shutil.rmtree(self.runtime, ignore_errors=True)
 
-    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: str) -> zmq.Socket[bytes]:
+    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: Channel) -> zmq.Socket[bytes]:
         socket: zmq.Socket[bytes] = context.socket(kind)
         socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.RCVHWM, 0)  # or a flood of output drops messages, `idle` among them
+        # The kernel's end queues without a limit (`inside.boot`), so that a flood drops no message, `idle` among them.
+        socket.setsockopt(zmq.RCVHWM, _MOST_WAITING[channel])
         socket.setsockopt(zmq.SNDHWM, 0)
-        socket.setsockopt(zmq.MAXMSGSIZE, _LARGEST_MESSAGE)  # or code could fill the host's memory with one
+        socket.setsockopt(zmq.MAXMSGSIZE, _LARGEST[channel])
         socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         if kind == zmq.SUB:
             socket.setsockopt(zmq.SUBSCRIBE, b"")
