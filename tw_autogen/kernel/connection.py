@@ -30,7 +30,11 @@ _MOMENT_MS = 20
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
-_LARGEST_MESSAGE = 64 << 20
+_LARGEST: Mapping[Channel, int] = {"iopub": 8 << 20, "shell": 64 << 20, "stdin": 64 << 20}
+"""The bytes of one part of a message; a connection that brings more is cut."""
+
+_MOST_WAITING: Mapping[Channel, int] = {"iopub": 32, "shell": 4, "stdin": 4}
+"""How many messages are taken in before somebody reads them; further ones stay in the kernel's process."""
 _SAID_CHARS = 2000
 _PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 _BACKLOG = 100
@@ -167,7 +171,8 @@ class Connection:
 
     def _connect(self) -> None:
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
-        self.shell, self.stdin = (self._open(context, zmq.DEALER, self.info, one) for one in ("shell", "stdin"))
+        self.shell = self._open(context, zmq.DEALER, self.info, "shell")
+        self.stdin = self._open(context, zmq.DEALER, self.info, "stdin")
         self.iopub = self._open(context, zmq.SUB, self.info, "iopub")
         self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
 
@@ -231,12 +236,13 @@ class Connection:
             one.close(linger=0)
         remove_tree(self.runtime)
 
-    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: str) -> zmq.Socket[bytes]:
+    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: Channel) -> zmq.Socket[bytes]:
         one: zmq.Socket[bytes] = context.socket(kind)
         one.setsockopt(zmq.LINGER, 0)
-        one.setsockopt(zmq.RCVHWM, 0)  # or a flood of output drops messages, `idle` among them
+        # The kernel's end queues without a limit (`inside.boot`), so that a flood drops no message, `idle` among them.
+        one.setsockopt(zmq.RCVHWM, _MOST_WAITING[channel])
         one.setsockopt(zmq.SNDHWM, 0)
-        one.setsockopt(zmq.MAXMSGSIZE, _LARGEST_MESSAGE)  # or code could fill the host's memory with one
+        one.setsockopt(zmq.MAXMSGSIZE, _LARGEST[channel])
         one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         if kind == zmq.SUB:
             one.setsockopt(zmq.SUBSCRIBE, b"")

@@ -14,11 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen.kernel.file_transfer import FileTransfer
+from tw_autogen.kernel.inside.amounts import check_call
 from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.inside.remote import FILES, PIECE
 from tw_autogen.kernel.served import Served, failure
 
 _OVER = "the cell that made this call was stopped or is over"
+_MOST_SUBMITTED = 10_000
+_MOST_WAITING_CHARS = 64 << 20
+"""What the requests of calls that are not done may hold together."""
 
 
 @dataclass
@@ -116,6 +120,7 @@ class HostCalls:
         """
         number: Any = None
         try:
+            check_call(request)
             asked = json.loads(request)
             number, op = asked["id"], asked.get("op", "call")
             self._drop()
@@ -185,6 +190,9 @@ class HostCalls:
     def _begun(self, number: Any, name: str, request: str, *, aside: bool) -> _Job:
         job = _Job(number, name, request, self._served.seconds(name), aside)
         if aside:
+            waiting = sum(len(one.request) for one in (*self._queued, *self._running))
+            if len(self._submitted) >= _MOST_SUBMITTED or waiting + len(request) > _MOST_WAITING_CHARS:
+                raise ValueError("too many calls were submitted; take their results first, and submit less in one cell")
             self._submitted[number] = job
             self._queued.append(job)
             self._look()
@@ -199,6 +207,7 @@ class HostCalls:
             self._running.remove(job)
             late = TimeoutError(f"no answer within {job.seconds:g} s; ask for less, or split the work")
             job.answer = failure(job.number, late) if job.came is None else job.came
+            job.request = ""
             if job.came is None and not job.aside:
                 self._end_line()  # its thread is held up; the next call gets another one
         while self._queued and sum(one.aside for one in self._running) < self._threads:

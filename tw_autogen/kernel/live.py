@@ -29,6 +29,9 @@ from tw_autogen.kernel.stewarded_process import StewardedProcess
 from tw_autogen.kernel.waiting import Doorbell, Waiting
 from tw_autogen.kernel.wire import await_life
 
+_MOST_TABLE = 2 << 30
+"""How much memory a table from a kernel without a limit may take here."""
+
 
 class Live:
     """A process that is ready, with our bridge in it.
@@ -61,7 +64,8 @@ class Live:
         self._keeps = keeps
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, peer.uid)
-        self.codec = Codec(self._exchange)
+        most = settings.memory_mb << 19  # a kernel that packs a table has it twice
+        self.codec = Codec(self._exchange, most_bytes=most or _MOST_TABLE)
         self.python = ""
         self._peer = peer
         self._connection = peer.wire
@@ -143,7 +147,7 @@ class Live:
         if error or "ok" not in outcome.report:
             raise KernelError(error or "the kernel gave no answer", folder=self._folder)
         self.python = outcome.report["ok"]["python"]
-        self.codec = Codec(self._exchange, arrow=_has_arrow() and bool(outcome.report["ok"]["arrow"]))
+        self.codec.arrow = _has_arrow() and bool(outcome.report["ok"]["arrow"])
         patience = began + self._settings.start_seconds - time.monotonic()
         heard = self._peer.listens or outcome.heard  # ipykernel greets who subscribes, since version 7
         if not (heard or await_life(self._connection, self.process.alive, patience)):

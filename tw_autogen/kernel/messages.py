@@ -13,6 +13,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+from tw_autogen.kernel.inside.amounts import MOST_BYTES, parsed_bytes
+
 _DELIMITER = b"<IDS|MSG>"
 _MOST_DIGESTS = 1 << 16
 _UNREAD = frozenset({"execute_input"})
@@ -37,7 +39,8 @@ class Reader:
             parts: As they came: whom it was for, a delimiter, signature, header, parent, metadata, content, buffers.
 
         Returns:
-            None for what nobody waits for: of another signer, seen before, of another form, or of no use.
+            None for what nobody waits for: of another signer, seen before, of another form, or of no use. A content
+            that would take too much memory is left out: empty, so that whoever waits for the message goes on.
         """
         try:
             at = parts.index(_DELIMITER) + 1
@@ -60,13 +63,16 @@ def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | N
     read = _object(header)
     if read is None or not isinstance(read.get("msg_type"), str) or read["msg_type"] in _UNREAD:
         return None
-    parent_header, body = _object(parent), _object(content)
+    parent_header = _object(parent)
+    body = _object(content) if parsed_bytes(content) <= MOST_BYTES else {}
     if parent_header is None or body is None:
         return None
     return {"header": read, "msg_type": read["msg_type"], "parent_header": parent_header, "content": body}
 
 
 def _object(part: bytes) -> dict[str, Any] | None:
+    if parsed_bytes(part) > MOST_BYTES:
+        return None
     try:
         read = json.loads(part.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

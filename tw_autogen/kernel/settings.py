@@ -26,11 +26,12 @@ class KernelSettings:
         install: What `pip install` in a cell comes to: `never`: it is refused; `ask`: whoever sits at the host decides;
             `allow`: the host installs it for this session.
         memory_mb: How much memory one process of a kernel may write to, which the system sees to, and all of them
-            together, which is looked at many times a second; 0: no limit.
+            together, which is looked at many times a second: with files in memory, shared memory, page tables and what
+            lies in sockets. A table from the kernel may take half of it in the host. 0: no limit.
         file_mb: How large one file may get; 0: no limit.
-        disk_mb: How large the session's folder may get, with files that were removed while they are open, and 4 kB at
-            least for each file and folder; looked at as often, so that what is written between two looks comes on top;
-            0: no limit.
+        disk_mb: How large the session's folder may get, with the kernel's own one, files that were removed while they
+            are open, and 4 kB at least for each file and folder; looked at as often, so that what is written between
+            two looks comes on top; 0: no limit.
         processes: How many processes and threads a kernel may have; 0: no limit.
         open_files: How many files one process may have open.
         fork: Start kernels from a process that has imported already what they need (Linux). Otherwise each is started

@@ -31,7 +31,8 @@ NUMBERS = {  # x86_64, aarch64
     "syslog": (103, 116), "reboot": (169, 142), "init_module": (175, 105), "swapon": (167, 224),
     "fanotify_init": (300, 262), "getdents64": (217, 61), "name_to_handle_at": (303, 264), "mq_open": (240, 180),
     "mq_timedreceive": (243, 183), "shmat": (30, 196), "msgrcv": (70, 188), "iopl": (172, -1),
-    "modify_ldt": (154, -1), "statx": (332, 291),
+    "modify_ldt": (154, -1), "statx": (332, 291), "ioprio_set": (251, 30), "ioprio_get": (252, 31),
+    "io_setup": (206, 0), "vmsplice": (278, 75), "statmount": (457, 457), "listmount": (458, 458),
 }  # fmt: skip
 SECRET = re.compile(rb"tw-secret-[0-9a-f]{32}")
 

@@ -122,6 +122,7 @@ PROBES = (
     Probe(probes_network.TcpToHost),
     Probe(probes_network.UdpToHost),
     Probe(probes_network.UnixToHost),
+    Probe(probes_network.UnixDatagramToHost),
     Probe(probes_network.AbstractToHost),
     Probe(probes_network.NetworkSeen),
     Probe(probes_network.Listens),

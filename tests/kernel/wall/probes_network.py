@@ -116,6 +116,35 @@ class UnixToHost:
         one.sendall(mark(w, "through_the_root_of_a_process"))
 
 
+class UnixDatagramToHost:
+    """Code sends to a datagram socket of the host by its path, as it would to the system's log."""
+
+    def sends(w):
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(mark(w, "sends"), w.log)
+
+    def in_pieces(w):
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendmsg([mark(w, "in_pieces")], [], 0, w.log)
+
+    def from_a_pair(w):
+        one, _other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        one.sendto(mark(w, "from_a_pair"), w.log)
+
+    def raw(w):
+        socket.socket(socket.AF_UNIX, socket.SOCK_RAW).sendto(mark(w, "raw"), w.log)
+
+    def connected(w):
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        one.connect(w.log)
+        one.send(mark(w, "connected"))
+
+    def from_a_stream(w):
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).sendto(mark(w, "from_a_stream"), w.log)
+
+    def from_a_sequence(w):
+        one, _other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        one.sendto(mark(w, "from_a_sequence"), w.log)
+
+
 class AbstractToHost:
     """Code reaches a socket of the host that has a name and no path."""
 

@@ -195,6 +195,33 @@ class RareCalls:
     def old_segments(w):
         return call("modify_ldt", 0, ctypes.create_string_buffer(64), 64) >= 0
 
+    def later_ones(w):
+        def known(number):  # with arguments that do nothing
+            try:
+                call("later", -1, 0, 0, 0, 0, 0, number=number)
+            except OSError as error:
+                return error.errno not in (1, 38)
+            return True
+
+        return all_of(w, [lambda one=one: known(one) for one in (463, 464, 465, 466, *range(467, 500))])
+
+    def asynchronous(w):
+        return call("io_setup", 1, ctypes.create_string_buffer(8)) == 0
+
+    def keeps_pages(w):
+        _readable, writing = os.pipe()
+        text = ctypes.create_string_buffer(b"x", 4096)
+        return call("vmsplice", writing, (ctypes.c_size_t * 2)(ctypes.addressof(text), 4096), 1, 0) > 0
+
+    def mounts_listed(w):
+        return all_of(
+            w,
+            [
+                lambda one=one: not_for_lack_of_rights(lambda: call(one, 0, 0, 0, 0))
+                for one in ("statmount", "listmount")
+            ],
+        )
+
     def devices(w):
         names = [
             "kvm",

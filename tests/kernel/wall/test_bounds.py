@@ -1,7 +1,10 @@
 """What all processes of a kernel take up together is bounded, though no limit of the system's says so."""
 
+import os
+
 import pytest
 
+from tw_autogen.errors import ConfigError, KernelError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 
 MANY = """
@@ -84,6 +87,138 @@ for child in children:
     os.kill(child, 9)
     os.waitpid(child, 0)
 """
+
+
+SOCKETS = """
+import socket, time
+kept = []
+for _ in range(1900):
+    one, other = socket.socketpair()
+    one.setblocking(False)
+    try:
+        while True: one.send(bytes(65536))
+    except BlockingIOError:
+        pass
+    kept += {kept}
+time.sleep(30)
+"""
+LET_GO = """
+import mmap, time
+kept = []
+for _ in range(12):
+    kept.append(mmap.mmap(-1, 40 << 20))
+    kept[-1].write(bytes(40 << 20))
+    kept[-1].madvise(mmap.MADV_DONTNEED)
+time.sleep(30)
+"""
+TABLES = """
+import ctypes, time
+map = ctypes.CDLL(None).mmap
+map.restype = ctypes.c_void_p
+map.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+kept = map(None, 1 << 38, 1, 0x4022, -1, 0)
+for place in range(kept, kept + (1 << 38), 1 << 21):
+    ctypes.c_char.from_address(place).value
+time.sleep(30)
+"""
+WRITTEN = """
+for number in range(30):
+    with open(f"{folder}/{number}.bin", "wb") as file:
+        file.write(bytes(10 << 20))
+time.sleep(30)
+"""
+DEEP = f"""
+import os, time
+for _ in range(60):
+    os.mkdir("d" * 200)
+    os.chdir("d" * 200)
+folder = "."
+{WRITTEN}
+"""
+UNLISTED = """
+import os, time
+os.mkdir("unlisted", 0o300)
+folder = os.open("unlisted", os.O_PATH)
+for number in range(30):
+    file = os.open(f"{number}.bin", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=folder)
+    os.write(file, bytes(10 << 20))
+    os.close(file)
+time.sleep(30)
+"""
+IN_FLIGHT = """
+import os, socket, time
+one, other = socket.socketpair()
+two, another = socket.socketpair()
+for number in range(30):
+    file = os.open("sent", os.O_RDWR | os.O_CREAT)
+    os.unlink("sent")
+    os.write(file, bytes(10 << 20))
+    socket.send_fds(one, [b"x"], [file])
+    os.close(file)
+    if number == 3 and {nested}:
+        socket.send_fds(two, [b"x"], [other.fileno()])
+        other.close()
+time.sleep(30)
+"""
+RUNTIME = f"""
+import os, time
+folder = os.path.dirname(os.environ["IPYTHONDIR"])
+{WRITTEN}
+"""
+UNSEEN = {
+    "sockets": ("memory_mb", 300, SOCKETS.format(kept="one, other")),
+    "sockets whose sender is gone": ("memory_mb", 300, SOCKETS.format(kept="[other]")),
+    "shared memory that is let go": ("memory_mb", 300, LET_GO),
+    "tables of pages": ("memory_mb", 300, TABLES),
+    "a path without end": ("disk_mb", 100, DEEP),
+    "a folder that is not to be listed": ("disk_mb", 100, UNLISTED),
+    "descriptors in flight": ("disk_mb", 100, IN_FLIGHT.format(nested=False)),
+    "descriptors in flight in one in flight": ("disk_mb", 100, IN_FLIGHT.format(nested=True)),
+    "the kernel's own folder": ("disk_mb", 100, RUNTIME),
+}
+
+
+@pytest.mark.parametrize("level", ["auto", "landlock"])
+@pytest.mark.parametrize(("limit", "most", "code"), UNSEEN.values(), ids=UNSEEN)
+def test_what_no_list_of_files_or_pages_shows_counts_too(tmp_path, level, limit, most, code):
+    with LocalKernel(tmp_path, settings=KernelSettings(sandbox=level, **{limit: most})) as kernel:
+        try:
+            kernel.execute("1", seconds=30)
+        except (ConfigError, KernelError) as error:
+            if level == "auto" or os.environ.get("TW_WALLS") == "all":
+                raise
+            pytest.skip(f"not on this system: {error}")
+        execution = kernel.execute(code, seconds=15)
+
+        assert f"(kernel.{limit})" in execution.error
+        assert execution.seconds < 14
+
+
+IN_MEMORY = """
+import os, time
+for name in ("/tmp/a", "/dev/shm/a"):
+    with open(name, "wb") as file: file.write(bytes(95 << 20))
+for _ in range(3):
+    if os.fork() == 0:
+        kept = b"x" * (80 << 20)
+        time.sleep(30)
+        os._exit(0)
+time.sleep(30)
+"""
+
+
+def test_files_in_memory_count_as_memory(tmp_path):
+    with LocalKernel(tmp_path, settings=KernelSettings(memory_mb=400)) as kernel:
+        execution = kernel.execute(IN_MEMORY, seconds=14)
+        if "PermissionError" in execution.error:
+            pytest.skip("code can write no files in memory at this level")
+
+        assert "(kernel.memory_mb)" in execution.error
+
+
+def test_a_file_in_memory_without_a_folder_cannot_be_made(tmp_path):
+    with LocalKernel(tmp_path, settings=KernelSettings(memory_mb=300)) as kernel:
+        assert "Function not implemented" in kernel.execute("import os\nos.memfd_create('x')", seconds=30).error
 
 
 @pytest.mark.parametrize(

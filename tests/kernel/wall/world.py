@@ -80,6 +80,7 @@ class World:
             "tcp": self._sockets["tcp"].getsockname()[1],
             "udp": self._sockets["udp"].getsockname()[1],
             "unix": str(self.outside / "listener"),
+            "log": str(self.outside / "log"),
             "abstract": f"tw-wall-{self.nonce}",
             "inodes": self._inodes(),
             "namespaces": {one: _inode(f"/proc/self/ns/{one}") for one in ("user", "mnt", "pid", "net", "ipc", "uts")},
@@ -153,11 +154,14 @@ class World:
             ("tcp", socket.SOCK_STREAM, ("127.0.0.1", 0)),
             ("udp", socket.SOCK_DGRAM, ("127.0.0.1", 0)),
             ("unix", socket.SOCK_STREAM, str(self.outside / "listener")),
+            ("log", socket.SOCK_DGRAM, str(self.outside / "log")),
             ("abstract", socket.SOCK_STREAM, f"\0tw-wall-{self.nonce}"),
         ):
             family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
             one = self._stack.enter_context(socket.socket(family, kind))
             one.bind(address)
+            if isinstance(address, str) and not address.startswith("\0"):
+                os.chmod(address, 0o777)  # as a system's log has it
             one.setblocking(False)
             if kind == socket.SOCK_STREAM:
                 one.listen(16)

@@ -33,12 +33,24 @@ class Arrays:
 
     Args:
         file: Open for reading.
+        most_bytes: How much memory all that is made of them may take.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, most_bytes: int = 1 << 62) -> None:
         self._file: Any = file
+        self._most = self._room = most_bytes
         self._left = file.seek(0, 2)
         file.seek(0)
+
+    def claim(self, count: int) -> None:
+        """Count memory that is about to be taken; a file may be sparse, and a few bytes in it may stand for many.
+
+        Raises:
+            ValueError: together it is too much.
+        """
+        self._room -= count
+        if self._room < 0:
+            raise ValueError(f"a table that would take more than {self._most >> 20} MB of memory doesn't cross")
 
     def take(self, dtype: Any, count: Any) -> Any:
         """Give the next array.
@@ -51,6 +63,7 @@ class Arrays:
         kind = np.dtype(dtype)
         if type(count) is not int or not 0 <= count * kind.itemsize <= self._left:
             raise ValueError(f"the table's file holds no {count!r} values of {dtype}")
+        self.claim(count * kind.itemsize)
         self._left -= count * kind.itemsize
         values = np.empty(count, "u1" if kind.kind == "b" else kind)
         room = values.view("u1").data

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any
 
+from .amounts import check_call
 from .codec import Codec
 from .remote import RemoteFolder
 
@@ -100,6 +101,10 @@ class HostCalls:
         number = next(self._numbers)
         beside = threading.current_thread() is not threading.main_thread()  # it may still wait when the cell is over
         request = dumps({"id": number, "name": name, "beside": beside, **fields})
+        try:
+            check_call(request)
+        except ValueError as error:
+            raise HostCallError(f"{name}: {error}") from None
         with self._lock:
             answer = loads(self._ask(MARK + request))
         if answer.get("id") != number:  # an answer to a call that was interrupted came late

@@ -6,12 +6,15 @@ Never pickle: what a kernel sends is data to the host, and nothing that it sends
 from __future__ import annotations
 
 import datetime
+import re
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any, BinaryIO, Protocol
 
 from .frames import pack_table, unpack_table
+from .zones import check_zone
 
 TAG = "$"
+_STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")
 
 
 class Exchange(Protocol):
@@ -36,11 +39,13 @@ class Codec:
     Args:
         exchange: Where tables are written and read.
         arrow: Both sides have pyarrow.
+        most_bytes: How much memory a table that comes may take, by what it says of itself.
     """
 
-    def __init__(self, exchange: Exchange, *, arrow: bool = False) -> None:
+    def __init__(self, exchange: Exchange, *, arrow: bool = False, most_bytes: int = 1 << 62) -> None:
         self.exchange = exchange
         self.arrow = arrow
+        self.most_bytes = most_bytes
 
     def dumps(self, value: Any) -> str:
         """Give JSON text.
@@ -143,11 +148,17 @@ class Codec:
         if kind in ("NA", "NaT"):
             return getattr(pd, kind)
         if kind == "Timestamp":
-            stamp = pd.Timestamp(plain["iso"])
-            return stamp.tz_convert(plain["zone"]) if plain["zone"] else stamp
+            stamp = pd.Timestamp(_matching(_STAMP, plain["iso"]))
+            return stamp.tz_convert(check_zone(plain["zone"])) if plain["zone"] else stamp
         if kind == "Timedelta":
-            return pd.Timedelta(plain["iso"])
+            return pd.Timedelta(_matching(_SPAN, plain["iso"]))
         return unpack_table(plain, self, single=kind == "Series")
+
+
+def _matching(pattern: re.Pattern[str], text: Any) -> str:
+    if not (isinstance(text, str) and pattern.fullmatch(text)):
+        raise ValueError(f"no time that crosses: {text!r:.80}")
+    return text
 
 
 def _class_name(value: Any) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import TYPE_CHECKING, Any
 
+from .amounts import parsed_bytes
 from .arrays import Arrays, Deferred
 from .texts import pack_arrow, pack_text, unpack_arrow, unpack_text
+from .zones import check_zone
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +70,9 @@ def unpack_column(schema: dict[str, Any], arrays: Arrays, codec: Codec) -> Any:
     if kind in ("text", "words"):
         return unpack_text(schema, arrays)
     if kind == "json":
-        values = loads(arrays.text(schema["bytes"]))
+        text = arrays.text(schema["bytes"])
+        arrays.claim(parsed_bytes(text))
+        values = loads(text)
         held = values if schema["plain"] else [codec.unpack(one) for one in values]
         return pd.Series(held, dtype="object").to_numpy()
     if kind == "arrow" and codec.arrow:
@@ -105,7 +109,7 @@ def _unpack_time(schema: dict[str, Any], values: Any) -> Any:
         raise ValueError(f"no times that cross: {schema!r}")
     stamps = values.view(f"{schema['letter']}8[{schema['unit']}]")
     zone = schema["zone"]
-    return stamps if zone is None else pd.DatetimeIndex(stamps).tz_localize("UTC").tz_convert(zone).array
+    return stamps if zone is None else pd.DatetimeIndex(stamps).tz_localize("UTC").tz_convert(check_zone(zone)).array
 
 
 def _pack_objects(values: Any, codec: Codec) -> tuple[dict[str, Any], list[Any]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arrays import Arrays, Deferred, write_arrays
 from .columns import pack_column, series, unpack_column
+from .zones import check_dtype
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +57,8 @@ def unpack_table(plain: dict[str, Any], codec: Codec, *, single: bool) -> Any:
     """
     try:
         with codec.exchange.open(plain["file"]) as file:
-            arrays = Arrays(file)
+            arrays = Arrays(file, codec.most_bytes)
+            arrays.claim(8 * _count(plain["rows"]))
             read = [unpack_column(one, arrays, codec) for one in plain["columns"]]
     finally:
         codec.exchange.remove(plain["file"])
@@ -75,6 +77,12 @@ def unpack_table(plain: dict[str, Any], codec: Codec, *, single: bool) -> Any:
     return table
 
 
+def _count(rows: Any) -> int:
+    if type(rows) is not int or rows < 0:
+        raise ValueError(f"a table has no {rows!r} rows")
+    return rows
+
+
 def _pack_attrs(table: Any, codec: Codec) -> Any:
     try:
         return codec.pack(dict(table.attrs))
@@ -85,7 +93,7 @@ def _pack_attrs(table: Any, codec: Codec) -> Any:
 def _unpack_labels(plain: dict[str, Any], codec: Codec) -> Any:
     labels = [codec.unpack(one) for one in plain["labels"]]
     names = [codec.unpack(one) for one in plain["label_names"]]
-    dtypes = plain["label_dtypes"]
+    dtypes = [check_dtype(one) for one in plain["label_dtypes"]]
     if plain["label_range"] is not None:
         start, stop, step = plain["label_range"]
         return pd.RangeIndex(start, stop, step, name=names[0])

@@ -9,6 +9,7 @@ import importlib.util
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import TYPE_CHECKING, Any
 
+from .amounts import parsed_bytes
 from .arrays import Arrays, Deferred
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ _BREAK = "\0"
 _SAMPLE = 4096
 _WORD_CHARS = 64
 """How long words that are sent once may be on average: a small file must not claim to hold endless text."""
+
+_PER_TEXT = 64
+"""The bytes that Python takes for a short text and for what points to it."""
 
 _NONE, _NAN, _NA, _OTHER = 1, 2, 3, 4
 """What a missing text is; 0: it is there."""
@@ -86,6 +90,7 @@ def unpack_text(schema: dict[str, Any], arrays: Arrays) -> Any:
             raise ValueError("a table's text has words that are not there")
         if _word_chars(words, numbers) > _WORD_CHARS * count:
             raise ValueError("a table's text is longer than its file may tell")
+        arrays.claim(8 * count + (_word_chars(words, numbers) if schema["dtype"] != "object" else 0))
         if schema["dtype"] != "object":
             return pd.array(words, dtype=_text_dtype(schema)).take(numbers, allow_fill=True)
         values = words[numbers]
@@ -98,9 +103,16 @@ def unpack_text(schema: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def _unpack_words(schema: dict[str, Any], arrays: Arrays) -> Any:
-    text = arrays.text(schema["bytes"])
     if schema["kind"] != "text":
         raise ValueError("words that cross are texts")
+    if type(schema["count"]) is not int or schema["count"] < 0:
+        raise ValueError(f"a table's text is not of {schema['count']!r} pieces")
+    arrays.claim(schema["count"] * _PER_TEXT)
+    text = arrays.text(schema["bytes"])
+    if schema["broken"]:
+        arrays.claim(parsed_bytes(text))
+    elif text.count(_BREAK) + 1 != max(schema["count"], 1):
+        raise ValueError(f"a table's text is not of {schema['count']!r} pieces")
     held = loads(text) if schema["broken"] else text.split(_BREAK) if schema["count"] else []
     if type(held) is not list or len(held) != schema["count"] or (schema["broken"] and set(map(type, held)) != {str}):
         raise ValueError(f"a table's text is not of {schema['count']!r} pieces")

@@ -1,10 +1,11 @@
 """Landlock: which folders may be read and written, said by the process itself; no namespace and no privilege needed.
 
 It holds off: reading and writing any file outside the folders that are named, tracing processes outside, and, from
-version 4 of its interface, TCP; from version 6 also signals and abstract sockets. It can't forbid connecting to a Unix
-socket by path, changing a file's mode, owner and times, and until version 3 not cutting a file by its path: the filter
-of system calls does. That a file exists can still be seen. Tried by tests from inside kernels, as root and as an
-ordinary user.
+version 4 of its interface, TCP; from version 6 also signals and abstract sockets. It can't forbid connecting or sending
+to a Unix socket by path, changing a file's mode, owner and times, and until version 3 not cutting a file by its path:
+the filter of system calls does. It doesn't hold off what is known of a file without opening it, where the system's own
+rights allow that: that it exists, its size, owner and times, its extended attributes, and where a link leads. Tried by
+tests from inside kernels, as root and as an ordinary user.
 """
 
 from __future__ import annotations

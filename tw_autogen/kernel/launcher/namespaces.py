@@ -39,6 +39,8 @@ LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/sel
 _TELLING = ("kcore", "keys", "key-users", "kmsg", "sched_debug", "sysrq-trigger", "timer_list")
 """Files of /proc that tell, or do, more than the process namespace holds."""
 _OLD = ".old"
+_PER_FILE = 8192
+"""How many bytes of the limit each file in memory takes of their number: also an empty one takes memory."""
 HOME = "/tmp/home"
 """The home folder of code behind this wall: empty, gone with the kernel."""
 
@@ -73,7 +75,8 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
     mount("", "/", "", MS_REC | MS_PRIVATE)
     quiet = MS_NOSUID | MS_NODEV
     mount("tw", stage, "tmpfs", quiet, "size=4m,mode=755")
-    size = f"size={memory_bytes},mode=1777" if memory_bytes else "mode=1777"
+    bounded = f"size={memory_bytes},nr_inodes={memory_bytes // _PER_FILE + 1024}," if memory_bytes else ""
+    size = f"{bounded}mode=1777"
     for name, data in (("tmp", size), ("dev", "size=64k,mode=755"), ("dev/shm", size)):
         os.mkdir(f"{stage}/{name}")
         mount("tw", f"{stage}/{name}", "tmpfs", quiet | (0 if name == "dev" else MS_NODEV), data)

@@ -1,92 +1,77 @@
-"""A filter of system calls: what no data work needs, and what would lead around the rest of the wall.
+"""A filter of system calls: those that code needs are allowed, every other one is refused.
 
-It holds off: sockets other than Unix ones, io_uring, tracing and reading other processes, mounts and new namespaces,
-kernel keyrings, modules, BPF, performance counters, inotify (whose number is one for all of a user), System V memory
-and queues, large pieces of shared memory, and reserving space on the disk in no time, which nothing could watch. It
-doesn't look at paths (the file system's part of the wall does), and it can't look into structures that a call points
-to. Calls in another processor's numbering (32-bit, x32) are refused as a whole. Tried by tests from inside kernels, as
-root and as an ordinary user.
+`syscalls.ALLOWED` lists what is allowed; a call that is not there, such as one of a later release of Linux, doesn't
+pass. Some calls are allowed for some arguments only: sockets other than Unix streams, new namespaces in `clone`, typing
+into a terminal, large or huge-page shared memory, and what is done to other processes. Reserving space on the disk is
+refused, because it takes no time in which it could be watched. The filter doesn't look at paths (the file system's part
+of the sandbox does), and it can't read structures that a call points to. Calls in another processor's numbering
+(32-bit, x32) are refused as a whole. Tried by tests from inside kernels, as root and as an ordinary user.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import platform
 import struct
 
+from .syscalls import ALLOWED
 from .system import PR_SET_SECCOMP, prctl_pointer
 
 _SECCOMP_MODE_FILTER = 2
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_LOAD, _AND, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
-_NUMBER_AT, _MACHINE_AT, _FIRST_ARGUMENT_AT, _SECOND_ARGUMENT_AT, _FOURTH_ARGUMENT_AT = 0, 4, 16, 24, 40
-_X32 = 0x40000000
-_NEW_NAMESPACES = 0x7E020080
-_UNIX = 1
-_TYPE_TO_TERMINAL = 0x5412
+_LOAD, _AND, _JUMP, _JUMP_EQUAL, _JUMP_FROM, _JUMP_ANY = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45
+_RETURN = 0x06
+_NUMBER_AT, _MACHINE_AT, _ARGUMENT_AT = 0, 4, 16
+_LONGEST_JUMP = 255
 _MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_COMMON_FROM = 424
+"""From this number on, calls have one number on every machine, and libraries expect that a system has none of them."""
 
-# Name: number on x86_64, on aarch64 (-1: it has none). One number above 424 is the same everywhere.
-_REFUSED = {
-    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
-    "pidfd_getfd": (438, 438), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
-    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
-    "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442), "setns": (308, 268),
-    "unshare": (272, 97), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "keyctl": (250, 219),
-    "add_key": (248, 217), "request_key": (249, 218), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
-    "init_module": (175, 105), "finit_module": (313, 273), "delete_module": (176, 106), "reboot": (169, 142),
-    "swapon": (167, 224), "swapoff": (168, 225), "acct": (163, 89), "quotactl": (179, 60), "quotactl_fd": (443, 443),
-    "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "settimeofday": (164, 170),
-    "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171), "sethostname": (170, 161),
-    "setdomainname": (171, 162), "iopl": (172, -1), "ioperm": (173, -1), "modify_ldt": (154, -1), "syslog": (103, 116),
-    "lookup_dcookie": (212, 18), "vhangup": (153, 58), "move_pages": (279, 239), "migrate_pages": (256, 238),
-    "personality": (135, 92), "fanotify_init": (300, 262), "uselib": (134, -1), "sysfs": (139, -1),
-    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "msgget": (68, 186), "msgsnd": (69, 189),
-    "msgrcv": (70, 188), "semget": (64, 190), "semop": (65, 193), "mq_open": (240, 180), "mq_unlink": (241, 181),
-    "nfsservctl": (180, 42), "memfd_secret": (447, 447), "process_madvise": (440, 440), "cachestat": (451, 451),
-}  # fmt: skip
-_INOTIFY = [(253, -1), (294, 26)]
-_FALLOCATE, _MMAP = (285, 47), (9, 222)
-_SHARED_WITHOUT_FILE = 0x21
-_CLONE, _CLONE3, _SOCKET, _IOCTL = (56, 220), (435, 435), (41, 198), (16, 29)
-_CONNECT = (42, 203)
-_TRUNCATE = (76, 45)
-_MARKS = {
-    "chmod": (90, -1), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, -1), "lchown": (94, -1),
-    "fchownat": (260, 54), "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1), "setxattr": (188, 5),
-    "lsetxattr": (189, 6), "removexattr": (197, 14), "lremovexattr": (198, 15),
-}  # fmt: skip
+_NEW_NAMESPACES = 0x7E020080
+_CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
+_UNIX, _STREAM, _SEQUENCED, _KIND_OF_SOCKET = 1, 1, 5, 0xF
+_OF_TERMINALS = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX; FIOSETOWN, SIOCSPGRP: signals to another process
+_SET_OWNER = (8, 15)  # F_SETOWN, F_SETOWN_EX
+_SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
+_THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
+"""What their first argument says where the second one is a process, and not a group or a user."""
+
+_MEMFD_CREATE, _CLONE3 = (319, 279), (435, 435)
+_MARKS = (
+    "chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "futimesat", "setxattr",
+    "lsetxattr", "removexattr", "lremovexattr",
+)  # fmt: skip
 """What is written about a file: mode, owner, times."""
-_TIMES = (280, 88)
-_OF_PROCESS = {
-    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
-    "sched_setattr": (314, 274),
-}  # fmt: skip
+_OF_PROCESS = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
 """Threads are named like processes there, and libraries do this to their own."""
-_LIMITS = (302, 261)
-_OF_SOMEBODY = {"setpriority": (141, 140), "ioprio_set": (251, 30)}
-"""Their second argument says whose."""
-_SIGNALS = {
-    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424),
+_SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill", "pidfd_send_signal", "fcntl")
+_WITH_RULES = {
+    "clone", "ioctl", "fallocate", "socket", "socketpair", "connect", "truncate", "mmap", "utimensat", "prlimit64",
+    *_SIGNALS, *_MARKS, *_OF_PROCESS, *_THIS_PROCESS,
 }  # fmt: skip
+_ALLOWED, _REFUSED, _MISSING = "", "refused", "missing"
+
+_PACK = struct.Struct("HBBI").pack
+_LINE = 8
 
 
 def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> None:
-    """Refuse system calls from now on, for this thread and all that it starts. It can't be undone.
+    """Filter system calls from now on, for this thread and all that it starts. It can't be undone.
 
     Args:
-        network: Sockets of every family may be made; otherwise Unix ones only.
-        connects: Unix sockets may be connected; where the file system's part of the wall hides those of the host.
+        network: Sockets of every family may be made; otherwise Unix streams only, because a datagram can be sent to
+            any path and its data is not counted where it lies.
+        connects: Unix sockets may be connected; where the file system's part of the sandbox hides those of the host.
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway. Otherwise mode, owner and times of a file that
             is given by its path stay as they are, without an error, because much code sets them for good measure;
-            and so do priority and processors of a process that is not this one; its limits can't be set.
-        shared_bytes: How large one piece of shared memory may be, below 4 GB; 0 for no limit.
+            and so do the processors of a process that is not this one; its limits and priority can't be set.
+        shared_bytes: How large one piece of shared memory may be, below 4 GB, and no files in memory outside a file
+            system that counts them (`memfd_create`); 0 for no limit.
 
     Raises:
         OSError: the system has no such filter.
@@ -94,7 +79,7 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
     machine = platform.machine()
     if machine not in _MACHINES:
         raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
-    program = _program(
+    filtering = program(
         machine,
         network=network,
         connects=connects,
@@ -103,99 +88,162 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
         others=others,
         shared_bytes=min(shared_bytes, 0xFFFFFFFF),
     )
-    body = ctypes.create_string_buffer(program)
-    head = ctypes.create_string_buffer(struct.pack("HP", len(program) // 8, ctypes.addressof(body)))
+    body = ctypes.create_string_buffer(filtering)
+    head = ctypes.create_string_buffer(struct.pack("HP", len(filtering) // _LINE, ctypes.addressof(body)))
     prctl_pointer(PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(head))
 
 
-def _program(
+def program(
     machine: str, *, network: bool, connects: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int
 ) -> bytes:
-    column = list(_MACHINES).index(machine)
-    refused = [*_REFUSED.values(), *_INOTIFY]
-    if not (network or connects):
-        refused.append(_CONNECT)
-    if not truncates:
-        refused.append(_TRUNCATE)
-    if not signals:
-        refused += [_SIGNALS["tkill"], _SIGNALS["pidfd_send_signal"]]
-    no, unknown = _ERRNO | errno.EPERM, _ERRNO | errno.ENOSYS
-    lines = [
-        _line(_LOAD, _MACHINE_AT),
-        _line(_JUMP_EQUAL, _MACHINES[machine], 1, 0),
-        _line(_RETURN, unknown),
-        _line(_LOAD, _NUMBER_AT),
-    ]
-    if machine == "x86_64":
-        lines += [_line(_JUMP_ABOVE, _X32, 0, 1), _line(_RETURN, unknown)]
-    lines += _if_number(_CLONE3[column], [_line(_RETURN, unknown)])  # libc then takes clone, whose flags can be seen
-    lines += _if_number(_CLONE[column], _if_argument(_JUMP_ANY, _FIRST_ARGUMENT_AT, _NEW_NAMESPACES, no))
-    lines += _if_number(_IOCTL[column], _if_argument(_JUMP_EQUAL, _SECOND_ARGUMENT_AT, _TYPE_TO_TERMINAL, no))
+    """Return the filter in classic BPF; arguments as of `refuse`, the machine as `platform.machine` names it."""
+    rules: dict[str, bytes] = {
+        "clone": _if_argument(0, _JUMP_ANY, _NEW_NAMESPACES, _NO)
+        + _if_masked(0, _CLONE_THREAD | _CLONE_FILES, _CLONE_THREAD, _NO)  # would hide what it has open
+        + _YES,
+        "ioctl": _if_one_of(1, _OF_TERMINALS, _NO) + _YES,
+        "fallocate": _error(errno.EOPNOTSUPP),  # libc then writes zeros
+        "memfd_create": _NONE if shared_bytes else _YES,
+    }
     if not network:
-        lines += _if_number(_SOCKET[column], _unless_argument([_UNIX], no))
-    lines += _about_others(column, signals=signals, others=others)
-    lines += _if_number(_FALLOCATE[column], [_line(_RETURN, _ERRNO | errno.EOPNOTSUPP)])  # libc then writes zeros
-    if shared_bytes:
-        lines += _if_number(_MMAP[column], _unless_small(shared_bytes))
-    for numbers in refused:
-        lines += _if_number(numbers[column], [_line(_RETURN, no)])
-    return b"".join([*lines, _line(_RETURN, _ALLOW)])
-
-
-def _about_others(column: int, *, signals: bool, others: bool) -> list[bytes]:
-    """Refuse, or pass over, what is done to files outside and to other processes."""
-    lines: list[bytes] = []
-    no = _ERRNO | errno.EPERM
-    ours = os.getpid()
-    if not others:
-        for numbers in _MARKS.values():
-            lines += _if_number(numbers[column], [_line(_RETURN, _ERRNO)])
-        lines += _if_number(_TIMES[column], _unless_argument([0], _ERRNO, _SECOND_ARGUMENT_AT))
-        for numbers in _OF_PROCESS.values():
-            lines += _if_number(numbers[column], _unless_argument([0, ours], _ERRNO))
-        lines += _if_number(_LIMITS[column], _unless_argument([0, ours], no))
-        for numbers in _OF_SOMEBODY.values():
-            lines += _if_number(numbers[column], _unless_argument([0, ours], no, _SECOND_ARGUMENT_AT))
+        rules["socket"] = rules["socketpair"] = _unix_streams() + _YES
+    if not (network or connects):
+        rules["connect"] = _NO
+    if not truncates:
+        rules["truncate"] = _NO
     if not signals:
-        for name in ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-            lines += _if_number(_SIGNALS[name][column], _unless_argument([ours, 0, -ours & 0xFFFFFFFF], no))
-    return lines
+        rules |= _own_signals()
+    if not others:
+        rules |= _own_files_and_processes()
+    if shared_bytes:
+        rules["mmap"] = _small_shared_memory(shared_bytes) + _YES
+    answers = {_REFUSED: _NO, _MISSING: _NONE, **rules}
+    ranges = [(first, answers.get(name, _YES)) for first, name in _ranges(list(_MACHINES).index(machine))]
+    known = _line(_LOAD, _MACHINE_AT) + _line(_JUMP_EQUAL, _MACHINES[machine], 1, 0) + _NONE
+    return known + _line(_LOAD, _NUMBER_AT) + _search(ranges)
+
+
+def _own_signals() -> dict[str, bytes]:
+    """Return rules that let this process signal itself and its group only."""
+    ours = os.getpid()
+    return {
+        **dict.fromkeys(_SIGNALS, _unless_one_of(0, (ours, 0, -ours & 0xFFFFFFFF), _NO) + _YES),
+        "tkill": _NO,
+        "pidfd_send_signal": _NO,
+        "fcntl": _if_one_of(1, _SET_OWNER, _NO) + _YES,
+    }
+
+
+def _own_files_and_processes() -> dict[str, bytes]:
+    """Return rules that keep what the file system's part of the sandbox doesn't: marks of files, other processes."""
+    ours, nothing_done = os.getpid(), _error(0)
+    own_priority = {
+        name: _unless_one_of(0, (kind,), _NO) + _unless_one_of(1, (0, ours), _NO) + _YES
+        for name, kind in _THIS_PROCESS.items()
+    }
+    return {
+        **dict.fromkeys(_MARKS, nothing_done),
+        "utimensat": _unless_one_of(1, (0,), nothing_done) + _YES,
+        **dict.fromkeys(_OF_PROCESS, _unless_one_of(0, (0, ours), nothing_done) + _YES),
+        "prlimit64": _unless_one_of(0, (0, ours), _NO) + _YES,
+        **own_priority,
+    }
+
+
+def _unix_streams() -> bytes:
+    """Refuse sockets that are not Unix ones, and of those all that send to a path without being connected."""
+    kind = _line(_LOAD, _argument(1)) + _line(_AND, _KIND_OF_SOCKET)
+    return _unless_one_of(0, (_UNIX,), _NO) + kind + _unless_loaded((_STREAM, _SEQUENCED), _NO)
+
+
+def _small_shared_memory(limit: int) -> bytes:
+    """Refuse huge pages, and to map memory that is shared and no file's from a size on."""
+    no_memory = _error(errno.ENOMEM)
+    too_large = (
+        _line(_LOAD, _argument(1) + 4)
+        + _line(_JUMP_EQUAL, 0, 1, 0)
+        + no_memory
+        + _if_argument(1, _JUMP_FROM, limit, no_memory)
+    )
+    shared = _line(_LOAD, _argument(3)) + _line(_AND, _SHARED_WITHOUT_FILE)
+    skip = _line(_JUMP_EQUAL, _SHARED_WITHOUT_FILE, 0, len(too_large) // _LINE)
+    return _if_argument(3, _JUMP_ANY, _HUGE_PAGES, no_memory) + shared + skip + too_large
+
+
+@functools.cache
+def _ranges(column: int) -> list[tuple[int, str]]:
+    """Return where each range of numbers with one answer begins, in order; the last one has no end.
+
+    Args:
+        column: The machine's, in `syscalls.ALLOWED`.
+
+    Returns:
+        A range's first number, and the answer; of a call with rules of its own, its name.
+    """
+    named = {number[column]: name if name in _WITH_RULES else _ALLOWED for name, number in ALLOWED.items()}
+    named |= {_MEMFD_CREATE[column]: "memfd_create", _CLONE3[column]: _MISSING}  # libc then takes clone
+    named.pop(-1, None)
+    found: list[tuple[int, str]] = []
+    for number in range(max(*named, _COMMON_FROM) + 2):
+        name = named.get(number, _REFUSED if number < _COMMON_FROM else _MISSING)
+        if not found or found[-1][1] != name:
+            found.append((number, name))
+    return found
+
+
+def prepare() -> None:
+    """Compute what the filters of all kernels that are forked from this process have in common."""
+    if platform.machine() in _MACHINES:
+        _ranges(list(_MACHINES).index(platform.machine()))
+
+
+def _search(ranges: list[tuple[int, bytes]]) -> bytes:
+    """Return lines that find the range of the number that was loaded, by halves."""
+    if len(ranges) == 1:
+        return ranges[0][1]
+    half = len(ranges) // 2
+    below, above = _search(ranges[:half]), _search(ranges[half:])
+    first, length = ranges[half][0], len(below) // _LINE
+    if length <= _LONGEST_JUMP:
+        return _line(_JUMP_FROM, first, length, 0) + below + above
+    return _line(_JUMP_FROM, first, 0, 1) + _line(_JUMP, length) + below + above
 
 
 def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
-    return struct.pack("HBBI", code, if_so, if_not, value)
+    return _PACK(code, if_so, if_not, value)
 
 
-def _if_number(number: int, then: list[bytes]) -> list[bytes]:
-    return [] if number < 0 else [_line(_JUMP_EQUAL, number, 0, len(then)), *then]
+def _error(number: int) -> bytes:
+    return _line(_RETURN, _ERRNO | number)
 
 
-def _if_argument(test: int, place: int, value: int, answer: int) -> list[bytes]:
-    """Answer if an argument's low half passes a test, else allow."""
-    return [_line(_LOAD, place), _line(test, value, 0, 1), _line(_RETURN, answer), _line(_RETURN, _ALLOW)]
+_YES, _NO, _NONE = _line(_RETURN, _ALLOW), _error(errno.EPERM), _error(errno.ENOSYS)
 
 
-def _unless_argument(allowed: list[int], answer: int, place: int = _FIRST_ARGUMENT_AT) -> list[bytes]:
-    """Answer unless an argument's low half is one of a few numbers."""
-    lines = [_line(_LOAD, place)]
-    for number, value in enumerate(allowed):
-        lines.append(_line(_JUMP_EQUAL, value, len(allowed) - number, 0))
-    return [*lines, _line(_RETURN, answer), _line(_RETURN, _ALLOW)]
+def _argument(place: int) -> int:
+    """Return where an argument's low half lies."""
+    return _ARGUMENT_AT + 8 * place
 
 
-def _unless_small(limit: int) -> list[bytes]:
-    """Refuse to map memory that is shared and no file's, from a size on."""
-    no_memory = _line(_RETURN, _ERRNO | errno.ENOMEM)
-    return [
-        _line(_LOAD, _FOURTH_ARGUMENT_AT),
-        _line(_AND, _SHARED_WITHOUT_FILE),
-        _line(_JUMP_EQUAL, _SHARED_WITHOUT_FILE, 1, 0),
-        _line(_RETURN, _ALLOW),
-        _line(_LOAD, _SECOND_ARGUMENT_AT + 4),
-        _line(_JUMP_EQUAL, 0, 1, 0),
-        no_memory,
-        _line(_LOAD, _SECOND_ARGUMENT_AT),
-        _line(_JUMP_ABOVE, limit, 0, 1),
-        no_memory,
-        _line(_RETURN, _ALLOW),
-    ]
+# Each of these returns lines that end with `then`, an answer, in the case that it names, and go on otherwise. They see
+# the low half of an argument.
+
+
+def _if_argument(place: int, test: int, value: int, then: bytes) -> bytes:
+    return _line(_LOAD, _argument(place)) + _line(test, value, 0, 1) + then
+
+
+def _if_masked(place: int, mask: int, value: int, then: bytes) -> bytes:
+    return _line(_LOAD, _argument(place)) + _line(_AND, mask) + _line(_JUMP_EQUAL, value, 0, 1) + then
+
+
+def _if_one_of(place: int, values: tuple[int, ...], then: bytes) -> bytes:
+    return _line(_LOAD, _argument(place)) + b"".join(_line(_JUMP_EQUAL, value, 0, 1) + then for value in values)
+
+
+def _unless_one_of(place: int, values: tuple[int, ...], then: bytes) -> bytes:
+    return _line(_LOAD, _argument(place)) + _unless_loaded(values, then)
+
+
+def _unless_loaded(values: tuple[int, ...], then: bytes) -> bytes:
+    return b"".join(_line(_JUMP_EQUAL, value, len(values) - at, 0) for at, value in enumerate(values)) + then

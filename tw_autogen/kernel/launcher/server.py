@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import namespaces
+from . import namespaces, seccomp
 from .boot import STUB, load, prepare
 from .bubblewrap import run_wrapped
 from .steward import attend, tell, whole_path
@@ -92,6 +92,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
     gc.collect()
     gc.freeze()
     prepare()  # not frozen: `gc.get_referrers` is to find a cell's variables
+    seccomp.prepare()
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
     while True:

@@ -25,12 +25,16 @@ from typing import Any, NoReturn
 from . import bounds
 from .boot import kernel_app
 from .endings import words
+from .memory import Unseen
+from .sockets import Sockets
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 from .wall import Wall, WallDown
 
 _LOOK_SECONDS = 3.0
 _PACKET = 1 << 20
 _MOST_FILES = 4096
+_IN_MEMORY = ("/tmp", "/dev/shm")
+"""File systems in memory that a kernel in namespaces has for itself."""
 
 
 def attend(
@@ -128,7 +132,14 @@ class _Steward:
         if not admitted:
             self._wall.admit(assignment)
         tell(self._channel, kind="assigned")
-        self._bounds = bounds.Bounds(assignment["folder"], self._request["wall"]["limits"])
+        self._bounds = self._watching(assignment)
+
+    def _watching(self, assignment: Mapping[str, Any]) -> bounds.Bounds:
+        plan, granted = self._request["wall"], {*assignment["read"], *assignment["write"]}
+        in_memory = [one for one in _IN_MEMORY if self._wall.encloses and one not in granted]
+        own_network = self._wall.encloses and not plan["network"]
+        unseen = Unseen(in_memory, Sockets(own=own_network, network=plan["network"]))
+        return bounds.Bounds([assignment["folder"], *plan["write"]], plan["limits"], unseen)
 
     def _receive(self) -> dict[str, Any] | None:
         packet = self._channel.recv(_PACKET)

@@ -15,7 +15,6 @@ from .seccomp import refuse
 
 NAMESPACES, LANDLOCK, BUBBLEWRAP, OFF = "namespaces", "landlock", "bubblewrap", "off"
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-
 _OWN = ("auxv", "cgroup", "cmdline", "comm", "fd", "limits", "maps", "smaps", "stat", "statm", "status", "task")
 _PROC = (
     *(f"/proc/self/{name}" for name in _OWN),

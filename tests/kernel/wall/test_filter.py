@@ -1,0 +1,159 @@
+"""What the filter of system calls answers, read from its program: for every number, on both machines, at each level."""
+
+import errno
+import os
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.kernel.launcher.seccomp import program
+from tw_autogen.kernel.launcher.syscalls import ALLOWED
+
+COLUMNS = {"x86_64": 0, "aarch64": 1}
+AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+LANDLOCK = {"network": False, "connects": False, "signals": True, "truncates": True, "others": False}
+OLD_LANDLOCK = {**LANDLOCK, "signals": False, "truncates": False}
+NAMESPACES = {"network": False, "connects": True, "signals": True, "truncates": True, "others": True}
+NETWORK = {**NAMESPACES, "network": True}
+LEVELS = {"landlock": LANDLOCK, "old landlock": OLD_LANDLOCK, "namespaces": NAMESPACES, "network": NETWORK}
+ALLOW, PASSED_OVER = "allowed", "passed over"
+HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+
+
+def answer(code, number, *arguments, audit):
+    """Run a filter's program as Linux does; return what it answers to a call."""
+    data = struct.pack("=iIQ6Q", number, audit, 0, *arguments, *[0] * (6 - len(arguments)))
+    at = held = 0
+    while True:
+        kind, if_so, if_not, value = struct.unpack_from("HBBI", code, 8 * at)
+        at += 1
+        if kind == 0x06:
+            numbered = value & 0xFFFF
+            return ALLOW if value == 0x7FFF0000 else errno.errorcode[numbered] if numbered else PASSED_OVER
+        if kind == 0x20:
+            held = struct.unpack_from("=I", data, value)[0]
+        elif kind == 0x54:
+            held &= value
+        elif kind == 0x05:
+            at += value
+        else:
+            passed = {0x15: held == value, 0x35: held >= value, 0x45: held & value != 0}[kind]
+            at += if_so if passed else if_not
+
+
+def asked(machine, level, name, *arguments, shared_bytes=1 << 20):
+    number = ALLOWED[name][COLUMNS[machine]] if isinstance(name, str) else name
+    code = program(machine, **LEVELS[level], shared_bytes=shared_bytes)
+    return answer(code, number, *arguments, audit=AUDIT[machine])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("machine", COLUMNS)
+def test_a_number_that_is_not_listed_does_not_pass(machine, level):
+    listed = {numbers[COLUMNS[machine]] for numbers in ALLOWED.values()}
+    code = program(machine, **LEVELS[level], shared_bytes=1 << 20)
+
+    for number in {*range(1200), 0x3FFFFFFF, -1, *(0x40000000 + one for one in range(600))} - listed:
+        assert answer(code, number, audit=AUDIT[machine]) == ("EPERM" if 0 <= number < 424 and number != {
+            "x86_64": 319, "aarch64": 279}[machine] else "ENOSYS"), number  # fmt: skip
+
+
+@pytest.mark.parametrize("machine", COLUMNS)
+def test_what_is_listed_passes_at_the_strongest_level_unless_its_arguments_are_judged(machine):
+    code = program(machine, **NAMESPACES, shared_bytes=1 << 20)
+    found = {
+        name: answer(code, numbers[COLUMNS[machine]], 1, 1, audit=AUDIT[machine])
+        for name, numbers in ALLOWED.items()
+        if numbers[COLUMNS[machine]] >= 0
+    }
+
+    assert {name for name, one in found.items() if one != ALLOW} == {"fallocate"}
+
+
+def test_calls_in_the_numbering_of_another_processor_do_not_pass():
+    code = program("x86_64", **NAMESPACES, shared_bytes=0)
+
+    assert answer(code, ALLOWED["read"][0], audit=0x40000003) == "ENOSYS"  # i386
+
+
+@pytest.mark.skipif(not HEADER.exists(), reason="this system has no headers of Linux")
+def test_the_numbers_are_those_of_the_systems_header():
+    known = {name: int(number) for name, number in re.findall(r"__NR_(\w+) (\d+)", HEADER.read_text())}
+
+    assert {name: ALLOWED[name][0] for name in ALLOWED if name in known} == {
+        name: known[name] for name in ALLOWED if name in known
+    }
+    assert [
+        name for name, (ours, _) in ALLOWED.items() if ours not in known.values() and 0 <= ours <= max(known.values())
+    ] == []
+
+
+OURS, OTHER = os.getpid(), os.getpid() + 1
+STREAM, DATAGRAM, RAW, SEQUENCED, CLOEXEC = 1, 2, 3, 5, 0o2000000
+
+
+@pytest.mark.parametrize("machine", COLUMNS)
+@pytest.mark.parametrize(
+    ("level", "name", "arguments", "expected"),
+    [
+        ("landlock", "socket", (1, STREAM | CLOEXEC), ALLOW),
+        ("landlock", "socket", (1, SEQUENCED), ALLOW),
+        ("landlock", "socket", (1, DATAGRAM), "EPERM"),
+        ("landlock", "socket", (1, DATAGRAM | CLOEXEC), "EPERM"),
+        ("landlock", "socket", (1, RAW), "EPERM"),  # Linux makes a datagram socket of it
+        ("landlock", "socketpair", (1, DATAGRAM), "EPERM"),  # a datagram can go to a path from there as well
+        ("landlock", "socketpair", (1, STREAM), ALLOW),
+        ("namespaces", "socket", (1, DATAGRAM), "EPERM"),
+        ("namespaces", "socketpair", (2, STREAM), "EPERM"),
+        ("network", "socket", (2, DATAGRAM), ALLOW),
+        ("landlock", "connect", (3,), "EPERM"),
+        ("namespaces", "connect", (3,), ALLOW),
+        ("landlock", "setpriority", (0, 0, 5), ALLOW),
+        ("landlock", "setpriority", (0, OURS, 5), ALLOW),
+        ("landlock", "setpriority", (0, OTHER, 5), "EPERM"),
+        ("landlock", "setpriority", (1, 0, 5), "EPERM"),  # of a group
+        ("landlock", "setpriority", (2, 0, 5), "EPERM"),  # of a user
+        ("landlock", "ioprio_set", (1, 0, 5), ALLOW),
+        ("landlock", "ioprio_set", (1, OTHER, 5), "EPERM"),
+        ("landlock", "ioprio_set", (2, 0, 5), "EPERM"),
+        ("landlock", "ioprio_set", (3, 0, 5), "EPERM"),
+        ("landlock", "sched_setaffinity", (OTHER,), PASSED_OVER),
+        ("landlock", "prlimit64", (OTHER,), "EPERM"),
+        ("landlock", "utimensat", (5, 0), ALLOW),
+        ("landlock", "utimensat", (-100 & 0xFFFFFFFF, 4096), PASSED_OVER),
+        ("landlock", "fchmodat", (5, 4096), PASSED_OVER),
+        ("old landlock", "truncate", (4096,), "EPERM"),
+        ("old landlock", "kill", (OTHER, 15), "EPERM"),
+        ("old landlock", "kill", (OURS, 15), ALLOW),
+        ("old landlock", "kill", (-OURS & 0xFFFFFFFF, 15), ALLOW),
+        ("old landlock", "tkill", (OURS, 15), "EPERM"),
+        ("old landlock", "fcntl", (3, 8, OTHER), "EPERM"),  # F_SETOWN
+        ("old landlock", "fcntl", (3, 15, OTHER), "EPERM"),  # F_SETOWN_EX
+        ("old landlock", "fcntl", (3, 2), ALLOW),
+        ("namespaces", "ioctl", (0, 0x5412), "EPERM"),  # TIOCSTI
+        ("namespaces", "ioctl", (0, 0x541C), "EPERM"),  # TIOCLINUX
+        ("namespaces", "ioctl", (0, 0x8901), "EPERM"),  # FIOSETOWN
+        ("namespaces", "ioctl", (0, 0x5413), ALLOW),
+        ("namespaces", "clone", (0x10000000,), "EPERM"),
+        ("namespaces", "clone", (0x3D0F00,), ALLOW),  # a thread
+        ("namespaces", "clone", (0x3D0B00,), "EPERM"),  # a thread with descriptors of its own
+        ("namespaces", "clone", (0x1200011,), ALLOW),  # a fork
+        ("namespaces", "mmap", (0, 1 << 30, 3, 0x22), ALLOW),
+        ("namespaces", "mmap", (0, 1 << 19, 3, 0x21), ALLOW),
+        ("namespaces", "mmap", (0, 1 << 20, 3, 0x21), "ENOMEM"),
+        ("namespaces", "mmap", (0, 1 << 32, 3, 0x21), "ENOMEM"),
+        ("namespaces", "mmap", (0, 1 << 19, 3, 0x40022), "ENOMEM"),  # huge pages
+        ("namespaces", {"x86_64": 319, "aarch64": 279}, (4096,), "ENOSYS"),  # memfd_create
+        ("namespaces", {"x86_64": 435, "aarch64": 435}, (4096,), "ENOSYS"),  # clone3
+    ],
+)
+def test_a_call_is_judged_by_its_arguments(machine, level, name, arguments, expected):
+    assert asked(machine, level, name if isinstance(name, str) else name[machine], *arguments) == expected
+
+
+@pytest.mark.parametrize("machine", COLUMNS)
+def test_without_a_limit_memory_is_not_judged(machine):
+    assert asked(machine, "namespaces", "mmap", 0, 1 << 40, 3, 0x21, shared_bytes=0) == ALLOW
+    assert asked(machine, "namespaces", {"x86_64": 319, "aarch64": 279}[machine], shared_bytes=0) == ALLOW
