@@ -13,7 +13,7 @@ _MAY_CHANGE = re.compile(
       ^[ \t]*[%!,;/]              # an escape that begins a line
     | =[\s\\]*[%!]                # x = %magic, x = !command
     | \?                          # help
-    | >>> | ^\s*\.\.\. | \bIn\ \[ # prompts
+    | >>> | ^[ \t]*\.\.\. | \bIn\ \[ # prompts
     | \A(?:[ \t]*\n)*[ \t]+\S     # the whole cell is indented
     | [\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]   # ends a line for IPython, not for Python
     """,
@@ -22,6 +22,7 @@ _MAY_CHANGE = re.compile(
 """A cell without any of these is what it looks like; it spares loading IPython here, and tokenizing twice."""
 
 _MOST_ESCAPES = 100  # each costs another pass over the whole cell
+_MOST_CHARS_PASSED = 300_000
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,14 @@ def _transformed(cell: str) -> Python:
         chunks, origins = _follow(chunks, origins, step(chunks))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # IPython warns of odd line ends, which concern the cell's author alone
-        for _ in range(_MOST_ESCAPES):
+        most = min(_MOST_ESCAPES, max(2, _MOST_CHARS_PASSED // max(1, len(text))))
+        for _ in range(most):
             changed, after = manager.do_one_token_transform(chunks)
             if not changed:
                 break
             chunks, origins = _follow(chunks, origins, after)
         else:
-            raise SyntaxError(f"more than {_MOST_ESCAPES} magics in one cell")
+            raise SyntaxError(f"more than {most} magics in one cell of {len(text)} characters")
     return Python("".join(chunks), _by_python_lines(chunks, origins))
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
+
+from tw_autogen import bounded_json
 
 _DELIMITER = b"<IDS|MSG>"
 _MOST_DIGESTS = 1 << 16
@@ -68,7 +69,7 @@ def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | N
 
 def _object(part: bytes) -> dict[str, Any] | None:
     try:
-        read = json.loads(part.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        read = bounded_json.loads(part.decode("utf-8", "replace"))
+    except ValueError:
         return None
     return read if isinstance(read, dict) else None

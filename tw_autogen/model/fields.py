@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tw_autogen.bounded_json import DEEPEST, too_deep
 from tw_autogen.model.fences import split_blocks
 
 _WANTED = "reply with one JSON object and nothing else"
@@ -27,7 +28,6 @@ _END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHTS})>[ \t]*(?=[\n{{`]|\Z)", re.I)
 _OBJECT = re.compile(r"""\{\s*["'“”]|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
 _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
-_DEEPEST = 100
 _READS_PER_CHAR = 40
 """How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
 
@@ -88,7 +88,8 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
     if not found:
         raise Unreadable(f"there is no JSON object in it; {_WANTED}")
     best = max(reversed(found) if drafts else found, key=len)
-    _refuse_depth(best)
+    if too_deep(best):
+        raise Unreadable(_TOO_DEEP)
     return best
 
 
@@ -194,7 +195,7 @@ def _end(text: str, begin: int) -> int:
             depth += 1 if char == "{" else -1
             if depth == 0:
                 return at + 1
-            if depth > _DEEPEST:
+            if depth > DEEPEST:
                 raise Unreadable(_TOO_DEEP)
     rest = text.rstrip().rstrip("`~").rstrip()
     if (quoted or rest.endswith((":", ","))) and not rest.endswith("}"):
@@ -243,25 +244,6 @@ def _mended(text: str) -> Any:
         raise
     except (ValueError, RecursionError, IndexError):
         raise Unreadable(_TOO_DEEP) from None
-
-
-def _refuse_depth(value: Any) -> None:
-    """Refuse what is nested deeper than whoever writes it down could follow.
-
-    Raises:
-        Unreadable: it is.
-    """
-    level = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-        if not level:
-            return
-    raise Unreadable(_TOO_DEEP)
 
 
 def _fields(value: Any) -> dict[str, Any]:
