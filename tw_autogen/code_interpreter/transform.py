@@ -22,7 +22,7 @@ _MAY_CHANGE = re.compile(
 """A cell without any of these is what it looks like; it spares loading IPython here, and tokenizing twice."""
 
 _MOST_ESCAPES = 100  # each costs another pass over the whole cell
-_MOST_CHARS_PASSED = 300_000
+_MOST_CHARS_PASSED = 100_000
 
 
 @dataclass(frozen=True)
