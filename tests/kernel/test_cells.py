@@ -33,6 +33,21 @@ def test_semicolons_comments_and_magics_do_no_harm_to_it_or_to_the_next_cell(run
     assert run("'alive'").result == "'alive'"
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["sx ('touch' ' made')", "system ('touch made')", "run (mark.py)", "load (mark.py)", "save (made)", "mkdir (made)"]
+    + ["env", "logstart", "history -f -x", "notebook (made)", "%time sx ('touch' ' made')"],
+)
+def test_without_its_sign_a_magic_is_plain_python(kernel, code):
+    (kernel.folder / "(mark.py)").write_text("open('made', 'w')", encoding="utf-8")
+    before = {path.name for path in kernel.folder.iterdir()}
+
+    execution = kernel.execute(code, seconds=30)
+
+    assert "NameError" in execution.error
+    assert {path.name for path in kernel.folder.iterdir()} == before
+
+
 def test_await_at_top_level_works(run):
     assert run("import asyncio\nawait asyncio.sleep(0, 'waited')").result == "'waited'"
 

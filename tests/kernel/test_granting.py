@@ -86,6 +86,24 @@ def test_a_plugin_in_a_folder_of_its_own_imports_what_lies_beside_it(kernel, hom
     assert not run(mine, f"open({str(home / 'secret.txt')!r}).read()").ok
 
 
+def test_of_what_lies_beside_a_plugin_code_reads_all_but_dotfiles(kernel, home):
+    folder = home / "project"
+    (folder / ".git").mkdir(parents=True, mode=0o755)
+    for name in (".env", ".git/config"):
+        (folder / name).write_text("hunter2", encoding="utf-8")
+    (folder / "prices.csv").write_text("42", encoding="utf-8")
+    (home / "helper.py").rename(folder / "helper.py")
+    folder.chmod(0o755)
+    mine = kernel()
+    load(mine, folder / "thrice.py", more="from helper import BY", by="BY")
+
+    assert run(mine, f"thrice(14), open({str(folder / 'prices.csv')!r}).read()").result == "(42, '42')"
+    for name in (".env", ".git/config"):
+        refused = run(mine, f"open({str(folder / name)!r}).read()")
+        assert not refused.ok
+        assert "hunter2" not in str(refused)
+
+
 def test_a_plugin_in_the_home_folder_that_imports_from_there_is_told_to_move(kernel, home):
     with pytest.raises(PluginLoadError, match=r"helper'; code can't read what .* is your home folder: put the plugin"):
         load(kernel(), home / "thrice.py", more="from helper import BY", by="BY")

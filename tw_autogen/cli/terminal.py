@@ -81,7 +81,7 @@ def clean(text: str) -> str:
         >>> clean("a\x07b\x1b[31mc")
         'abc'
     """
-    text = _OSC.sub("", text)
+    text = _OSC.sub("", text).replace("\x1b]", "")  # one that never ends makes rich look for its end, from each again
     return _CONTROL.sub("", Text.from_ansi(text.replace("\r\n", "\n").replace("\t", "    ")).plain)
 
 

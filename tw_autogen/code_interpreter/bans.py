@@ -240,7 +240,7 @@ MODULES_INSIDE = (
 )
 """Names of modules that are no ordinary words: a policy without `dynamic` takes them for modules anywhere."""
 
-# os without processes, environment and deletion; the same for other modules that are needed in part
+# os without processes, environment and deletion; the same for other modules that are needed in part, though blocked
 PARTS = _words(
     """
     os.path os.listdir os.scandir os.walk os.fwalk os.getcwd os.getcwdb os.chdir os.makedirs os.mkdir os.stat
@@ -266,6 +266,7 @@ PARTS = _words(
     psutil.virtual_memory psutil.cpu_count psutil.cpu_percent psutil.disk_usage psutil.__version__
     IPython.display IPython.core.display IPython.core.display_functions IPython.lib.display IPython.__version__
     IPython.version_info IPython.lib.pretty
+    multiprocessing.cpu_count http.HTTPStatus http.HTTPMethod
     resource.getrusage resource.RUSAGE_SELF resource.getpagesize
     gc.collect gc.enable gc.disable gc.isenabled gc.get_count gc.get_stats gc.get_threshold gc.set_threshold
     gc.freeze gc.DEBUG_LEAK gc.garbage
@@ -296,11 +297,21 @@ ESCAPES = _words(
 )
 """Attributes that lead out of an object into the interpreter, whatever the object is."""
 
+PICKLING_HOOKS = _words("__reduce__ __reduce_ex__")
+"""Escapes that a class may define for itself, though not read: what they return runs in the kernel, and is judged."""
+
 DISPLAY_HOOKS = _words("_repr_html_ _repr_javascript_ _repr_svg_ _repr_mimebundle_ _ipython_display_")
 """Methods whose text a viewer runs or loads from elsewhere."""
 
-BARE_MAGICS = _words("env set_env sx sc system logstart logon store reset rehashx killbgscripts")
-"""Magics that do something harmful when their name stands alone in a cell."""
+LIBRARY_VARIABLES = _words(
+    """
+    TF_* KERAS_* XLA_* JAX_* TORCH_* PYTORCH_* CUDA_* NVIDIA_* OMP_* MKL_* OPENBLAS_* BLIS_* VECLIB_* GOTO_* KMP_*
+    NUMEXPR_* NUMBA_* LOKY_* JOBLIB_* TOKENIZERS_* TRANSFORMERS_* HF_HUB_* HF_DATASETS_* DATASETS_* ARROW_* POLARS_*
+    DASK_* RAY_* MODIN_* SCIPY_* SKLEARN_* TQDM_* WANDB_MODE WANDB_SILENT MPLBACKEND QT_QPA_PLATFORM SDL_VIDEODRIVER
+    PYTHONHASHSEED PYTHONWARNINGS TZ NO_COLOR COLUMNS LINES
+    """
+)
+"""Environment variables that set up a numerical library, and that neither a loader nor another program runs."""
 
 WORDS = _words(
     """

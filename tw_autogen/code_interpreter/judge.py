@@ -87,7 +87,16 @@ class Judge(NameJudge):
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> None:
         self._namespace(node.value, node.slice, scope)
-        self._push([node.value, node.slice], scope)
+        harmless = isinstance(node.ctx, ast.Store) and self._sets_library(node.value, node.slice, scope)
+        self._push([node.slice] if harmless else [node.value, node.slice], scope)
+
+    def _sets_library(self, held: ast.expr, key: ast.expr, scope: Scope) -> bool:
+        """Return whether `os.environ["OMP_NUM_THREADS"] = …` sets up a library, and nothing else."""
+        if not (isinstance(held, ast.Attribute) and held.attr == "environ" and isinstance(held.value, ast.Name)):
+            return False
+        path = scope.find(held.value.id, (held.value.lineno, held.value.col_offset))
+        is_os = path == ("os",) if path is not None else held.value.id == "os"
+        return is_os and isinstance(key, ast.Constant) and self._rules.settable(str(key.value))
 
     def _namespace(self, held: ast.expr, key: ast.expr, scope: Scope) -> None:
         """Judge `globals()["name"]` as `name`."""

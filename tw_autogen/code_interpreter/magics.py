@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tw_autogen.code_interpreter.bans import BARE_MAGICS, SHELL_MAGICS
+from tw_autogen.code_interpreter.bans import MAGICS, SHELL_MAGICS
 from tw_autogen.code_interpreter.policy import listed
 from tw_autogen.code_interpreter.rules import Fault, Rules
 from tw_autogen.kernel.inside.packages import install_words
@@ -29,6 +28,7 @@ _INSTALL_FAULT = Fault(
     "Leave the line out and use what is installed; if a library is missing, solve the task another way.",
 )
 _OTHER_INSTALL_FAULT = Fault("install", "this can't be installed here", "Write `%pip install name`, with names only.")
+_WRITABLE = MAGICS | SHELL_MAGICS | _PACKAGERS | {"cd", "run", "load", "env", "writefile"}
 _SHELL_REMEDY = "Use Python instead: `os.listdir`, `pathlib`, `open`, `shutil.copy`."
 
 
@@ -64,19 +64,15 @@ def effect_of(node: ast.Call, rules: Rules) -> Effect | None:
     return Effect() if method == "show_usage" else None
 
 
-def bare_magic(body: Sequence[ast.stmt]) -> Fault | None:
-    """Judge a cell that is one name, or a name and a bracket behind a space: IPython may take it for a magic."""
-    if len(body) != 1 or not isinstance(body[0], ast.Expr):
-        return None
-    node, magics = body[0].value, BARE_MAGICS
-    if isinstance(node, ast.Call):
-        first = node.args[0].col_offset if node.args else (node.end_col_offset or 0) - 1
-        if first - (node.func.end_col_offset or 0) < 2:
-            return None
-        node, magics = node.func, BARE_MAGICS | SHELL_MAGICS
-    if not isinstance(node, ast.Name) or node.id not in magics:
-        return None
-    return Fault("magic", f"{node.id!r} alone is a magic", f"Write `print({node.id})` to see a variable.")
+def unmarked(code: str) -> str:
+    """Return the magic that a cell without valid syntax begins with, though without its `%`; empty if it is none.
+
+    Example:
+        >>> unmarked("pip install pandas"), unmarked("x = (1,")
+        ('pip', '')
+    """
+    name = code.lstrip()[:20].split(maxsplit=1)[:1]
+    return name[0] if name and name[0] in _WRITABLE else ""
 
 
 def _command(command: str, rules: Rules) -> tuple[Fault, ...]:

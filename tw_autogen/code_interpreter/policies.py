@@ -26,7 +26,7 @@ POLICIES: Mapping[str, Policy] = {
     "no-shell": Policy(
         blocked_modules=frozenset().union(*(ban.modules for ban in _SHELL_BANS)),
         blocked_functions=frozenset().union(*(ban.functions for ban in _SHELL_BANS)),
-        parts=frozenset(),
+        parts=frozenset({"multiprocessing.cpu_count"}),
     ),
 }
 """What each name means.

@@ -25,8 +25,8 @@ class Policy:
         modules: The only modules that may be imported, as `pandas` (with all that is in it) or `os.path`; None: all
             that are not blocked.
         blocked_modules: Modules that may not be imported, nor be reached through others.
-        parts: Of a module that is named here, only these parts may be used: `os.path` and `os.listdir` leave nothing
-            else of `os`. A module that isn't named here is whole.
+        parts: Of a module that is named here, only these parts may be used, though it is blocked: `os.path` and
+            `os.listdir` leave nothing else of `os`. A module that isn't named here is whole, or blocked.
         functions: The only functions that may be called, beside plugins and those that the cell itself defines;
             None: all that are not blocked.
         blocked_functions: What may not be used. `eval`: a built-in, wherever the name is used, called or not;

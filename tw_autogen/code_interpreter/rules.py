@@ -7,13 +7,16 @@ import builtins
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from tw_autogen.code_interpreter.bans import (
     BANS,
     DISPLAY_HOOKS,
     ESCAPES,
+    LIBRARY_VARIABLES,
     MODULES_INSIDE,
+    PICKLING_HOOKS,
     PLAIN_DUNDERS,
     STRICT_BANS,
     WORDS,
@@ -73,6 +76,7 @@ _OTHER_REMEDY = "Solve the task without it."
 _COLUMN_WORDS = frozenset({"open", "load", "save", "dump", "connect", "glob", "walk", "touch", "system", "fork", "mro"})
 _TEXT_WRITERS = frozenset({"to_csv", "to_json", "to_string", "to_html", "to_latex", "to_markdown", "to_xml"})
 _TARGETS = frozenset({"path_or_buf", "path_or_buffer", "buf", None})
+_LOADS = re.compile(r"(?:PATH|LIBRARY|LIBRARIES|TOKEN|KEY)$")
 _DUNDER = re.compile(r"(?<!\w)__[A-Za-z0-9]\w*__(?!\w)")
 
 
@@ -109,7 +113,7 @@ class Rules:
         if fault:
             return fault
         for prefix in _prefixes(path):
-            if prefix in self.policy.blocked_modules:
+            if prefix in self.policy.blocked_modules and prefix not in self._partial:
                 return Fault("module", f"{doing} of {prefix!r} is not allowed", _remedy(prefix, prefix))
             if prefix in self._paths or prefix.startswith(self._prefixes):
                 return Fault("function", f"{prefix!r} is not allowed", _remedy(prefix, path[0]))
@@ -164,7 +168,8 @@ class Rules:
 
     def defined(self, name: str) -> Fault | None:
         """Judge a name that the cell gives to something of its own, such as a class's hook."""
-        if name in ESCAPES or (not self.policy.dynamic and name in DISPLAY_HOOKS):
+        honest = self.policy.dynamic and name in PICKLING_HOOKS  # what it returns is judged where it stands
+        if (name in ESCAPES and not honest) or (not self.policy.dynamic and name in DISPLAY_HOOKS):
             return Fault("attribute", f"{name!r} may not be defined", "Print what is to be seen.")
         return None
 
@@ -175,6 +180,12 @@ class Rules:
     def evaluator(self, names: Iterable[str]) -> Fault | None:
         """Judge attributes that are taken without being called: `eval` and `query` would run any text later."""
         return None if self.policy.dynamic or EVALUATORS.isdisjoint(names) else EVALUATED
+
+    def settable(self, variable: str) -> bool:
+        """Return whether code may set this environment variable, one that a numerical library reads."""
+        return self.policy.dynamic and bool(
+            any(fnmatchcase(variable, known) for known in LIBRARY_VARIABLES) and not _LOADS.search(variable)
+        )
 
     def in_expression(self, name: str) -> Fault | None:
         """Judge an attribute in a text that pandas runs, where there is no honest dunder."""

@@ -13,7 +13,7 @@ _MAY_CHANGE = re.compile(
       ^[ \t]*[%!,;/]              # an escape that begins a line
     | =[\s\\]*[%!]                # x = %magic, x = !command
     | \?                          # help
-    | >>> | ^\s*\.\.\. | \bIn\ \[ # prompts
+    | >>> | ^[ \t]*\.\.\. | \bIn\ \[ # prompts
     | \A(?:[ \t]*\n)*[ \t]+\S     # the whole cell is indented
     | [\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]   # ends a line for IPython, not for Python
     """,
@@ -21,13 +21,8 @@ _MAY_CHANGE = re.compile(
 )
 """A cell without any of these is what it looks like; it spares loading IPython here, and tokenizing twice."""
 
-_AUTOMAGIC = re.compile(
-    r"^(?P<name>pip|conda|mamba|micromamba|uv|cd|ls|ll|lf|lk|lx|ldir|cat|cp|mv|rm|rmdir|mkdir|man|more|less|run|load|sx|"
-    r"system|env|set_env|bash|sh|script|edit|ed|pycat|pfile|writefile|history|hist|reset|store|rehashx|killbgscripts)"
-    r"(?P<rest>[ \t]+(?:[-/.~*](?![\s=*/])|[^-\s=(\[.,+*/%<>!&|^@:;]).*)$"
-)
 _MOST_ESCAPES = 100  # each costs another pass over the whole cell
-_WORD_OPERATORS = re.compile(r"\s+(?:in|is|not|and|or|if|for)\b")
+_MOST_CHARS_PASSED = 100_000
 
 
 @dataclass(frozen=True)
@@ -50,13 +45,13 @@ class Python:
 
 
 def to_python(cell: str) -> Python:
-    """Transform a cell as IPython would.
+    """Transform a cell as IPython does in our kernels, where a magic begins with `%` (automagic is off).
 
     Raises:
         SyntaxError: IPython's own transformation fails.
     """
     if not _MAY_CHANGE.search(cell):
-        return Python(_automagic(cell), ())
+        return Python(cell, ())
     try:
         return _transformed(cell)
     except SyntaxError:
@@ -77,14 +72,15 @@ def _transformed(cell: str) -> Python:
         chunks, origins = _follow(chunks, origins, step(chunks))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # IPython warns of odd line ends, which concern the cell's author alone
-        for _ in range(_MOST_ESCAPES):
+        most = min(_MOST_ESCAPES, max(2, _MOST_CHARS_PASSED // max(1, len(text))))
+        for _ in range(most):
             changed, after = manager.do_one_token_transform(chunks)
             if not changed:
                 break
             chunks, origins = _follow(chunks, origins, after)
         else:
-            raise SyntaxError(f"more than {_MOST_ESCAPES} magics in one cell")
-    return Python(_automagic("".join(chunks)), _by_python_lines(chunks, origins))
+            raise SyntaxError(f"more than {most} magics in one cell of {len(text)} characters")
+    return Python("".join(chunks), _by_python_lines(chunks, origins))
 
 
 @lru_cache(maxsize=1)
@@ -118,15 +114,3 @@ def _by_python_lines(chunks: list[str], origins: list[int]) -> tuple[int, ...]:
 
 def _breaks(chunk: str) -> int:
     return int(chunk.endswith(("\n", "\r")))
-
-
-def _automagic(text: str) -> str:
-    """Rewrite `pip install x` or `rm -rf y` that stands alone in a cell: IPython runs it as a magic."""
-    stripped = text.strip()
-    if "\n" in stripped:
-        return text
-    found = _AUTOMAGIC.match(stripped)
-    if found is None or _WORD_OPERATORS.match(found["rest"]):
-        return text
-    empty = text[: len(text) - len(text.lstrip())]
-    return f"{empty}get_ipython().run_line_magic({found['name']!r}, {found['rest'].strip()!r})\n"

@@ -11,7 +11,7 @@ Known limits, all of them open to whoever means harm:
 - Files written by one cell can be imported by the next; `__getattr__` and other hooks of the cell's own classes are
   judged by their bodies only.
 - What is true of the kernel and not of the text isn't seen: a name made by `from x import *`, a magic or alias that was
-  redefined, another IPython than the one here.
+  redefined, another IPython than the one here, automagic where it was switched on again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Collection
 
 from tw_autogen.code_interpreter.judge import Judge
-from tw_autogen.code_interpreter.magics import bare_magic, effect_of
+from tw_autogen.code_interpreter.magics import effect_of, unmarked
 from tw_autogen.code_interpreter.only_plugins import only_plugins
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.rules import Fault, Finding, Rules, rules_of
@@ -71,15 +71,12 @@ def _findings(code: str, rules: Rules, plugins: frozenset[str], *, first_line: i
     try:
         tree = _parse(python.text)
     except SyntaxError as error:
-        return [_syntax(error).at(before + python.origin(error.lineno or 1))]
+        return [_syntax(error, unmarked(code)).at(before + python.origin(error.lineno or 1))]
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep for Python's own parser
         return [_syntax(error).at(first_line)]
     if rules.policy.only_plugins:
         return [fault.at(before + python.origin(line)) for line, fault in only_plugins(tree, plugins)]
     found: list[Finding] = []
-    bare = None if rules.policy.dynamic else bare_magic(tree.body)
-    if bare:
-        found.append(bare.at(before + python.origin(1)))
 
     def on_shell_call(node: ast.Call, line: int) -> bool:
         effect = effect_of(node, rules)
@@ -109,6 +106,7 @@ def _parse(text: str) -> ast.Module:
     return tree
 
 
-def _syntax(error: Exception) -> Fault:
+def _syntax(error: Exception, magic: str = "") -> Fault:
     message = error.msg if isinstance(error, SyntaxError) else str(error)
-    return Fault("syntax", f"{type(error).__name__}: {message}", _SYNTAX_REMEDY)
+    remedy = f"A magic begins with `%`, a shell command with `!`: `{magic}` without is Python."
+    return Fault("syntax", f"{type(error).__name__}: {message}", remedy if magic else _SYNTAX_REMEDY)

@@ -14,6 +14,7 @@ from tw_autogen.kernel.granting import check_granted, closed, impassable, refuse
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
 from tw_autogen.kernel.kernel import Loadable
+from tw_autogen.kernel.launcher.readable import pieces
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.live_kernel import LiveKernel
@@ -137,7 +138,7 @@ class LocalKernel(LiveKernel):
             shutil.rmtree(self._installer.folder, ignore_errors=True)
 
     def _before_plugin(self, plugin: Loadable) -> None:
-        """Let the kernel read what lies beside a plugin: one that has run no cell yet is replaced by one that may.
+        """Let the kernel read what lies beside a plugin, but for dotfiles: a fresh one is replaced by one that may.
 
         Where that is too much, such as the home folder, or would not help, because the kernel's user can't pass it, it
         may read the plugin's file alone.
@@ -147,9 +148,11 @@ class LocalKernel(LiveKernel):
             return
         beside, settings = path.parent, self._settings
         alone = too_much(beside) or impassable(beside, settings) or shut_off(self.folder, beside, settings)
-        granted = str(path if alone else beside)
-        if granted not in self._read:
-            self._read = (*self._read, granted)
+        granted = () if alone else pieces(str(beside), package=True)
+        more = [one for one in (*granted, str(path)) if one not in self._read and str(beside) not in granted]
+        more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
+        if more:
+            self._read = (*self._read, *more)
             if self._live is not None and self._fresh:
                 self._end()
 

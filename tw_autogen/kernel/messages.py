@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.kernel.inside.amounts import MOST_BYTES, parsed_bytes
 
 _DELIMITER = b"<IDS|MSG>"
@@ -74,7 +74,7 @@ def _object(part: bytes) -> dict[str, Any] | None:
     if parsed_bytes(part) > MOST_BYTES:
         return None
     try:
-        read = json.loads(part.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        read = bounded_json.loads(part.decode("utf-8", "replace"))
+    except ValueError:
         return None
     return read if isinstance(read, dict) else None

@@ -12,6 +12,7 @@ from typing import Any
 
 from tw_autogen.kernel.environment import cache_folder, kernel_environment
 from tw_autogen.kernel.launcher.namespaces import HOME
+from tw_autogen.kernel.launcher.readable import LISTED
 from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
@@ -53,7 +54,8 @@ def assignment_of(place: Place, settings: KernelSettings) -> dict[str, Any]:
     """Give the folders that a kernel may read and write, with links followed."""
 
     def real(paths: tuple[str, ...]) -> list[str]:
-        return [os.path.realpath(os.path.expanduser(one)) for one in paths if os.path.exists(os.path.expanduser(one))]
+        found = [(os.path.expanduser(one), LISTED if one.endswith(LISTED) else "") for one in paths]
+        return [f"{os.path.realpath(one)}{mark}" for one, mark in found if os.path.exists(one)]
 
     return {
         "folder": str(place.folder),

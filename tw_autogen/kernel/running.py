@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.bridge import QUIET, SOURCE
 from tw_autogen.kernel.inside.calls import MARK
@@ -236,9 +236,10 @@ class Running:
 
 def _report(reply: dict[str, Any]) -> dict[str, Any]:
     """Take the bridge's report out of a reply's payload; empty if it has none."""
-    for one in reply.get("payload") or []:
-        if isinstance(one, dict) and one.get("source") == SOURCE:
-            with contextlib.suppress(KeyError, TypeError, ValueError):  # code may have written one of its own
-                report = json.loads(one["report"])
+    payload = reply.get("payload")
+    for one in payload if isinstance(payload, list) else ():  # code may have written any of it
+        if isinstance(one, dict) and one.get("source") == SOURCE and isinstance(one.get("report"), str):
+            with contextlib.suppress(ValueError):
+                report = bounded_json.loads(one["report"])
                 return report if isinstance(report, dict) else {}
     return {}

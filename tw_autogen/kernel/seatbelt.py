@@ -21,12 +21,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tw_autogen.errors import KernelStartError
+from tw_autogen.kernel.launcher.readable import environment_paths, listed_and_read
 
 SEATBELT = "seatbelt"
 _ASK_SECONDS = 60.0
 _ASK = (
     "import json, sys, sysconfig\n"
-    "print(json.dumps([sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path]))"
+    "print(json.dumps([[sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()], sys.path]))"
 )
 PROGRAM = "sandbox-exec"
 
@@ -62,12 +63,14 @@ def profile(
         by_file: The kernel's sockets are files of `sockets`; otherwise it must listen on this machine's own address.
     """
     write = _real([*assignment["write"], str(own)])
-    read = _real([*(one for one in _SYSTEM if os.path.exists(one)), *python, *assignment["read"]])
+    listed, whole = listed_and_read([*python, *assignment["read"]])
+    read = _real([*(one for one in _SYSTEM if os.path.exists(one)), *whole])
     read += _real(_WITH_NETWORK) if network else []
     lines = [
         _HEAD,
         _allow("process-exec*", [_below(one) for one in dict.fromkeys([*read, *write])]),
         _allow("file-read*", [_below(one) for one in dict.fromkeys([*read, *write])]),
+        *([_allow("file-read*", [f"(literal {quoted(one)})" for one in _real(listed)])] if listed else []),
         _allow("file-read-metadata", [f"(literal {quoted(one)})" for one in _above([*read, *write])]),
         _allow("file-write*", [_below(one) for one in write]),
     ]
@@ -104,11 +107,10 @@ def interpreter_folders(python: str) -> list[str]:
         )
     except (OSError, subprocess.SubprocessError) as problem:
         raise KernelStartError(f"{python} can't be asked where its packages lie: {problem}") from problem
-    found = [*json.loads(asked.stdout), str(Path(__file__).parents[1])]
+    own, paths = json.loads(asked.stdout)
+    found = [*own, str(Path(__file__).parents[1])]
     found += [str(Path(program).parent.parent), str(Path(os.path.realpath(program)).parent.parent)]
-    home = os.path.realpath(os.path.expanduser("~"))
-    real = [os.path.realpath(one) for one in found if one]
-    return [one for one in dict.fromkeys(real) if one != "/" and one != home and not home.startswith(one + "/")]
+    return environment_paths(paths, os.path.expanduser("~"), found)
 
 
 def quoted(path: str) -> str:

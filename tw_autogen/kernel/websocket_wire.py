@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.gateway_process import INSTALL, Gateway, GatewayProcess
 from tw_autogen.kernel.waiting import Doorbell
@@ -254,7 +255,7 @@ class WebsocketWire:
 def _message(data: bytes) -> dict[str, Any] | None:
     """Read a message; None if it is nothing that a kernel says."""
     try:
-        message = json.loads(data)
+        message = bounded_json.loads(data)
     except ValueError:
         return None
     if not isinstance(message, dict) or not isinstance(message.get("channel"), str):

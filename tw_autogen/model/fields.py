@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tw_autogen.bounded_json import DEEPEST, too_deep
 from tw_autogen.model.fences import split_blocks
 
 _WANTED = "reply with one JSON object and nothing else"
+_TOO_DEEP = f"the JSON object is nested too deep, or broken; {_WANTED}, and keep it flat"
 
 _THOUGHTS = r"think|thinking|thought|thoughts|reasoning"
-_WHOLE_THOUGHT = re.compile(rf"^[ \t]*<({_THOUGHTS})>.*?</\1>[ \t]*\n?", re.I | re.M | re.S)
+_THOUGHT = re.compile(rf"^[ \t]*<({_THOUGHTS})>", re.I | re.M)
 _OPEN_THOUGHT = re.compile(rf"\A\s*<(?:{_THOUGHTS})>", re.I)
 # The end of a thought whose beginning the server's template swallowed. What follows tells it from the same words in
 # a string of code or JSON, where a quote or more text of the line would follow.
@@ -26,6 +28,8 @@ _END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHTS})>[ \t]*(?=[\n{{`]|\Z)", re.I)
 _OBJECT = re.compile(r"""\{\s*["'“”]|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
 _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
+_READS_PER_CHAR = 40
+"""How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
 
 
 class Unreadable(ValueError):
@@ -60,12 +64,16 @@ def read_object(text: str) -> dict[str, Any]:
         text: The whole reply.
 
     Raises:
-        Unreadable: it is empty, holds no object, or was cut off inside one.
+        Unreadable: it is empty, holds no object, was cut off inside one, or is nested more than 100 deep.
 
     Example:
         >>> read_object('Sure!\n```json\n{"send_to": "User", "message": "It is 42.",}\n```')
         {'send_to': 'User', 'message': 'It is 42.'}
     """
+    return _read_object(text, wrapped=True)
+
+
+def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
     said, drafts = _without_thoughts(text)
     if not said.strip():
         raise Unreadable(
@@ -75,10 +83,14 @@ def read_object(text: str) -> dict[str, Any]:
         said = f"{{{said.strip().rstrip(',')}}}"
     if said.lstrip().startswith('"{'):
         said = _unquoted(said)
-    found = [one for one in map(_unwrapped, _objects(said)) if one]
+    found = [one for one in _objects(said) if one]
+    found = [one for one in map(_unwrapped, found) if one] if wrapped else found
     if not found:
         raise Unreadable(f"there is no JSON object in it; {_WANTED}")
-    return max(reversed(found) if drafts else found, key=len)
+    best = max(reversed(found) if drafts else found, key=len)
+    if too_deep(best):
+        raise Unreadable(_TOO_DEEP)
+    return best
 
 
 def read_code(text: str) -> CodeReply:
@@ -107,9 +119,10 @@ def read_code(text: str) -> CodeReply:
         raise Unreadable(
             f"the reply holds nothing but thoughts; {wanted}" if text.strip() else f"it is empty; {wanted}"
         )
-    as_json = _read_json_form(said)
-    if as_json is not None:
-        return as_json
+    return _read_json_form(said) or _read_blocks(said, wanted)
+
+
+def _read_blocks(said: str, wanted: str) -> CodeReply:
     blocks = split_blocks(said)
     kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
     pieces = [block.inner.strip("\n").rstrip() for block in blocks if block.kind == kind]
@@ -122,7 +135,7 @@ def read_code(text: str) -> CodeReply:
 
 def _without_thoughts(text: str) -> tuple[str, bool]:
     """Take thoughts in tags out; also say whether one stayed open, so that drafts may stand before the reply."""
-    text = _WHOLE_THOUGHT.sub("", text.lstrip("\ufeff").replace("\r\n", "\n"))
+    text = _without_whole_thoughts(text.lstrip("\ufeff").replace("\r\n", "\n"))
     ends = list(_END_OF_THOUGHT.finditer(text))
     if ends and text[ends[-1].end() :].strip():
         text = text[ends[-1].end() :]
@@ -132,6 +145,22 @@ def _without_thoughts(text: str) -> tuple[str, bool]:
     return shorter, shorter != text
 
 
+def _without_whole_thoughts(text: str) -> str:
+    """Take out thoughts that are opened at the beginning of a line and closed by the same tag."""
+    kept, at, unclosed = list[str](), 0, set[str]()
+    for opened in _THOUGHT.finditer(text):
+        name = opened[1].lower()
+        if opened.start() < at or name in unclosed:
+            continue
+        closed = re.compile(rf"</{name}>[ \t]*\n?", re.I).search(text, opened.end())
+        if closed is None:
+            unclosed.add(name)  # the rest of the text is searched once for each name
+        else:
+            kept.append(text[at : opened.start()])
+            at = closed.end()
+    return "".join([*kept, text[at:]])
+
+
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """Give every object that stands in the text, in order; what is well-formed as it is, what isn't mended."""
     at = 0
@@ -139,7 +168,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         begin = text.index("{", start.start())
         try:
             value, at = _DECODER.raw_decode(text, begin)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deep
             at = _end(text, begin)
             value = _mended(text[begin:at])
             if not _fields(value) and at < (last := text.rfind("}") + 1):  # stray quotes have misled the search
@@ -151,7 +180,8 @@ def _end(text: str, begin: int) -> int:
     """Find where an object that is not well-formed ends: at its closing brace, or with the text.
 
     Raises:
-        Unreadable: the text stops inside a string or before a value, so that something is lost.
+        Unreadable: the text stops inside a string or before a value, so that something is lost; or it is nested too
+            deep.
     """
     depth, quoted, skip = 0, False, False
     for at, char in enumerate(text[begin:], begin):
@@ -165,16 +195,55 @@ def _end(text: str, begin: int) -> int:
             depth += 1 if char == "{" else -1
             if depth == 0:
                 return at + 1
+            if depth > DEEPEST:
+                raise Unreadable(_TOO_DEEP)
     rest = text.rstrip().rstrip("`~").rstrip()
     if (quoted or rest.endswith((":", ","))) and not rest.endswith("}"):
         raise Unreadable(f"it breaks off inside the JSON object, after {rest[-40:]!r}; {_WANTED}, shorter if need be")
     return len(text)
 
 
+class _Metered(str):
+    """A text that counts how much of it is read, since json_repair looks ahead from each quote.
+
+    Raises:
+        Unreadable: more is read than `left` allows; by `__getitem__`.
+    """
+
+    __slots__ = ("left",)
+    left: list[int]
+
+    def __getitem__(self, at: Any) -> str:
+        found = super().__getitem__(at)
+        self.left[0] -= 1 + len(found) // 16
+        if self.left[0] < 0:
+            raise Unreadable(f"the JSON object is too broken to be read; {_WANTED}")
+        return _metered(found, self.left) if isinstance(at, slice) else found
+
+    def __add__(self, other: str) -> str:
+        return _metered(super().__add__(other), self.left)
+
+
+def _metered(text: str, left: list[int]) -> str:
+    metered = _Metered(text)
+    metered.left = left
+    return metered
+
+
 def _mended(text: str) -> Any:
+    """Mend an object that is not well-formed.
+
+    Raises:
+        Unreadable: that takes more than linear work, or it is nested too deep.
+    """
     import json_repair  # half of this package's start-up time, and only sloppy replies need it
 
-    return json_repair.loads(text, skip_json_loads=True)
+    try:
+        return json_repair.loads(_metered(text, [_READS_PER_CHAR * len(text) + 1000]), skip_json_loads=True)
+    except Unreadable:
+        raise
+    except (ValueError, RecursionError, IndexError):
+        raise Unreadable(_TOO_DEEP) from None
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -185,7 +254,7 @@ def _unquoted(text: str) -> str:
     """Decode an object that was sent as one JSON string."""
     try:
         return str(_DECODER.raw_decode(text.lstrip())[0])
-    except json.JSONDecodeError:
+    except ValueError:
         return text
 
 
@@ -193,7 +262,7 @@ def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
     """Take TaskWeaver's `{"response": {…}}` off, as well when the inner object came as a string."""
     inner = value.get("response")
     if len(value) == 1 and isinstance(inner, str) and _OBJECT.match(inner.strip()):
-        return read_object(inner)
+        return _read_object(inner, wrapped=False)
     return dict(inner) if len(value) == 1 and isinstance(inner, dict) else dict(value)
 
 
@@ -209,7 +278,7 @@ def _read_json_form(text: str) -> CodeReply | None:
     words = "\n".join(map(str, content)) if isinstance(content, list) else str(content)
     if str(reply.get("reply_type") or "python").lower() not in ("python", "code"):
         return CodeReply(words.strip() or str(reply.get("thought") or ""), None)
-    fenced = read_code(words) if words.strip() else CodeReply("", None)
+    fenced = _read_blocks(words, "write the code there") if words.strip() else CodeReply("", None)
     code = fenced.code or words.strip("\n").rstrip()
     if not code:
         raise Unreadable("`reply_content` is empty; write the code there, or an answer with `reply_type` text")

@@ -11,8 +11,9 @@ from tw_autogen.model.fences import Fence, one_line_code, opening
 Grown = list[tuple[str, str]]
 """Fields in the order in which they grew, each with its new text."""
 
-_OBJECT = re.compile(r'\{\s*"')
-_THOUGHT = re.compile(r"<(/?)think(?:ing)?>", re.I)
+_OBJECT_OR_THOUGHT = re.compile(r'(?P<object>\{\s*")|<(?P<end>/?)think(?:ing)?>', re.I)
+_MOST_CHARS_PARSED = 8_000_000
+"""Up to this sum of their lengths, all states of a reply are parsed; beyond, only each that is an eighth longer."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.S)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
@@ -20,7 +21,8 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 class FieldStream:
     r"""String fields of a JSON reply as it grows: escapes decoded, TaskWeaver's wrapper and text around it skipped.
 
-    What is no JSON any more ends the stream silently, at the same place however the text was cut.
+    What is no JSON any more ends the stream silently, at the same place however the text was cut. Fields of a reply
+    that is long beyond use grow in larger steps, and their last piece may be left to whoever reads the whole.
 
     Example:
         >>> stream = FieldStream()
@@ -37,6 +39,8 @@ class FieldStream:
         self._begin = -1
         self._checked = 0
         self._broken = False
+        self._parsed_chars = 0
+        self._next_length = 0
         self._given: dict[str, str] = {}
 
     def feed(self, delta: str) -> Grown:
@@ -44,6 +48,10 @@ class FieldStream:
         if self._broken:
             return []
         self._text += delta
+        if self._parsed_chars > _MOST_CHARS_PARSED and len(self._text) < self._next_length:
+            return []
+        self._parsed_chars += len(self._text)
+        self._next_length = len(self._text) * 9 // 8
         if self._begin < 0:
             self._begin = self._find()
         if self._begin < 0:
@@ -61,9 +69,11 @@ class FieldStream:
 
     def _find(self) -> int:
         """Find where the object begins: not within a thought."""
-        for found in _OBJECT.finditer(self._text):
-            tags = _THOUGHT.findall(self._text, 0, found.start())
-            if not tags or tags[-1] == "/":
+        thinking = False
+        for found in _OBJECT_OR_THOUGHT.finditer(self._text):
+            if found["object"] is None:
+                thinking = not found["end"]
+            elif not thinking:
                 return found.start()
         return -1
 

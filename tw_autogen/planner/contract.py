@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from tw_autogen import bounded_json
 
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 _NO = re.compile(r"\b(?:not|never|no|without)\b|n't\b", re.I)
@@ -47,7 +48,8 @@ _OF_DATA = re.compile(
     r"\b(?:has|have|had|contains?|precision)\b|\bround\w*\s+(?:(?:the|each|all|every)\s+)*(?:columns?|values|rows)\b",
     re.I,
 )
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*\.(?P<decimals>\d+)(?!\w|[.-]\d)")
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]{0,40}\.(?P<decimals>\d+)(?!\w|[.-]\d)")
+_LONGEST_SENTENCE = 1000
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class AnswerContract:
         decimals: How many decimals its numbers have at most; None: not said.
         files: Files that are to be there.
 
-    Only what leaves no choice is read: a sentence with "if" or "or" asks for no file.
+    Only what leaves no choice is read: a sentence with "if" or "or" asks for no file, one of more than 1000 characters
+    for nothing.
 
     Example:
         >>> AnswerContract.read("Save the table as out.csv, and answer as @mean[number], with two decimals.")
@@ -77,7 +80,7 @@ class AnswerContract:
     @classmethod
     def read(cls, request: str) -> AnswerContract:
         """Read it off the user's words."""
-        sentences = [one for one in _SENTENCE.split(request) if one.strip()]
+        sentences = [one for one in _SENTENCE.split(request) if one.strip() and len(one) <= _LONGEST_SENTENCE]
         named = _NAMED.finditer(request) if _FORM.search(request) else ()
         return cls(
             any(_wants_json(one) for one in sentences),
@@ -151,7 +154,7 @@ def _is_source(verb: str, by: str, before: str) -> bool:
 
 def _is_json(answer: str) -> bool:
     try:
-        json.loads(answer)
+        bounded_json.loads(answer)
     except ValueError:
         return False
     return True

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum
+from graphlib import CycleError, TopologicalSorter
 
-_NUMBERED = re.compile(r"^\s*(\d+)\s*[.):]\s+(\S.*)$")
+_NUMBERED = re.compile(r"^\s*(\d{1,9})\s*[.):]\s+(\S.*)$")
 _BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
-_MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s+([^>]*)>", re.IGNORECASE)
+_MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s+([^<>]*)>", re.IGNORECASE)
 
 
 class Depends(str, Enum):
@@ -80,18 +81,18 @@ class Plan:
         Raises:
             ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
         """
-        found: list[tuple[int, str]] = []
+        found: list[tuple[int, list[str]]] = []
         for line in filter(str.strip, text.splitlines()):
             numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
             if numbered:
-                found.append((int(numbered[1]), numbered[2]))
+                found.append((int(numbered[1]), [numbered[2]]))
             elif bullet or not found:
-                found.append((len(found) + 1, bullet[1] if bullet else line.strip()))
+                found.append((len(found) + 1, [bullet[1] if bullet else line.strip()]))
             else:
-                found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+                found[-1][1].append(line.strip())
         if not found:
             raise ValueError("the plan has no steps")
-        plan = cls(tuple(_step(number, words) for number, words in found))
+        plan = cls(tuple(_step(number, " ".join(words)) for number, words in found))
         plan._refuse_knots()
         return plan
 
@@ -113,7 +114,7 @@ class Plan:
         return "\n".join(map(str, self.steps))
 
     def _index(self, current: str) -> int | None:
-        match = re.match(r"\s*(\d+)", current)
+        match = re.match(r"\s*(\d{1,9})(?!\d)", current)
         words = _MARK.sub("", re.sub(r"^\s*\d+\s*[.):]?\s*", "", current)).strip().casefold()
         for index, step in enumerate(self.steps):
             if (match and step.id == int(match[1])) or (words and step.text.casefold() == words):
@@ -121,25 +122,24 @@ class Plan:
         return None
 
     def _refuse_knots(self) -> None:
-        ids = [step.id for step in self.steps]
-        if len(set(ids)) < len(ids):
-            raise ValueError(f"the steps {', '.join(map(str, ids))} do not have a number each of their own")
+        ids = {step.id for step in self.steps}
+        if len(ids) < len(self.steps):
+            listed = ", ".join(str(step.id) for step in self.steps)
+            raise ValueError(f"the steps {listed} do not have a number each of their own")
         for step in self.steps:
             for other, _ in step.depends:
                 if other not in ids:
                     raise ValueError(f"step {step.id} depends on step {other}, which is not in the plan")
-        waiting = {step.id: {other for other, _ in step.depends} for step in self.steps}
-        while waiting:
-            free = [number for number, needs in waiting.items() if not needs & waiting.keys()]
-            if not free:
-                raise ValueError(f"steps {', '.join(map(str, sorted(waiting)))} depend on one another in a circle")
-            for number in free:
-                del waiting[number]
+        try:
+            TopologicalSorter({step.id: [other for other, _ in step.depends] for step in self.steps}).prepare()
+        except CycleError as error:
+            circle = ", ".join(map(str, sorted(set(error.args[1]))))
+            raise ValueError(f"steps {circle} depend on one another in a circle") from None
 
 
 def _step(number: int, words: str) -> Step:
     depends = tuple(
-        (int(other), Depends(mark[1].lower()))
+        (int(other[:9]), Depends(mark[1].lower()))
         for mark in _MARK.finditer(words)
         for other in re.findall(r"\d+", mark[2])
     )

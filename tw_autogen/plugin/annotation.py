@@ -7,7 +7,9 @@ import inspect
 import re
 from typing import Annotated, Any, get_args, get_origin
 
-_MODULES = re.compile(r"(?P<text>'[^']*'|\"[^\"]*\")|(?:[A-Za-z_<][\w>]*\.)+(?=\w)")
+_MODULES = re.compile(r"(?P<text>'[^']*'|\"[^\"]*\")|(?<![\w>])(?:[A-Za-z_<][\w>]*\.)+(?=\w)")
+NO_EXPRESSION = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python's parser raises for words that are no expression, among them half a surrogate pair and deep nesting."""
 
 
 def short_type(words: str) -> str:
@@ -42,7 +44,7 @@ def type_and_words(annotation: Any) -> tuple[str, str]:
     if isinstance(annotation, str):
         try:
             return read_annotation(ast.parse(annotation.strip(), mode="eval").body)
-        except SyntaxError:
+        except NO_EXPRESSION:
             return annotation, ""
     if get_origin(annotation) is Annotated:
         kind, *more = get_args(annotation)

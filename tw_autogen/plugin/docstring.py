@@ -38,7 +38,7 @@ def read_doc(text: str | None) -> Doc:
         return Doc()
     try:
         parsed = parse(text)
-    except ParseError:  # it looks like one of the forms, and isn't
+    except (ParseError, LookupError, ValueError):  # it looks like one of the forms, and isn't
         return Doc(_flat(text.strip().split("\n\n")[0]))
     words = {one.arg_name: _flat(one.description or "") for one in parsed.params}
     description = (parsed.description or "").strip().split("\n\n")[0]

@@ -15,7 +15,7 @@ from tw_autogen.kernel.folder import open_inside
 from tw_autogen.kernel.inside.artifacts import FileNames
 
 _HEAD_ROWS = 5
-_LINK = re.compile(r"\[[^\]\n]*\]\((file://[^)\s]+|/[^)\s]+)\)")
+_LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
 
 
 def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
@@ -25,12 +25,16 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
         text: An agent's words; they may come from anywhere, so they open no other place.
         folders: Where files may lie.
     """
+    places = [folder.resolve() for folder in folders]
     for found in _LINK.finditer(text):
         link = found[1]
-        named = url2pathname(unquote(urlsplit(link).path)) if link.startswith("file://") else unquote(link)
-        path = Path(named).resolve()
-        if path.is_file() and any(path.is_relative_to(folder.resolve()) for folder in folders):
-            yield link, path
+        try:
+            named = url2pathname(unquote(urlsplit(link).path)) if link.startswith("file://") else unquote(link)
+            path = Path(named).resolve()
+            if any(path.is_relative_to(place) for place in places) and path.is_file():
+                yield link, path
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, no address, links in a circle
+            continue
 
 
 def named_files(folder: Path, text: str) -> list[Path]:

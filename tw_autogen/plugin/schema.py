@@ -10,6 +10,7 @@ from typing import Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from tw_autogen.plugin.annotation import NO_EXPRESSION
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
 
 _TABLE = re.compile(r"\b(DataFrame|Series)\b")
@@ -80,7 +81,7 @@ def _type(words: str) -> tuple[Any, bool]:
     """Give the type that words spell, and whether all of them were understood."""
     try:
         kind = _resolved(ast.parse(" ".join(words.split()), mode="eval").body)
-    except (SyntaxError, LookupError, TypeError):
+    except (*NO_EXPRESSION, LookupError, TypeError):
         return Any, words.strip().lower() in ("any", "")
     return kind, True
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tw_autogen.plugin.annotation import NO_EXPRESSION
+
 if TYPE_CHECKING:
     from tw_autogen.plugin.spec import Parameter, PluginSpec
 
@@ -101,7 +103,7 @@ def _type(words: str) -> str:
     known = _TYPES.get(words.lower(), words)
     try:
         ast.parse(known, mode="eval")
-    except SyntaxError:
+    except NO_EXPRESSION:
         return repr(words)
     return known
 

@@ -227,6 +227,7 @@ class Bridge:
         shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
         shell.compile.get_code_name = self._name_cell
         shell.ask_exit = _refuse_exit
+        shell.automagic = False  # `sx ('rm' 'x')` is Python, as the check before it took it to be
         forget_outputs(shell)
         watch_reset(shell, self._reset)
         pipe_commands(shell)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost
+from .readable import listed_and_read
 
 _SAID_CHARS = 10_000
 
@@ -78,7 +79,10 @@ def _options(request: Mapping[str, Any], read: Iterable[str], pipes: Mapping[str
     for path in outermost([*plan["read"], *read]):
         words += _way(path)
         words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
-    folders = {**dict.fromkeys(assignment["read"], "--ro-bind"), **dict.fromkeys(assignment["write"], "--bind")}
+    folders = {
+        **dict.fromkeys(listed_and_read(assignment["read"])[1], "--ro-bind"),
+        **dict.fromkeys(assignment["write"], "--bind"),
+    }
     for path, how in [*sorted(folders.items()), *((one, "--bind") for one in plan["write"])]:
         words += [*_way(path), how, path, path]  # what lies above comes first
     return [*words, "--remount-ro", "/", "--chdir", "/"]

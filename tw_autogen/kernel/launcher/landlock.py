@@ -16,6 +16,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
+from .readable import listed_and_read
 from .system import PR_SET_NO_NEW_PRIVS, prctl, syscall
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
@@ -46,7 +47,8 @@ def restrict(*, read: Iterable[str], write: Iterable[str], network: bool) -> Non
     """Keep this thread, and all that it starts, to these files and folders. It can't be undone.
 
     Args:
-        read: May be read and executed; what doesn't exist is passed over.
+        read: May be read and executed; what doesn't exist is passed over. Of a path with `LISTED` at its end the names
+            may be listed, and those of all folders below it.
         write: May be written as well.
         network: TCP stays allowed.
 
@@ -62,7 +64,10 @@ def restrict(*, read: Iterable[str], write: Iterable[str], network: bool) -> Non
         attributes += struct.pack("Q", _SCOPES)
     rules = syscall("landlock_create_ruleset", _CREATE, attributes, len(attributes), 0)
     try:
-        for path in read:
+        listed, whole = listed_and_read(read)
+        for path in listed:
+            _allow(rules, path, handled & _READ_DIR)
+        for path in whole:
             _allow(rules, path, handled & (_EXECUTE | _READ_FILE | _READ_DIR))
         for path in write:
             _allow(rules, path, handled & ~(_MAKE_CHAR | _MAKE_BLOCK))

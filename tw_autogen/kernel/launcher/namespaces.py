@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from .readable import listed_and_read
 from .system import (
     CLONE_NEWIPC,
     CLONE_NEWNET,
@@ -116,7 +117,7 @@ def admit(*, read: Iterable[str], write: Iterable[str], own: Iterable[str]) -> N
     Raises:
         OSError: a folder can't be shown.
     """
-    folders: dict[str, bool] = {**dict.fromkeys(read, False), **dict.fromkeys(write, True)}
+    folders: dict[str, bool] = {**dict.fromkeys(listed_and_read(read)[1], False), **dict.fromkeys(write, True)}
     folders |= {one: True for one in own if any(one.startswith(f"{path.rstrip('/')}/") for path in folders)}
     for path, writable in sorted(folders.items()):  # what lies above comes first
         _show(f"/{_OLD}", path, "", writable=writable)
@@ -128,7 +129,7 @@ def admit(*, read: Iterable[str], write: Iterable[str], own: Iterable[str]) -> N
 def outermost(paths: Iterable[str]) -> list[str]:
     """Leave out, of what may be read, what doesn't exist and what lies below another one; links come as they are."""
     kept: list[str] = []
-    for path in sorted({os.path.normpath(one) for one in paths}):
+    for path in sorted({os.path.normpath(one) for one in listed_and_read(paths)[1]}):
         inside = any(path == one or path.startswith(one.rstrip("/") + "/") for one in kept if not os.path.islink(one))
         if os.path.lexists(path) and not inside:
             kept.append(path)

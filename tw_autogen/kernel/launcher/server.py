@@ -18,9 +18,10 @@ from typing import Any
 from . import namespaces, seccomp
 from .boot import STUB, load, prepare
 from .bubblewrap import run_wrapped
+from .readable import editable_paths, environment_paths
 from .steward import attend, tell, whole_path
 from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
-from .wall import BUBBLEWRAP, NAMESPACES, environment_paths
+from .wall import BUBBLEWRAP, NAMESPACES
 
 _PACKET = 1 << 20
 _MOST_DESCRIPTORS = 16
@@ -93,6 +94,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
     gc.freeze()
     prepare()  # not frozen: `gc.get_referrers` is to find a cell's variables
     seccomp.prepare()
+    _ours()  # looks at projects' folders once, before any kernel waits
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
     while True:
@@ -168,8 +170,9 @@ def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ours() -> list[str]:
-    """Give the folders of the interpreter and its packages."""
-    return environment_paths([*whole_path(), sys.prefix, sys.base_prefix, *_packages()], os.path.expanduser("~"))
+    """Return what code may read of the interpreter, its packages, and the projects on its path."""
+    own = [sys.prefix, sys.base_prefix, *_packages()]
+    return [*environment_paths(whole_path(), os.path.expanduser("~"), own), *editable_paths(dict(sys.modules))]
 
 
 def _packages() -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import landlock, namespaces
 from .limits import limit
 from .powers import become, give_up
+from .readable import listed_and_read
 from .seccomp import refuse
 
 NAMESPACES, LANDLOCK, BUBBLEWRAP, OFF = "namespaces", "landlock", "bubblewrap", "off"
@@ -96,7 +97,7 @@ class Wall:
         uid, network = self._plan["uid"], self._plan["network"]
         read = [*self._plan["read"], *_PROC, *assignment["read"]]
         write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
-        keep_reading = bool(uid) and any(_closed(path) for path in (*read, *write))
+        keep_reading = bool(uid) and any(_closed(path) for path in (*listed_and_read(read)[1], *write))
         if uid:
             become(uid, keep_reading=keep_reading)
         landlock.restrict(read=read, write=write, network=network)
@@ -114,22 +115,6 @@ class Wall:
             others=others,
             shared_bytes=self._plan["limits"]["memory_bytes"] // 4,
         )
-
-
-def environment_paths(paths: Iterable[str], home: str) -> list[str]:
-    """Give what of an interpreter's folders may be shown: none that holds the user's home, or is it.
-
-    Args:
-        paths: Where modules come from, and the interpreter's own folders.
-        home: The user's home folder.
-    """
-    real = os.path.realpath(home)
-    kept = []
-    for path in paths:
-        found = os.path.realpath(path)
-        if path and found != "/" and not (real == found or real.startswith(found + "/")):
-            kept += [os.path.abspath(path), found]
-    return list(dict.fromkeys(kept))
 
 
 def _closed(path: str) -> bool:

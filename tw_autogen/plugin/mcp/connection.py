@@ -23,6 +23,7 @@ INSTALL = 'pip install "tw-autogen[mcp]"'
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _LAST_BYTES = 2000
 _START_LINES = 5
+_HEAD = 200
 _MOST_PAGES = 100
 _HTTP_SECONDS = 30.0
 _STOP_SECONDS = 8.0
@@ -69,6 +70,7 @@ class Connection:
         self._scope = anyio.CancelScope()
         self._over = anyio.Event()
         self._garbage = 0
+        self._calls: set[anyio.CancelScope] = set()
         self._begun_at = log.stat().st_size if log.exists() else 0
 
     async def live(self, ready: Future[None], *, seconds: float) -> None:
@@ -107,13 +109,16 @@ class Connection:
 
         Raises:
             TimeoutError: no answer came; the server was told that nobody waits any more.
-            McpServerError: the server ended meanwhile.
+            McpServerError: the server ended meanwhile, or sent an answer that is no message of the protocol.
             Exception: whatever else the SDK raises, such as `MCPError` with the server's own words.
         """
         if self.gone or self._client is None:
             raise McpServerError(self.describe("is not there any more"))
+        came: Any = None
+        unread = anyio.CancelScope()
+        self._calls.add(unread)
         try:
-            with anyio.fail_after(seconds):
+            with anyio.fail_after(seconds), unread:
                 came = await self._client.call_tool(tool, dict(arguments))
         except TimeoutError:
             raise TimeoutError(
@@ -125,6 +130,13 @@ class Connection:
                 self.ended()
                 raise McpServerError(self.describe(f"ended while {tool!r} ran")) from error
             raise
+        finally:
+            self._calls.discard(unread)
+        if came is None:
+            raise McpServerError(
+                f"MCP server {self._server.name!r} answered while {tool!r} ran, but not as the protocol says; "
+                "the fault is the server's"
+            )
         plain: Mapping[str, Any] = came.model_dump(by_alias=True, mode="json", exclude_none=True)
         return plain
 
@@ -193,9 +205,12 @@ class Connection:
         return sdk().stdio_client(wanted, errlog=log)
 
     def saw(self, item: Any) -> None:
-        """Note what came that is no message."""
+        """Note what came that is no message; if it was meant to be one, nothing else will answer the open calls."""
         if isinstance(item, Exception):
             self._garbage += 1
+            if _is_answer(item):
+                for one in self._calls:
+                    one.cancel()
 
     def ended(self) -> None:
         """Note that nothing more can come."""
@@ -272,6 +287,19 @@ async def _all_tools(client: Any) -> tuple[Mapping[str, Any], ...]:
         if not cursor:
             break
     return tuple(tools)
+
+
+def _is_answer(error: Exception) -> bool:
+    """Return whether what the SDK could not read is a message of the protocol by its look, and no stray print."""
+    errors = getattr(error, "errors", None)  # pydantic's
+    for one in errors(include_url=False, include_context=False) if callable(errors) else ():
+        given = one.get("input")
+        if isinstance(given, Mapping) and "jsonrpc" in given:
+            return True
+        if isinstance(given, str | bytes) and one.get("type") == "json_invalid":
+            head = given[:_HEAD] if isinstance(given, str) else given[:_HEAD].decode("utf-8", "replace")
+            return head.lstrip().startswith("{") and '"jsonrpc"' in head
+    return False
 
 
 def _words(error: BaseException) -> str:

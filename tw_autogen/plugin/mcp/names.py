@@ -6,10 +6,12 @@ import builtins
 import keyword
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 
 _NO_WORD = re.compile(r"\W+")
-BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_"))
+RESERVED = frozenset({*dir(builtins), *["call_llm_api", "get_ipython", "display", "exit", "quit", "In", "Out"]})
+"""What code finds under its name in every kernel, or the host serves there: no tool takes the place of these."""
 
 
 def identifier(words: str, otherwise: str = "tool") -> str:
@@ -43,18 +45,21 @@ def tool_names(tools: Iterable[tuple[str, str]], taken: Collection[str] = ()) ->
 
     Args:
         tools: Server and tool, as they call themselves.
-        taken: Names that mean something else: other plugins. Python's own functions are never replaced.
+        taken: Names that mean something else: other plugins. What Python, IPython and the kernel call by a name of
+            their own is never replaced, and no tool's name begins with an underscore.
 
     Example:
         >>> list(tool_names([("files", "open"), ("a", "search"), ("b", "search")]).values())
         ['files_open', 'a_search', 'b_search']
     """
     wanted = [(server, tool, identifier(tool)) for server, tool in tools]
-    often = [name for _, _, name in wanted]
-    twice = {name for name in often if often.count(name) > 1}
+    often = Counter(name for _, _, name in wanted)
+    twice = {name for name, times in often.items() if times > 1}
     given: dict[tuple[str, str], str] = {}
-    used = {*taken, *BUILTINS, *twice}
+    used = {*taken, *RESERVED, *twice}
     for server, tool, name in wanted:
-        given[server, tool] = free((name, f"{identifier(server, 'server')}_{name}"), used.__contains__)
+        longer = f"{identifier(server, 'server')}_{name}".lstrip("_")
+        wishes = [longer] if name.startswith("_") else [name, longer]
+        given[server, tool] = free(wishes, used.__contains__)
         used.add(given[server, tool])
     return given

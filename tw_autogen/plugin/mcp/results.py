@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import mimetypes
 from collections.abc import Mapping, Sequence
@@ -80,10 +79,10 @@ def _saved(block: Mapping[str, Any], name: str, context: PluginContext) -> str:
     picture = mime.startswith("image/")
     try:
         content = base64.b64decode(data, validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii's, and that of a text that is not ASCII
         context.log("warning", name, f"a block of {mime} is not base64, and was left out")
         return ""
-    wish = PurePosixPath(unquote(urlsplit(str(holder.get("uri", ""))).path)).name
+    wish = _file_name(str(holder.get("uri", "")))
     if not PurePosixPath(wish).suffix:
         wish = f"{wish or name}{mimetypes.guess_extension(mime) or ('.png' if picture else '.bin')}"
     try:
@@ -91,6 +90,14 @@ def _saved(block: Mapping[str, Any], name: str, context: PluginContext) -> str:
     except ValueError as error:  # too many, or too large
         return f"[{mime} not saved: {error}]"
     return f"[{mime} saved as {file}]"
+
+
+def _file_name(uri: str) -> str:
+    """Return the last part of an address's path; empty for what is no address."""
+    try:
+        return PurePosixPath(unquote(urlsplit(uri).path)).name
+    except ValueError:
+        return ""
 
 
 def _keep_long(text: str, name: str, kind: Any, context: PluginContext) -> None:

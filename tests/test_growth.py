@@ -1,0 +1,186 @@
+"""Nothing that a model, kernel, gateway or server sends takes a parser more than about linear time, or makes it raise.
+
+Each parser reads each text at two sizes, the longer four times the shorter: the time may grow by eight at most, and by
+anything while it stays below a tenth of a second. The processor's time is measured, which other load hardly changes.
+"""
+
+import contextlib
+import json
+import time
+
+import pytest
+
+from tw_autogen import bounded_json
+from tw_autogen.cli.terminal import clean
+from tw_autogen.code_interpreter import POLICIES, verify
+from tw_autogen.conversation import read_conversation
+from tw_autogen.errors import ConversationFormatError
+from tw_autogen.kernel.messages import _message as kernel_message
+from tw_autogen.kernel.running import _report
+from tw_autogen.kernel.websocket_wire import _message as gateway_message
+from tw_autogen.model import CodeStream, FieldStream, Unreadable, read_code, read_object
+from tw_autogen.planner.contract import AnswerContract
+from tw_autogen.planner.fields import read_reply
+from tw_autogen.planner.plan import Plan
+from tw_autogen.plugin.annotation import short_type, type_and_words
+from tw_autogen.plugin.docstring import read_doc
+from tw_autogen.plugin.files import linked_files
+from tw_autogen.plugin.mcp.names import identifier
+from tw_autogen.plugin.schema import json_schema
+from tw_autogen.plugin.spec import Parameter, PluginSpec
+from tw_autogen.session.redact import redactor
+
+SHORT, LONG = 4_000, 16_000
+FREE_SECONDS = 0.1
+UNITS = [
+    *"()[]{}\"'\\`~<>@.,;:#=-+*!%?&|1a_ \n\t\r\0\ud800\u2028\x0cé\u202e",
+    *('{"', '{"a":', '{"a":1}', '{"a', '{"a": "', "{'a': ", "{a: ", '{“a”:', '\\"', '"+"', "[{", '["a",', "}{", '"#'),
+    *("```", "```python\n", "~~~\n", "<think>", "<think>\n", "</think>", "</think>\n", "[a](/", "](/b", "](file://["),
+    *("1,", "1. a\n", "- a\n", "1. a <sequentially depends on ", "<interactively depends on 1>", "a.", ".a", "__a"),
+    *("!ls\n", "%x\n", "?\n", ">>> ", "... ", "%time ", " \n", "x = ", "f(", "'''", "x;", "lambda:", "df.query('"),
+    *("answer as ", "report in ", "save to a.csv ", "as json ", "not ", "with two ", "round the ", "@a["),
+    *("a: a\n", "- - ", "? ", "&a ", "*a ", "Args:\n    a: b\n", ": ", ":param a: ", "\x1b]", "\x1b["),
+    *("://a:", "sk-", "Bearer "),
+]  # fmt: skip
+HEADS = ["", '{"a": "', '{"reply_content": ', '{"response": "{', "<think>\n", "1. "]
+
+
+def stream(kind):
+    """Return what feeds a text to a stream in 100 pieces."""
+
+    def feed(text):
+        grows, step = kind(), max(1, len(text) // 100)
+        for at in range(0, len(text), step):
+            grows.feed(text[at : at + step])
+
+    return feed
+
+
+def as_yaml(text, tmp_path):
+    path = tmp_path / "talk.yaml"
+    path.write_bytes(text.encode("utf-8", "replace"))
+    read_conversation(path)
+
+
+def asked(text):
+    """Read the request and judge it as an answer."""
+    AnswerContract.read(text)
+    AnswerContract(is_json=True, named=(("a", "b"),), decimals=2).misfits(text)
+
+
+NOTHING: tuple[type[Exception], ...] = ()
+PARSERS = {
+    "object": (read_object, (Unreadable,)),
+    "code": (read_code, (Unreadable,)),
+    "planner's reply": (lambda text: read_reply(text, ["CodeInterpreter"], has_plan=False), (Unreadable,)),
+    "fields that grow": (stream(FieldStream), NOTHING),
+    "code that grows": (stream(CodeStream), NOTHING),
+    "plan": (Plan.parse, (ValueError,)),
+    "step": (Plan.parse("1. a\n2. b").at, NOTHING),
+    "form of an answer": (asked, NOTHING),
+    "cell": (lambda text: verify(text, POLICIES["default"]), NOTHING),
+    "strict cell": (lambda text: verify(text, POLICIES["strict"]), NOTHING),
+    "links": (lambda text: list(linked_files(text, [])), NOTHING),
+    "kernel's message": (
+        lambda text: kernel_message(b'{"msg_type": "a"}', b"{}", text.encode("utf-8", "replace")),
+        NOTHING,
+    ),
+    "kernel's report": (lambda text: _report({"payload": [{"source": "tw_autogen", "report": text}]}), NOTHING),
+    "gateway's message": (lambda text: gateway_message(text.encode("utf-8", "replace")), NOTHING),
+    "JSON": (bounded_json.loads, (ValueError,)),
+    "docstring": (read_doc, NOTHING),
+    "annotation": (lambda text: (short_type(text), type_and_words(text)), NOTHING),
+    "schema": (lambda text: json_schema(PluginSpec("f", "Do.", (Parameter("a", text, required=True),))), NOTHING),
+    "name": (identifier, NOTHING),
+    "secrets": (redactor({"A_KEY": "abcdefghij"}), NOTHING),
+    "terminal": (clean, NOTHING),
+}
+
+
+def seconds(parse, text, expected):
+    """Return the time that a text takes; an exception other than the expected one is the test's."""
+    began = time.process_time()
+    with contextlib.suppress(*expected):
+        parse(text)
+    return time.process_time() - began
+
+
+def check_growth(parse, expected, make):
+    """Fail if the time grows faster than it should, three times."""
+    seconds(parse, make(100), expected)
+    found = []
+    for _ in range(3):
+        long = seconds(parse, make(LONG), expected)
+        if long < FREE_SECONDS:
+            return
+        short = seconds(parse, make(SHORT), expected)
+        if long <= 8 * short:
+            return
+        found.append((short, long))
+    pytest.fail(f"{make(30)!r}…: from {SHORT} to {LONG} characters the time grew {found}")
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_time_grows_with_the_length_and_nothing_unexpected_is_raised(name):
+    parse, expected = PARSERS[name]
+
+    for unit in UNITS:
+        check_growth(parse, expected, lambda size, unit=unit: (unit * size)[:size])
+    for head in HEADS[1:]:
+        for unit in ('"', "[", "{", '{"', '\\"', "'", "\n", " ", "<"):
+            for tail in ("", '"}'):
+                check_growth(parse, expected, lambda size, h=head, u=unit, t=tail: h + (u * size)[:size] + t)
+
+
+@pytest.mark.parametrize("name", ["object", "code", "planner's reply"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"a": ' + "9" * 5000 + "}",
+        '{"a": ' * 150 + "1" + "}" * 150,
+        '{"a": ' + "[" * 400 + "]" * 400 + "}",
+        '{"response": ' * 300 + "1" + "}" * 300,
+        "{'reply_content': '" * 1000,
+    ],
+    ids=["digits", "objects", "lists", "wrappers", "contents"],
+)
+def test_a_reply_that_nobody_could_write_down_again_is_unreadable(name, reply):
+    parse, _ = PARSERS[name]
+
+    with pytest.raises(Unreadable, match=r"JSON object|JSON"):
+        parse(reply)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("rounds: " + "[" * 3000, "nested too deep"),
+        ("rounds: " + "9" * 5000, "not YAML"),
+        ("rounds: 2024-99-99", "not YAML"),
+        ("rounds: &a [*a]", "an alias stands for what holds it"),
+        (
+            "plugins: [&a0 [1,1,1,1,1,1,1,1,1]"
+            + "".join(f", &a{n + 1} [{','.join([f'*a{n}'] * 9)}]" for n in range(9))
+            + "]",
+            "its aliases stand for too much",
+        ),
+    ],
+    ids=["deep", "digits", "date", "circle", "laughs"],
+)
+def test_a_conversations_yaml_stands_for_no_more_than_it_can_hold(tmp_path, text, problem):
+    with pytest.raises(ConversationFormatError, match=problem):
+        as_yaml(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *({"payload": one} for one in (5, {"a": 1}, "xyz", [1, None, {}], [{"source": "tw_autogen", "report": 5}])),
+        {"payload": [{"source": "tw_autogen", "report": "[" * 100_000}]},
+        {"payload": [{"source": "tw_autogen", "report": json.dumps({"a": "x"})[:-1]}]},
+        {"payload": [{"source": "tw_autogen"}]},
+        {},
+    ],
+)
+def test_a_forged_reply_holds_no_report(reply):
+    assert _report(reply) == {}
