@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"errors", "shipped", "secret", "taskweaver_config", "visible"},
+    {"errors", "shipped", "private", "secret", "taskweaver_config", "visible"},
     {"conversation", "settings"},
     {"events"},
     {"approval"},

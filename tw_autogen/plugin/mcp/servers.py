@@ -18,6 +18,7 @@ from tw_autogen.plugin.mcp.connection import Connection, McpServerError, sdk
 from tw_autogen.plugin.mcp.names import identifier, tool_names
 from tw_autogen.plugin.mcp.tool import Call, Tell, tool_spec
 from tw_autogen.plugin.spec import PluginSpec
+from tw_autogen.private import make_private_folder
 
 _GRACE_SECONDS = 15.0
 _MARGIN_SECONDS = 5.0
@@ -52,7 +53,7 @@ class McpServers:
         call_seconds: float = 120.0,
     ) -> None:
         sdk()
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         self._closing = contextlib.ExitStack()
         portal = self._closing.enter_context(start_blocking_portal())
         self._kept = [
