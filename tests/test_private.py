@@ -15,7 +15,7 @@ from tw_autogen.session.journal import Journal
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
-FOLDER = 0o711 if hasattr(os, "geteuid") and os.geteuid() == 0 else 0o700
+PASSABLE = 0o711 if hasattr(os, "geteuid") and os.geteuid() == 0 else 0o700
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
@@ -35,8 +35,8 @@ def test_a_session_its_folders_and_its_journal(tmp_path):
     with open_session(ScriptedModel([]), kernel=kernel, folder=tmp_path / "deep" / "sessions") as session:
         root = session.journal.parent
 
-        assert {mode(one) for one in (tmp_path / "deep", root.parent, root, session.folder)} == {FOLDER}
-        assert mode(session.journal) == 0o600
+        assert {mode(one) for one in (tmp_path / "deep", root.parent, root)} == {PASSABLE}
+        assert (mode(session.folder), mode(session.journal)) == (0o700, 0o600)
 
 
 @pytest.mark.usefixtures("umask")
@@ -58,7 +58,7 @@ def test_a_cache_of_embeddings(tmp_path):
     cache.put("m", {"text": b"1234"})
     cache.close()
 
-    assert mode(tmp_path / "cache") == FOLDER
+    assert mode(tmp_path / "cache") == 0o700
     assert {mode(one) for one in (tmp_path / "cache").iterdir()} == {0o600}
 
 
@@ -91,7 +91,7 @@ def test_a_folder_that_exists_keeps_its_mode(tmp_path):
     make_private_folder(shared / "own")
     make_private_folder(shared)
 
-    assert (mode(shared), mode(shared / "own")) == (0o755, FOLDER)
+    assert (mode(shared), mode(shared / "own")) == (0o755, 0o700)
 
 
 def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path):

@@ -11,14 +11,18 @@ from typing import TextIO
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _PASSABLE_MODE = 0o711
-"""Root's folders: kernels of root run as other users, which have to pass through, and can't list them."""
+"""Of root's folders above those where kernels work: these run as other users, which have to pass through."""
 
 
-def make_private_folder(folder: Path) -> None:
+def make_private_folder(folder: Path, *, passable: bool = False) -> None:
     """Make a folder, and those above it that are missing, for this user alone.
 
-    A folder that exists keeps its mode: it may be one that the user shares on purpose. Where the host is root, others
-    can pass through the new folders by name, and not list them.
+    A folder that exists keeps its mode: it may be one that the user shares on purpose.
+
+    Args:
+        folder: The folder.
+        passable: A kernel works in a folder below it: where the host is root, others can pass through by name, and not
+            list it. Those above it that are made are always such.
 
     Raises:
         OSError: it can't be made, or a file of that name exists.
@@ -32,7 +36,7 @@ def make_private_folder(folder: Path) -> None:
     for one in reversed(missing):
         with contextlib.suppress(FileExistsError):  # another thread or process was first
             one.mkdir(mode=FOLDER_MODE)
-            one.chmod(mode)
+            one.chmod(mode if passable or one != folder else FOLDER_MODE)
     if not folder.is_dir():
         folder.mkdir()
 

@@ -83,9 +83,9 @@ def open_session(
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
-        approve: Asked for packages, cells and plans, where the settings `kernel.install`, `code_interpreter.approval`
-            and `planner.approval` say so, and for the commands of the role `command_line`; blocks until a person has
-            decided. None: nobody is there.
+        approve: Asked for packages, cells, plans and calls of MCP tools, where the settings `kernel.install`,
+            `code_interpreter.approval`, `planner.approval` and `plugin.mcp_approval` say so, and for the commands of
+            the role `command_line`; blocks until a person has decided. None: nobody is there.
         project: A folder with settings, plugins and roles, such as TaskWeaver's: its plugins come before those of
             `plugins`, which may also name them; its roles take part where `roles` names them; what can't be used
             of it, also a plugin that fails while it is loaded, is named in the log. None: the current folder's
@@ -164,8 +164,9 @@ def open_team(
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
-        kernels = Kernels(root / "files", read, options.user_folder, _told(approve, opened), undo)
-        servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo)
+        asked = _told(approve, opened)
+        kernels = Kernels(root / "files", read, options.user_folder, asked, undo)
+        servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
         seats = [with_tools(seat, servers, seats) for seat in seats]
         workers = [
             _worker(seat, models, kernels, read, undo, approve) for seat in seats if known(seat.role) != "planner"
@@ -249,7 +250,7 @@ def check_plugins(plugins: PluginsWanted, *, own: Path | None = None) -> tuple[P
 
 
 def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
-    """Give what asks for packages, and tells the session of it."""
+    """Return what asks for packages and tool calls, and makes events of the session of it."""
     if approve is None:
         return None
 

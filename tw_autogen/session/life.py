@@ -50,8 +50,8 @@ class Life:
         self._temporary = None if folder else Path(tempfile.mkdtemp(prefix="tw-session-"))
         root = (folder or self._temporary or Path()).resolve()
         self.folder = self._team.folders[0] if self._team.folders else root / "files"
-        for one in (root, self.folder):
-            make_private_folder(one)
+        make_private_folder(root, passable=True)
+        make_private_folder(self.folder)
         self._journal = Journal(root / "events.jsonl", [self._ledger, *handlers])
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)

@@ -35,6 +35,10 @@ class McpServerError(ConnectionError):
     """A server could not be reached, or is gone; the message says which, and what it said last."""
 
 
+class McpCallLostError(McpServerError):
+    """A call was sent, and its server ended without an answer: whether it took effect is not known."""
+
+
 def sdk(name: str = "mcp") -> ModuleType:
     """Load a module of the official SDK; deferred, because that takes a second or two.
 
@@ -107,7 +111,8 @@ class Connection:
 
         Raises:
             TimeoutError: no answer came; the server was told that nobody waits any more.
-            McpServerError: the server ended meanwhile.
+            McpServerError: the server is gone, and nothing was sent.
+            McpCallLostError: the server ended meanwhile.
             Exception: whatever else the SDK raises, such as `MCPError` with the server's own words.
         """
         if self.gone or self._client is None:
@@ -123,7 +128,7 @@ class Connection:
         except Exception as error:
             if self._lost(error):
                 self.ended()
-                raise McpServerError(self.describe(f"ended while {tool!r} ran")) from error
+                raise McpCallLostError(self.describe(f"ended while {tool!r} ran")) from error
             raise
         plain: Mapping[str, Any] = came.model_dump(by_alias=True, mode="json", exclude_none=True)
         return plain
