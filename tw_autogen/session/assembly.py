@@ -15,6 +15,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
+from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted
@@ -66,8 +67,8 @@ def open_session(
     """Open a session with all its parts.
 
     Args:
-        model: What the roles ask: one for all, or by role name (`Planner`, `CodeInterpreter`, and a key `""` for the
-            rest); None: the one that the settings name.
+        model: What the roles ask: a model, or its name on the server of the settings; one for all, or by role name
+            (`Planner`, `CodeInterpreter`, and a key `""` for the rest); None: the one that the settings name.
         roles: Names of shipped roles or of installed packages', folders or classes of one's own, roles (closed with
             the session), or functions that make one. `planner`, `code_interpreter` and `code_interpreter_plugin_only`,
             which may call plugins and do nothing else, are always known. None: the setting `session.roles`, which names
@@ -100,9 +101,13 @@ def open_session(
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
         SandboxError: no sandbox can stand around the code here.
     """
-    given, policy = checked_models(model), checked_policy(policy)
+    policy = checked_policy(policy)
     place = project.folder if isinstance(project, Project) else project
     read = settings if isinstance(settings, Settings) else read_settings(settings, project=place)
+    given = {
+        role: resolve_model(replace(read.read("model", ModelSettings), name=one)) if isinstance(one, str) else one
+        for role, one in checked_models(model).items()
+    }
     if isinstance(project, str | Path):
         project = read_project(project, read)
         for line in project.remarks:

@@ -30,7 +30,8 @@ RolesWanted = Iterable[RoleWanted] | RoleWanted
 PolicyWanted = Policy | str | Path
 """A policy, its name (`strict`), or the path of its YAML."""
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
-ModelWanted = ChatModel | Mapping[str, ChatModel] | None
+ModelWanted = ChatModel | str | Mapping[str, ChatModel | str] | None
+"""A model, its name on the server that the settings name, or these by role name."""
 
 
 @dataclass(frozen=True)
@@ -56,22 +57,19 @@ class Seat:
     policy: PolicyWanted | None = None
 
 
-def checked_models(model: ModelWanted) -> Mapping[str, ChatModel]:
-    """Give the models by role name; one for all stands under the empty name.
+def checked_models(model: ModelWanted) -> Mapping[str, ChatModel | str]:
+    """Return the models, or their names, by role name; one for all stands under the empty name.
 
     Raises:
         ConfigError: something is no model; says what one is.
     """
-    given = {"": model} if isinstance(model, ChatModel) else {} if model is None else model
-    if isinstance(given, Mapping) and all(isinstance(one, ChatModel) for one in given.values()):
+    given = model if isinstance(model, Mapping) else {} if model is None else {"": model}
+    if all(isinstance(one, ChatModel) or (isinstance(one, str) and one) for one in given.values()):
         return given
-    wrong = (
-        next(one for one in given.values() if not isinstance(one, ChatModel)) if isinstance(given, Mapping) else given
-    )
+    wrong = next(one for one in given.values() if not isinstance(one, ChatModel | str) or not one)
     raise ConfigError(
         f"model: {wrong!r} ({type(wrong).__name__}) is no model; a model is an object with `complete`, such as "
-        "tw_autogen.OpenAIModel(…), or such objects by role name; a model's name goes into "
-        'settings={"model.name": …}'
+        "tw_autogen.OpenAIModel(…), its name on the server of the settings, or these by role name"
     )
 
 
