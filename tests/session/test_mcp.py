@@ -169,7 +169,10 @@ def test_a_call_that_lost_its_server_is_sent_once_for_a_request(servers, tmp_pat
         session.ask("Pay.")
 
         assert path.read_text() == "paid\n"
-        assert "this very call was sent before, in the cell that failed" in model.calls[3][-1]["content"]
+        assert (
+            "this very call was sent before for this request, and its answer never came"
+            in model.calls[3][-1]["content"]
+        )
 
 
 def project(tmp_path, servers, **more):

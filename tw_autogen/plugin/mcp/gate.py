@@ -68,7 +68,7 @@ class Gate:
         """
         if lost and (self._approve is None or self._approval == "never"):
             raise ToolCallRefusedError(
-                f"{name}: this very call was sent before, in the cell that failed, and its answer never came. It is "
+                f"{name}: this very call was sent before for this request, and its answer never came. It is "
                 "not sent a second time, because its server marks it neither as read-only nor as idempotent. Find out "
                 "in another way whether it took effect, or tell the User that this is not known"
             )
@@ -120,10 +120,12 @@ class Sent:
     Args:
         key: Its arguments, spelled in one way.
         came: The answer; None: none has come, and whether it took effect is not known.
+        lost: None will come: the server ended, or took too long.
     """
 
     key: str
     came: Mapping[str, Any] | None = None
+    lost: bool = False
 
 
 class SentCalls:
@@ -146,14 +148,18 @@ class SentCalls:
             self._now = []
 
     def earlier(self, arguments: Mapping[str, Any]) -> Sent | None:
-        """Return the first call of a failed cell with these arguments that was not asked for since; None: none."""
+        """Return the first call with these arguments of a failed cell that was not asked for since; None: none.
+
+        Of the running cell it is one whose answer is lost: code that tries again by itself is no better than a model.
+        """
         key = _key(arguments)
         with self._lock:
             found = next((one for one in self._earlier if one.key == key), None)
             if found is not None:
                 self._earlier.remove(found)
                 self._now.append(found)
-            return found
+                return found
+            return next((one for one in self._now if one.key == key and one.lost), None)
 
     @contextlib.contextmanager
     def sending(self, arguments: Mapping[str, Any]) -> Iterator[Sent]:
@@ -164,6 +170,7 @@ class SentCalls:
         try:
             yield sent
         except (TimeoutError, McpCallLostError):
+            sent.lost = True
             raise
         except Exception:
             self.forget(sent)
