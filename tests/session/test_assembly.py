@@ -131,7 +131,5 @@ def test_a_model_is_given_by_its_name_on_the_server_of_the_settings(wanted, tmp_
 
 @pytest.mark.parametrize("wanted", ["", 3, {"Planner": None}])
 def test_what_is_no_model_is_told_with_what_one_is(wanted, tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"is no model; a model is an object with .complete., .* its name on the server"
-    ):
+    with pytest.raises(ConfigError, match="is no model; a model is an object with .complete."):
         open_session(wanted, folder=tmp_path)

@@ -106,7 +106,7 @@ def open_session(
     read = settings if isinstance(settings, Settings) else read_settings(settings, project=place)
     given = {
         role: resolve_model(replace(read.read("model", ModelSettings), name=one)) if isinstance(one, str) else one
-        for role, one in checked_models(model).items()
+        for role, one in checked_models(model, names=True).items()
     }
     if isinstance(project, str | Path):
         project = read_project(project, read)
