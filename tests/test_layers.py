@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"errors", "shipped", "secret", "taskweaver_config", "bounded_json"},
+    {"errors", "shipped", "private", "secret", "taskweaver_config", "visible", "bounded_json"},
     {"conversation", "settings"},
     {"events"},
     {"approval"},

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import tw_autogen
 
@@ -28,3 +29,7 @@ def test_every_public_name_is_there():
     for name in tw_autogen.__all__:
         assert getattr(tw_autogen, name) is not None
     assert tw_autogen.__all__ == sorted(tw_autogen.__all__)
+
+
+def test_type_checkers_see_that_the_package_is_typed():
+    assert (Path(tw_autogen.__file__).parent / "py.typed").exists()

@@ -1,4 +1,4 @@
-"""Whether a person lets something happen: packages, a cell, a plan, a command; one way of asking for all of them."""
+"""Whether a person allows packages, a cell, a plan, a command or a tool call; one way of asking for all of them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import re
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.events import ApprovalAsked, ApprovalGiven, Event
+from tw_autogen.visible import visible
 
 When = Literal["always", "never", "findings"]
 """When a cell waits for a person: each one, none, or those that break the policy."""
 
 _YES = ("y", "yes")
 _NO = ("", "n", "no")
+_ALWAYS = ("a", "always")
 _BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(?P<text>.*?)\n?```", re.DOTALL)
 _STEP = re.compile(r"\s*\d+\s*[.):]\s+\S")
 _QUESTIONS = {
@@ -24,6 +26,7 @@ _QUESTIONS = {
     "cell": "Let this code run?",
     "plan": "Go on with this plan?",
     "command": "A role wants to run this command. Allow it?",
+    "tool": "Code wants to call this tool of an MCP server. Allow it?",
 }
 
 
@@ -32,19 +35,31 @@ class Proposal:
     """What a person is asked to approve.
 
     Args:
-        kind: `packages` (with versions), `cell` (Python), `plan` (its steps, a line each) or `command` (for a shell).
-        text: The thing itself; packages stand on a line each.
-        findings: How a cell breaks the policy, a line each; empty if it doesn't.
+        kind: `packages` (with versions), `cell` (Python), `plan` (its steps, a line each), `command` (for a shell) or
+            `tool` (of an MCP server: the server, the tool, and its arguments as JSON).
+        text: The thing itself, exactly as it would happen; packages stand on a line each. It may hold characters that
+            can't be seen or that move others: show a person `shown` and `question`.
+        findings: How a cell breaks the policy, or what else speaks against it, a line each; empty if nothing does.
     """
 
-    kind: Literal["packages", "cell", "plan", "command"]
+    kind: Literal["packages", "cell", "plan", "command", "tool"]
     text: str
     findings: tuple[str, ...] = ()
 
     @property
     def question(self) -> str:
-        """Give the question in one line."""
-        return _QUESTIONS[self.kind].format(", ".join(self.text.split("\n")))
+        """Return the question in one line, hidden characters as escapes."""
+        return _QUESTIONS[self.kind].format(", ".join(self.shown.split("\n")))
+
+    @property
+    def shown(self) -> str:
+        """Return the text for a person to read, hidden characters as escapes (see `tw_autogen.visible`)."""
+        return visible(self.text)
+
+    @property
+    def editable(self) -> bool:
+        """Return whether the person may change the text; packages and tool calls are allowed or refused as they are."""
+        return self.kind not in ("packages", "tool")
 
 
 @dataclass(frozen=True)
@@ -55,11 +70,13 @@ class Decision:
         approved: It may happen.
         text: What is to happen instead, where it was changed; empty: what was proposed.
         reason: Why not; the model reads it.
+        always: Of a tool call: later calls of that tool in this session are approved too.
     """
 
     approved: bool
     text: str = ""
     reason: str = ""
+    always: bool = False
 
 
 Approve = Callable[[Proposal], Decision | bool]
@@ -90,7 +107,7 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
 
     Example:
         >>> decide(lambda proposal: proposal.kind == "plan", Proposal("cell", "1 + 1"))
-        Decision(approved=False, text='', reason='')
+        Decision(approved=False, text='', reason='', always=False)
     """
     started = time.monotonic()
     if emit:
@@ -112,7 +129,7 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
     problem = _unreadable(said)
     decision = said if isinstance(said, Decision) and not problem else Decision(said is True, reason=problem)
     if decision.text.strip() == proposal.text.strip():
-        decision = Decision(decision.approved, reason=decision.reason)
+        decision = replace(decision, text="")
     answered(decision)
     if problem:
         raise ConfigError(problem)
@@ -141,11 +158,12 @@ def _unreadable(said: object) -> str:
 def read_decision(said: str, proposal: Proposal) -> Decision:
     r"""Read what a person typed: `y`, `n`, the changed thing itself, or in other words why not.
 
-    A changed cell stands between ``` lines; a changed plan does too, or begins with the number of a step.
+    A changed cell stands between ``` lines; a changed plan does too, or begins with the number of a step. For a tool
+    call `a` approves it and all later calls of that tool.
 
     Example:
         >>> read_decision("use the median instead", Proposal("cell", "df.mean()"))
-        Decision(approved=False, text='', reason='use the median instead')
+        Decision(approved=False, text='', reason='use the median instead', always=False)
         >>> read_decision("1. load\n2. report", Proposal("plan", "1. load")).text
         '1. load\n2. report'
     """
@@ -154,6 +172,9 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
         return Decision(True)
     if words.lower() in _NO or proposal.kind == "packages":
         return Decision(False)
+    if proposal.kind == "tool":
+        always = words.lower() in _ALWAYS
+        return Decision(always, reason="" if always else words, always=always)
     if block := _BLOCK.search(words):
         return Decision(True, block["text"])
     if proposal.kind == "plan" and _STEP.match(words):

@@ -161,7 +161,7 @@ class CodeChecked(Event):
 
 @dataclass(frozen=True)
 class ApprovalAsked(Event):
-    """A person is asked; `kind` is `packages`, `cell` or `plan`, `text` the thing itself."""
+    """A person is asked; `kind` is that of `Proposal`, `text` the thing itself."""
 
     kind: str
     text: str

@@ -20,6 +20,10 @@ from tw_autogen.cli.show import Show
             "Code wants to install humanize>=4, x for this session. Allow it? [y/N]",
         ),
         (Proposal("command", "ls\x1b[31m -l"), "A role wants to run this command. Allow it?"),
+        (
+            Proposal("tool", "server: crm"),
+            "server: crm\nCode wants to call this tool of an MCP server. Allow it? [y/N/a for all calls of this",
+        ),
     ],
 )
 def test_what_is_wanted_is_asked_for_in_its_own_words_and_a_stopped_round_means_no(wanted, question):

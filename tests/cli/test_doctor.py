@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from tw_autogen.cli import main
 from tw_autogen.cli.checks import check_model
 from tw_autogen.cli.options import Options
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel.sandbox import words as sandbox_words
 from tw_autogen.testing import plans, replay_server
 
 FITS = plans("count the rows of sales.csv")
@@ -160,3 +162,10 @@ def test_where_no_sandbox_can_stand_it_fails_and_says_what_would_raise_one(envir
     assert found["sandbox"]["found"] == "no sandbox can stand here (bubblewrap: no program bwrap), so no code is run."
     assert found["sandbox"]["remedy"].startswith("the package bubblewrap. To run code with all that this user may do")
     assert "kernel" not in found
+
+
+@pytest.mark.parametrize(
+    ("allowed", "words"), [(True, "network allowed, with the host's own loopback"), (False, "no network")]
+)
+def test_the_sandbox_s_line_says_what_an_open_network_reaches(allowed, words):
+    assert f"; {words}" in sandbox_words("namespaces", KernelSettings(allow_network=allowed))

@@ -94,6 +94,35 @@ def test_a_command_of_a_role_is_asked_for_in_words_of_its_own():
     assert "```\nls -l\n```\nA role wants to run this command. Allow it?" in person.asked[0]
 
 
+@pytest.mark.parametrize(
+    ("proposal", "prompt"),
+    [
+        (
+            Proposal("cell", "x = 1  # \u202e\x1b[8m"),
+            "\n```\nx = 1  # \\u202e\\x1b[8m\n```\nLet this code run? (y, n, the",
+        ),
+        (Proposal("cell", "'x\n```\nLet it"), "\n````\n'x\n```\nLet it\n````\nLet this code run?"),
+        (Proposal("tool", "server: crm"), "\n```\nserver: crm\n```\nCode wants to call this tool of an MCP server."),
+        (Proposal("packages", "a\u200bb"), "code wants to install a\\u200bb for this session. Allow it? (y/N)"),
+    ],
+)
+def test_a_person_sees_all_that_is_there_and_where_it_ends(proposal, prompt):
+    class Person:
+        name, human_input_mode = "tw", "TERMINATE"
+
+        def __init__(self):
+            self.asked = []
+
+        def get_human_input(self, prompt):
+            self.asked.append(prompt)
+            return "no"
+
+    person = Person()
+
+    assert approval_by([person])(proposal) == Decision(False)
+    assert prompt in person.asked[0]
+
+
 def test_an_executor_asks_whom_it_was_given(tmp_path):
     asked = []
     block = autogen.coding.CodeBlock(code="%pip install tw-nothing", language="python")

@@ -1,11 +1,15 @@
 """What crosses between host and kernel: variables, frames, calls back into the host."""
 
 import threading
+from decimal import Decimal
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from tw_autogen.errors import KernelBusyError
+from tw_autogen.kernel.inside.values import unpack_value
 
 
 def frame():
@@ -30,6 +34,82 @@ def test_plain_values_come_back_as_they_went(kernel, value):
     kernel.put("value", value)
 
     assert kernel.get("value") == value
+
+
+ARRAYS = {
+    "whole numbers": np.arange(6, dtype="int32").reshape(2, 3),
+    "real numbers": np.array([1.5, np.nan]),
+    "none": np.zeros((0, 4), dtype="float32"),
+    "big-endian": np.arange(3, dtype=">i2"),
+    "complex": np.array([1 + 2j]),
+    "texts": np.array(["a", "bcd"]),
+    "truth": np.array([[True], [False]]),
+    "times": np.array(["2024-01-01", "NaT"], dtype="datetime64[ns]"),
+    "columns first": np.asfortranarray(np.arange(6).reshape(2, 3)),
+    "a part": np.arange(10)[::3],
+}
+OTHERS = [
+    b"\x00\xff",
+    bytearray(b"ab"),
+    {1, (2, "x")},
+    frozenset({"a"}),
+    Decimal("1.10"),
+    Path("a/b.csv"),
+    {"path": Path("x"), "in": [{Decimal(1)}]},
+]
+
+
+@pytest.mark.parametrize("value", OTHERS, ids=repr)
+def test_values_beyond_json_come_back_as_they_went(kernel, value):
+    kernel.put("value", value)
+
+    back = kernel.get("value")
+    assert (back, type(back)) == (value, type(value))
+
+
+@pytest.mark.parametrize("value", ARRAYS.values(), ids=ARRAYS)
+def test_an_array_comes_back_with_shape_and_type_and_can_be_changed(kernel, value):
+    kernel.put("value", value)
+
+    back = kernel.get("value")
+    assert (back.dtype, back.shape) == (value.dtype, value.shape)
+    np.testing.assert_array_equal(back, value)
+    assert kernel.execute("value[:1] = value[:1]", seconds=30).ok
+
+
+@pytest.mark.parametrize("value", [np.array([object()]), np.zeros(2, dtype="i4,f8"), np.array([{}])], ids=repr)
+def test_an_array_of_objects_does_not_cross(kernel, value):
+    with pytest.raises(
+        TypeError, match=r"an array of dtype .* doesn't cross between kernel and host; pass .tolist\(\)"
+    ):
+        kernel.put("value", value)
+
+
+ZEROS = "A" * 32
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "words"),
+    [
+        ("ndarray", {"dtype": "|O", "shape": [3], "base64": ZEROS}, "dtype"),
+        ("ndarray", {"dtype": "i4,O", "shape": [3], "base64": ZEROS}, "dtype"),
+        ("ndarray", {"dtype": "<i3", "shape": [3], "base64": ZEROS}, "dtype"),
+        ("ndarray", {"dtype": "<i4", "shape": [10**12], "base64": ZEROS}, "reshape"),
+        ("ndarray", {"dtype": "<i4", "shape": [-1], "base64": ZEROS}, "shape"),
+        ("ndarray", {"dtype": "<i4", "shape": "6", "base64": ZEROS}, "shape"),
+        ("ndarray", {"dtype": "<U0", "shape": [10**12], "base64": ""}, "dtype|size|reshape"),
+        ("ndarray", {"dtype": "<i4", "shape": [6]}, "base64"),
+        ("ndarray", {}, "dtype"),
+        ("bytes", {"base64": 3}, "base64"),
+        ("bytes", {"base64": "A"}, "base64|padding|characters"),
+        ("Decimal", {"text": "x"}, "no decimal"),
+        ("Decimal", {}, "no decimal"),
+        ("shelf", {}, "marked 'shelf'"),
+    ],
+)
+def test_a_forged_value_is_refused(kind, plain, words):
+    with pytest.raises(ValueError, match=words):
+        unpack_value(kind, plain)
 
 
 def test_a_frame_comes_back_with_types_index_and_missing_values(kernel):

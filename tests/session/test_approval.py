@@ -204,6 +204,14 @@ def test_another_word_than_those_three_is_an_error(tmp_path):
         ("plan", "2 steps are too many", Decision(False, reason="2 steps are too many")),
         ("packages", "yes", Decision(True)),
         ("packages", "why?", Decision(False)),
+        ("packages", "a", Decision(False)),
+        ("cell", "a", Decision(False, reason="a")),
+        ("tool", "y", Decision(True)),
+        ("tool", "", Decision(False)),
+        ("tool", "A", Decision(True, always=True)),
+        ("tool", "always", Decision(True, always=True)),
+        ("tool", "```\n{}\n```", Decision(False, reason="```\n{}\n```")),
+        ("tool", "ask me later", Decision(False, reason="ask me later")),
     ],
 )
 def test_what_a_person_types_is_read(kind, said, expected):

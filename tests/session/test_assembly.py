@@ -109,3 +109,27 @@ def test_the_readmes_prices_are_read_as_they_stand(tmp_path):
     found = read_settings(project=tmp_path, environ={}).read("model", ModelSettings)
 
     assert found.price("gpt-5.4-mini") == Price(0.4, 1.6, 0.1)
+
+
+@pytest.mark.parametrize(
+    "wanted", ["local-7b", {"": "local-7b"}, {"Planner": "local-7b", "CodeInterpreter": "local-7b"}]
+)
+def test_a_model_is_given_by_its_name_on_the_server_of_the_settings(wanted, tmp_path):
+    with (
+        replay_server([plans("hello", to="User")]) as server,
+        open_session(
+            wanted,
+            settings={"model.base_url": server.base_url},
+            kernel=lambda folder: FakeKernel(lambda code: "", folder=folder),
+            folder=tmp_path,
+        ) as session,
+    ):
+        assert session.ask("hi").text == "hello"
+
+    assert [one["model"] for one in server.requests] == ["local-7b"]
+
+
+@pytest.mark.parametrize("wanted", ["", 3, {"Planner": None}])
+def test_what_is_no_model_is_told_with_what_one_is(wanted, tmp_path):
+    with pytest.raises(ConfigError, match="is no model; a model is an object with .complete."):
+        open_session(wanted, folder=tmp_path)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tw_autogen import callable_plugin, open_session
+from tw_autogen.approval import Decision
 from tw_autogen.errors import ConfigError
+from tw_autogen.events import ApprovalAsked, ApprovalGiven
 from tw_autogen.session import read_settings
 from tw_autogen.testing import ScriptedModel, codes, plans
 
@@ -129,3 +131,107 @@ def test_a_wrong_setting_is_told_with_its_place_before_anything_starts(tmp_path)
 
     with pytest.raises(ConfigError, match=r"the keyword 'plugin.mcp_servers': MCP server 'weather': unknown key 'coma"):
         open_session(ScriptedModel([]), settings=settings, folder=tmp_path)
+
+
+def noting(path, *, last):
+    """Give code that writes a note and then does something else."""
+    return f"note({str(path)!r}, 'paid')\n{last}"
+
+
+def test_a_second_try_of_the_model_does_not_repeat_a_call_that_writes(servers, tmp_path):
+    path = tmp_path / "notes"
+    replies = [
+        plans("pay", then="User"),
+        codes(noting(path, last="1 / 0")),
+        codes(noting(path, last="print('done')")),
+        plans("pay again", then="User"),
+        codes(noting(path, last="print('done')")),
+    ]
+    with (
+        ScriptedModel(replies) as model,
+        open_session(model, mcp_servers=servers[0], folder=tmp_path / "sessions") as session,
+    ):
+        assert session.ask("Pay.").text == "done"
+        assert path.read_text() == "paid\n"
+        assert session.ask("Pay once more.").text == "done"
+        assert path.read_text() == "paid\npaid\n"
+
+
+def test_a_call_that_lost_its_server_is_sent_once_for_a_request(servers, tmp_path):
+    path = tmp_path / "notes"
+    code = f"note_and_die({str(path)!r}, 'paid')"
+    with (
+        ScriptedModel(
+            [plans("pay"), codes(code), codes(code), "It is not known.", plans("Unknown.", to="User")]
+        ) as model,
+        open_session(model, mcp_servers=servers[0], folder=tmp_path / "sessions") as session,
+    ):
+        session.ask("Pay.")
+
+        assert path.read_text() == "paid\n"
+        assert (
+            "this very call was sent before for this request, and its answer never came"
+            in model.calls[3][-1]["content"]
+        )
+
+
+def project(tmp_path, servers, **more):
+    """Lay out a project's file that names the servers; give the settings that are read from it."""
+    plugin = {"mcp_servers": servers[0]["mcpServers"], **more}
+    (tmp_path / "tw_autogen.yaml").write_text(json.dumps({"plugin": plugin}), encoding="utf-8")
+    return read_settings({}, environ={"HOME": str(tmp_path)}, project=tmp_path)
+
+
+@pytest.mark.parametrize("more", [{}, {"mcp_approval": "never"}], ids=["as it is", "the folder says never"])
+def test_with_nobody_to_ask_a_folder_s_servers_only_read(more, servers, tmp_path):
+    path = tmp_path / "notes"
+    path.write_text("old", encoding="utf-8")
+    code = f"""
+print(noted({str(path)!r}))
+try:
+    note({str(path)!r}, "new")
+except Exception as error:
+    print(error)
+"""
+    with (
+        ScriptedModel([plans("note it", then="User"), codes(code)]) as model,
+        open_session(model, settings=project(tmp_path, servers, **more), folder=tmp_path / "sessions") as session,
+    ):
+        answer = session.ask("Note it.")
+
+    assert answer.text.startswith("old\n")
+    assert "note is not marked as read-only, and its server 'weather' is named by a project's file" in answer.text
+    assert path.read_text() == "old"
+
+
+def test_a_person_is_asked_with_events_and_one_that_says_no_is_told_to_the_code(servers, tmp_path):
+    path, events = tmp_path / "notes", []
+    code = f"""
+for one in ("a", "b"):
+    try:
+        print(note({str(path)!r}, one), report("Rome")["celsius"])
+    except Exception as error:
+        print(error)
+"""
+
+    def approve(proposal):
+        return Decision('"words": "a"' in proposal.text or "tool: report" in proposal.text, reason="enough")
+
+    with (
+        ScriptedModel([plans("note it", then="User"), codes(code)]) as model,
+        open_session(
+            model,
+            settings=project(tmp_path, servers),
+            folder=tmp_path / "sessions",
+            approve=approve,
+            handlers=[events.append],
+        ) as session,
+    ):
+        answer = session.ask("Note it.")
+
+    assert answer.text.startswith("noted a 21.5\n")
+    assert "note: the User does not allow this call: enough" in answer.text
+    assert path.read_text() == "a\n"
+    asked = [one.kind for one in events if isinstance(one, ApprovalAsked)]
+    given = [one.approved for one in events if isinstance(one, ApprovalGiven)]
+    assert (asked, given) == (["tool"] * 3, [True, True, False])

@@ -99,6 +99,18 @@ def test_pictures_are_embedded_and_other_files_are_named(events):
     assert cell.outputs[5].data == {"text/plain": "12"}
 
 
+def test_a_drawing_with_a_script_is_named_with_the_reason(events, tmp_path):
+    drawing = "<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'><script>alert(2)</script></svg>"
+    (tmp_path / "chart.svg").write_text(drawing, encoding="utf-8")
+
+    made = notebook(events)
+
+    assert made.cells[5].outputs[2].data == {
+        "text/plain": "chart.svg: 12 rows (not shown: it holds the event handler onload)"
+    }
+    assert "alert" not in nbformat.writes(made)
+
+
 def test_the_journal_gives_the_same_notebook_as_the_events_each_time(events, tmp_path):
     with Journal(tmp_path / "events.jsonl") as journal:
         for event in events:

@@ -14,12 +14,18 @@ from rich.text import Text
 
 from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.cli.show import Show
-from tw_autogen.cli.terminal import clean
+from tw_autogen.visible import visible
 
 if sys.platform != "win32":
     import termios
 
 _LOOK_SECONDS = 0.2
+_LANGUAGES = {"cell": "python", "command": "bash"}
+_HINT = "[y/N/e to edit, or say why not]"
+_HINTS = {
+    "packages": "[y/N]",
+    "tool": "[y/N/a for all calls of this tool in this session, or say why not]",
+}
 _SUFFIXES = {"cell": ".py", "plan": ".txt", "command": ".sh"}
 
 
@@ -56,18 +62,16 @@ class Asker:
         """
         stopped = self._stopped
         self._show.stop()
-        packages = proposal.kind == "packages"
-        if not packages:
+        if proposal.kind != "packages":  # they stand in the question
             self._console.print(_shown(proposal))
         for one in proposal.findings:
-            self._console.print(Text(f"! {clean(one)}", style="yellow"), soft_wrap=True)
-        hint = "[y/N]" if packages else "[y/N/e to edit, or say why not]"
+            self._console.print(Text(f"! {visible(one)}", style="yellow"), soft_wrap=True)
         while True:
-            question = f"{clean(proposal.question)} {hint} "
+            question = f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} "
             _forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
             said = self._line(stopped).strip()
-            if packages or said.lower() not in ("e", "edit"):
+            if not proposal.editable or said.lower() not in ("e", "edit"):
                 return read_decision(said, proposal)
             if (changed := self._edited(proposal)) is not None:
                 return Decision(True, changed)
@@ -97,7 +101,6 @@ def _forget_typed() -> None:
 
 
 def _shown(proposal: Proposal) -> Syntax | Text:
-    text = "\n".join(map(clean, proposal.text.splitlines()))
-    if proposal.kind == "plan":
-        return Text(text)
-    return Syntax(text, "bash" if proposal.kind == "command" else "python", background_color="default", word_wrap=True)
+    if proposal.kind not in _LANGUAGES:
+        return Text(proposal.shown)
+    return Syntax(proposal.shown, _LANGUAGES[proposal.kind], background_color="default", word_wrap=True)

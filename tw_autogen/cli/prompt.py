@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.private import make_private_folder, touch_private
+
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
@@ -48,9 +50,8 @@ def _editing(commands: Sequence[str]) -> PromptSession[str]:
     path = Path(state, "tw-autogen", "history")
     more: dict[str, Any] = {}
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        with path.open("a", encoding="utf-8"):  # can it be written to?
-            more["history"] = FileHistory(str(path))
+        make_private_folder(path.parent)
+        touch_private(path)  # and find out whether it can be written to
+        more["history"] = FileHistory(str(path))
     completer = WordCompleter(list(commands), sentence=True)
     return PromptSession(completer=completer, complete_while_typing=False, **more)

@@ -37,6 +37,7 @@ from tw_autogen.events import (
     TalkNotShortened,
 )
 from tw_autogen.planner import Status
+from tw_autogen.visible import visible
 
 _USER, _PLANNER = "User", "Planner"
 _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
@@ -139,12 +140,12 @@ class Show:
         thought = clean(self._grown.pop("thought", "")).strip()
         if thought:
             self._print(Text(thought))
-        highlighted = Syntax("", "python", theme="ansi_dark").highlight(clean(event.code).strip("\n"))
+        highlighted = Syntax("", "python", theme="ansi_dark").highlight(visible(event.code).expandtabs(4).strip("\n"))
         highlighted.rstrip()
         for line in highlighted.split("\n"):
             self._print(Text.assemble((f"{self._marks.code} ", "dim"), line))
         for finding in event.findings:
-            self._print(Text(f"{self._marks.failed} not run: {clean(finding)}", style="red"))
+            self._print(Text(f"{self._marks.failed} not run: {visible(finding)}", style="red"))
         self._think()
 
     @_take.register
@@ -220,7 +221,7 @@ class Show:
         for step in self._ticks.news(post):
             self._head(_PLANNER)
             mark, style = signs[step.status]
-            self._print(Text(f"{mark} {step.id}. {clean(step.text)}", style=style))
+            self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
 
     def _print_output(self, stream: str, line: str) -> None:
         self._print(Text(line, style="yellow" if stream == "stderr" else ""))

@@ -9,6 +9,7 @@ from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.errors import ApprovalNeeded
 from tw_autogen.role import Turn
+from tw_autogen.visible import visible
 
 _REMEDY = "Write it as the User wants it, or say in words what can't be done."
 
@@ -34,7 +35,7 @@ def approve_cell(approve: Approve | None, work: Work, turn: Turn, check: Callabl
     if approve is None:
         raise ApprovalNeeded(
             f"{turn.round.id}: code waits for a person's approval (`code_interpreter.approval`), and nobody can be "
-            f"asked. The code:\n{work.code}",
+            f"asked. The code:\n{visible(work.code)}",
             round=turn.round,
         )
     written = work.code

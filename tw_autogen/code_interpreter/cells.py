@@ -48,6 +48,7 @@ class Cells:
         self._asking = threading.Lock()  # a model is asked by one thread at a time, and calls run side by side
         self._count = 0
         self._running: Cell | None = None
+        self._failed_in = ""  # the round whose last cell failed
         self._variables: dict[str, Any] = {}
         self._host_plugins: list[HostPlugin] = []
         self.plugins = tuple(spec for spec in plugins if self._load(spec))
@@ -62,6 +63,9 @@ class Cells:
         self._count += 1
         cell = self._count
         self._put(turn.variables)
+        for plugin in self._host_plugins:
+            plugin.begin_cell(second_try=self._failed_in == turn.round.id)
+        self._failed_in = turn.round.id  # until it is known that it did not
         before = snapshot(self.kernel.folder)
         turn.emit(CellStarted(cell, code))
         calls = Cell(turn)
@@ -77,6 +81,8 @@ class Cells:
             CURRENT.reset(outer)
             self._running = None
             made, logged = calls.end()
+        if execution.ok:
+            self._failed_in = ""
         known = [*execution.artifacts, *made]
         more = new_files(before, snapshot(self.kernel.folder), {one.path for one in known})
         execution = replace(execution, artifacts=(*known, *more), logs=(*execution.logs, *logged))

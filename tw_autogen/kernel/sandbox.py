@@ -96,7 +96,7 @@ def words(level: str, settings: KernelSettings) -> str:
     """Say in one line which wall stands and what would raise a stronger one."""
     if level == OFF:
         return "no sandbox (kernel.sandbox='off'): code may do what this user may do"
-    network = "network allowed" if settings.allow_network else "no network"
+    network = "network allowed, with the host's own loopback" if settings.allow_network else "no network"
     order = next(known for known in LEVELS.values() if level in known)
     weaker = [one for one in order[: order.index(level)] if one in _failed and settings.sandbox == "auto"]
     stronger = f"; stronger: {_REMEDIES[weaker[0]]}" if weaker else ""

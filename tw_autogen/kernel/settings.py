@@ -19,7 +19,9 @@ class KernelSettings:
         sandbox: The wall around generated code: `namespaces`, `landlock` or `bubblewrap`, on macOS `seatbelt`; `auto`:
             the first of them that stands on this system, and no code is run if none does; `off`: none, code may do what
             this user may do.
-        allow_network: Code may open sockets. Plugins that need the network better run in the host.
+        allow_network: Code may open sockets. The network is the host's own: code reaches what the host reaches, with
+            what listens on this machine alone (loopback addresses, abstract Unix sockets, vsock). Plugins that need the
+            network better run in the host.
         read: Files and folders that code may read, besides system, interpreter and the session's folder; in a project's
             file relative to its folder.
         write: Folders that code may write, besides the session's folder; relative as `read`.

@@ -31,6 +31,7 @@ from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model.asked_as import asked_as
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
+from tw_autogen.private import touch_private
 
 FORMAT = 1
 _KEYS = ("role", "system", "prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
@@ -207,6 +208,8 @@ class RecordingModel:
             if not self._begun:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 head = _head(reply.completion.model, datetime.date.today().isoformat())
+                if not self.path.exists():  # one that is shared already stays so
+                    touch_private(self.path)
                 self.path.write_text(head, encoding="utf-8", newline="\n")
                 self._begun = True
             with self.path.open("a", encoding="utf-8", newline="\n") as file:

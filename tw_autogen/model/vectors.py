@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tw_autogen.private import make_private_folder, touch_private
+
 _log = logging.getLogger(__name__)
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
 _MOST = 100_000
@@ -78,7 +80,8 @@ class VectorCache:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_private_folder(self.path.parent)
+                touch_private(self.path)
                 self._connection = _connect(str(self.path))
             except sqlite3.OperationalError as error:
                 self._connection = self._in_memory(error)
@@ -92,6 +95,7 @@ class VectorCache:
     def _anew(self) -> sqlite3.Connection:
         try:
             self.path.unlink()
+            touch_private(self.path)
             return _connect(str(self.path))
         except (OSError, sqlite3.Error) as error:
             return self._in_memory(error)

@@ -21,6 +21,7 @@ from tw_autogen.planner.plan import Plan, Status
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request
 from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
+from tw_autogen.visible import visible
 
 NAME = "Planner"
 _CHANGED = (
@@ -235,7 +236,7 @@ class Planner(Role):
             if self._approve is None:
                 raise ApprovalNeeded(
                     f"{turn.round.id}: the plan waits for a person's approval (`planner.approval`), and nobody can be "
-                    f"asked. The plan:\n{reply.plan}",
+                    f"asked. The plan:\n{visible(str(reply.plan))}",
                     round=turn.round,
                 )
             decision, changed = decide_plan(self._approve, reply.plan, turn)

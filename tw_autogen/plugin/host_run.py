@@ -77,6 +77,16 @@ class HostPlugin:
             finally:
                 self._hand_over(made)
 
+    def begin_cell(self, *, second_try: bool) -> None:
+        """Tell the plugin that a cell begins, if it has a `begin_cell`.
+
+        Args:
+            second_try: The cell before it failed, and was of the same request.
+        """
+        begin = getattr(self._function, "begin_cell", None)
+        if callable(begin):
+            begin(second_try=second_try)
+
     def close(self) -> None:
         """Let the plugin give back what it holds, if it has a `close`."""
         close = getattr(getattr(self._function, "_tw_plugin", self._function), "close", None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+McpApproval = Literal["writes", "always", "never"]
+"""Which calls of MCP tools a person is asked about: of those not marked read-only, all, or none."""
 
 
 @dataclass(frozen=True)
@@ -17,10 +20,15 @@ class PluginSettings:
             project's file in which it is set, else to the current folder), its text, or the servers by name, each with
             `command`, `args`, `env`, or `url`, `headers`; empty: none.
         mcp_start_seconds: How long an MCP server may take to start.
-        mcp_call_seconds: How long one call of an MCP tool may take.
+        mcp_call_seconds: How long one call of an MCP tool may take, without the time that a person takes to allow it.
+        mcp_approval: Which calls of MCP tools a person is asked about: `writes`, of those that their server doesn't
+            mark as read-only; `always`, all; `never`, none (a project's file can't say that). Where nobody can be
+            asked, `always` refuses all calls, and `writes` those of tools that are not marked as read-only, of servers
+            that a project's file names; servers that the caller or the user names are called.
     """
 
     folder: str = "plugins"
     mcp_servers: str | Mapping[str, Any] = field(default="", metadata={"path": True})
     mcp_start_seconds: float = 30.0
     mcp_call_seconds: float = 120.0
+    mcp_approval: McpApproval = "writes"

@@ -26,6 +26,7 @@ from tw_autogen.scenario.evidence import Seen
 from tw_autogen.scenario.heard import Call
 from tw_autogen.scenario.run import Outcome
 from tw_autogen.scenario.runs import Runs
+from tw_autogen.visible import visible
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
 _PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
@@ -58,6 +59,7 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     check_report()
     jinja2 = importlib.import_module("jinja2")
     made = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.filters["visible"] = visible
     template = made.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     path = Path(path)
     path.write_text(template.render(title=title, all_runs=[_plain(one) for one in all_runs]) + "\n", encoding="utf-8")

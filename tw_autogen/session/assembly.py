@@ -15,6 +15,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
+from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted
@@ -66,8 +67,8 @@ def open_session(
     """Open a session with all its parts.
 
     Args:
-        model: What the roles ask: one for all, or by role name (`Planner`, `CodeInterpreter`, and a key `""` for the
-            rest); None: the one that the settings name.
+        model: What the roles ask: a model, or its name on the server of the settings; one for all, or by role name
+            (`Planner`, `CodeInterpreter`, and a key `""` for the rest); None: the one that the settings name.
         roles: Names of shipped roles or of installed packages', folders or classes of one's own, roles (closed with
             the session), or functions that make one. `planner`, `code_interpreter` and `code_interpreter_plugin_only`,
             which may call plugins and do nothing else, are always known. None: the setting `session.roles`, which names
@@ -83,9 +84,9 @@ def open_session(
         folder: The workspace, in which the session makes its own folder; None: the setting `session.workspace`.
         handlers: Called with each event.
         settings: Dotted keys, or settings that were read before.
-        approve: Asked for packages, cells and plans, where the settings `kernel.install`, `code_interpreter.approval`
-            and `planner.approval` say so, and for the commands of the role `command_line`; blocks until a person has
-            decided. None: nobody is there.
+        approve: Asked for packages, cells, plans and calls of MCP tools, where the settings `kernel.install`,
+            `code_interpreter.approval`, `planner.approval` and `plugin.mcp_approval` say so, and for the commands of
+            the role `command_line`; blocks until a person has decided. None: nobody is there.
         project: A folder with settings, plugins and roles, such as TaskWeaver's: its plugins come before those of
             `plugins`, which may also name them; its roles take part where `roles` names them; what can't be used
             of it, also a plugin that fails while it is loaded, is named in the log. None: the current folder's
@@ -100,9 +101,13 @@ def open_session(
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
         SandboxError: no sandbox can stand around the code here.
     """
-    given, policy = checked_models(model), checked_policy(policy)
+    policy = checked_policy(policy)
     place = project.folder if isinstance(project, Project) else project
     read = settings if isinstance(settings, Settings) else read_settings(settings, project=place)
+    given = {
+        role: resolve_model(replace(read.read("model", ModelSettings), name=one)) if isinstance(one, str) else one
+        for role, one in checked_models(model, names=True).items()
+    }
     if isinstance(project, str | Path):
         project = read_project(project, read)
         for line in project.remarks:
@@ -164,8 +169,9 @@ def open_team(
     root = (Path(folder or options.workspace) / session_id).resolve()
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
-        kernels = Kernels(root / "files", read, options.user_folder, _told(approve, opened), undo)
-        servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo)
+        asked = _told(approve, opened)
+        kernels = Kernels(root / "files", read, options.user_folder, asked, undo)
+        servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
         seats = [with_tools(seat, servers, seats) for seat in seats]
         workers = [
             _worker(seat, models, kernels, read, undo, approve) for seat in seats if known(seat.role) != "planner"
@@ -249,7 +255,7 @@ def check_plugins(plugins: PluginsWanted, *, own: Path | None = None) -> tuple[P
 
 
 def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
-    """Give what asks for packages, and tells the session of it."""
+    """Return what asks for packages and tool calls, and makes events of the session of it."""
     if approve is None:
         return None
 

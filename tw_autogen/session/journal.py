@@ -22,6 +22,7 @@ from tw_autogen.events import (
     RoundOpened,
     event_from_dict,
 )
+from tw_autogen.private import open_private
 from tw_autogen.session.redact import redactor
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ class Journal:
     """Writes events to a file, and hands them to handlers; a handler that fails is logged and does no harm.
 
     Args:
-        path: The file; made, or appended to.
+        path: The file; made, or appended to. Only its owner can read it from then on.
         handlers: Called with each event, in order, in the thread in which it happened.
 
     `PostGrew` goes to handlers only: the whole post follows in `PostClosed`. Secrets are masked in the file.
@@ -42,8 +43,11 @@ class Journal:
         self._handlers = list(handlers)
         self._lock = threading.Lock()
         self._redact = redactor(os.environ)
-        self._seq = sum(1 for _ in path.open("rb")) if path.exists() else 0
-        self._file = path.open("a", encoding="utf-8")
+        self._seq = 0
+        if path.exists():
+            with path.open("rb") as before:
+                self._seq = sum(1 for _ in before)
+        self._file = open_private(path)
 
     def subscribe(self, handler: Handler) -> None:
         """Hand every event from now on to one more handler."""

@@ -14,6 +14,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import SessionClosedError
 from tw_autogen.events import Event, Handler, SessionClosed, SessionOpened
 from tw_autogen.model import Usage
+from tw_autogen.private import make_private_folder
 from tw_autogen.role import Role
 from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.journal import Journal
@@ -49,8 +50,8 @@ class Life:
         self._temporary = None if folder else Path(tempfile.mkdtemp(prefix="tw-session-"))
         root = (folder or self._temporary or Path()).resolve()
         self.folder = self._team.folders[0] if self._team.folders else root / "files"
-        for one in (root, self.folder):
-            one.mkdir(parents=True, exist_ok=True)
+        make_private_folder(root, passable=True)
+        make_private_folder(self.folder)
         self._journal = Journal(root / "events.jsonl", [self._ledger, *handlers])
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)

@@ -7,14 +7,21 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from tw_autogen.approval import Approve
 from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
-from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.plugin.settings import McpApproval, PluginSettings
 from tw_autogen.session.seats import Seat, runs_code
-from tw_autogen.settings import Settings
+from tw_autogen.settings import PROJECT_FILE, Settings
 
 
 def start_mcp_servers(
-    wanted: McpWanted | None, seats: Sequence[Seat], read: Settings, logs: Path, undo: ExitStack
+    wanted: McpWanted | None,
+    seats: Sequence[Seat],
+    read: Settings,
+    logs: Path,
+    undo: ExitStack,
+    *,
+    approve: Approve | None = None,
 ) -> McpServers | None:
     """Start the MCP servers that are wanted, if there is anybody whose code could call them.
 
@@ -24,21 +31,39 @@ def start_mcp_servers(
         read: How long starts and calls may take, and which servers, where nobody says otherwise.
         logs: Folder for what the servers write.
         undo: Gets what ends them.
+        approve: Asked before calls, as the setting `plugin.mcp_approval` says; None: nobody can be asked.
 
     Raises:
         ConfigError: what is wanted can't be read, or a server doesn't start.
     """
     options = read.read("plugin", PluginSettings)
     origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
+    from_folder = wanted is None and _is_of_folder(read, "plugin.mcp_servers")
     wanted = options.mcp_servers if wanted is None else wanted
-    servers = read_mcp_servers(wanted, origin=origin) if wanted else ()
+    servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
     started = McpServers(
-        servers, folder=logs, start_seconds=options.mcp_start_seconds, call_seconds=options.mcp_call_seconds
+        servers,
+        folder=logs,
+        start_seconds=options.mcp_start_seconds,
+        call_seconds=options.mcp_call_seconds,
+        approval=_approval(read),
+        approve=approve,
     )
     undo.callback(started.close)
     return started
+
+
+def _approval(read: Settings) -> McpApproval:
+    """Return which calls a person is asked about; a project's file can only ask for more."""
+    said = read.read("plugin", PluginSettings).mcp_approval
+    return "writes" if said == "never" and _is_of_folder(read, "plugin.mcp_approval") else said
+
+
+def _is_of_folder(read: Settings, key: str) -> bool:
+    """Return whether a setting stands in a project's file, and not in the user's own or in a keyword."""
+    return Path(read.origin(key)).name == PROJECT_FILE
 
 
 def with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:

@@ -26,6 +26,7 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.session.journal import read_journal
+from tw_autogen.session.svg import UnsafeSvgError, safe_svg
 
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
 _LARGEST_IMAGE_BYTES = 5_000_000
@@ -41,7 +42,8 @@ def notebook(events: Iterable[Event] | Path | str) -> nbformat.NotebookNode:
     Returns:
         Markdown cells for each request, its plan and its answer; code cells in the order in which they ran. Code that
         failed is kept and tagged `failed`, code that broke a rule and was not run `refused`, code that never came to an
-        end `unfinished`. PNG and SVG files that cells made are embedded if they still exist; other files are named.
+        end `unfinished`. PNG and SVG files that cells made are embedded if they still exist, an SVG written anew by
+        `safe_svg`; other files, and an SVG that could run or load something, are named.
     """
     made = _Notebook()
     for event in read_journal(events) if isinstance(events, Path | str) else events:
@@ -173,5 +175,13 @@ def _picture(artifact: Mapping[str, Any]) -> dict[str, str]:
         if path.suffix.lower() == ".png":
             data["image/png"] = base64.b64encode(path.read_bytes()).decode("ascii")
         else:
-            data["image/svg+xml"] = path.read_text(encoding="utf-8", errors="replace")
+            data |= _drawing(path.read_text(encoding="utf-8", errors="replace"), name)
     return data
+
+
+def _drawing(text: str, name: str) -> dict[str, str]:
+    """Return an SVG as data by MIME type; one that could run or load something is named only, with the reason."""
+    try:
+        return {"image/svg+xml": safe_svg(text)}
+    except UnsafeSvgError as error:
+        return {"text/plain": f"{name} (not shown: {error})"}

@@ -24,6 +24,7 @@ from tw_autogen.model import (
     resolve_ranker,
 )
 from tw_autogen.planner import Planner, PlannerSettings
+from tw_autogen.private import make_private_folder
 from tw_autogen.recall import Recall, RecallSettings, load_examples, read_examples
 from tw_autogen.session.learning import Learner
 from tw_autogen.session.seats import ALIASES, Seat, known
@@ -129,7 +130,7 @@ class Kernels:
         return self.shared
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         kernel = make(self._folder)
         self._undo.callback(kernel.close)
         self.made.append(kernel)

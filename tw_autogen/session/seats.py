@@ -30,7 +30,8 @@ RolesWanted = Iterable[RoleWanted] | RoleWanted
 PolicyWanted = Policy | str | Path
 """A policy, its name (`strict`), or the path of its YAML."""
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
-ModelWanted = ChatModel | Mapping[str, ChatModel] | None
+ModelWanted = ChatModel | str | Mapping[str, ChatModel | str] | None
+"""A model, its name on the server that the settings name, or these by role name."""
 
 
 @dataclass(frozen=True)
@@ -56,23 +57,29 @@ class Seat:
     policy: PolicyWanted | None = None
 
 
-def checked_models(model: ModelWanted) -> Mapping[str, ChatModel]:
-    """Give the models by role name; one for all stands under the empty name.
+def checked_models(model: ModelWanted, *, names: bool = False) -> Mapping[str, ChatModel | str]:
+    """Return the models by role name; one for all stands under the empty name.
+
+    Args:
+        model: As in `open_session`.
+        names: A model's name on the server of the settings will do as well.
 
     Raises:
         ConfigError: something is no model; says what one is.
     """
-    given = {"": model} if isinstance(model, ChatModel) else {} if model is None else model
-    if isinstance(given, Mapping) and all(isinstance(one, ChatModel) for one in given.values()):
+    given = model if isinstance(model, Mapping) else {} if model is None else {"": model}
+    wrong = [one for one in given.values() if not isinstance(one, ChatModel) and not (names and _is_name(one))]
+    if not wrong:
         return given
-    wrong = (
-        next(one for one in given.values() if not isinstance(one, ChatModel)) if isinstance(given, Mapping) else given
-    )
     raise ConfigError(
-        f"model: {wrong!r} ({type(wrong).__name__}) is no model; a model is an object with `complete`, such as "
+        f"model: {wrong[0]!r} ({type(wrong[0]).__name__}) is no model; a model is an object with `complete`, such as "
         "tw_autogen.OpenAIModel(…), or such objects by role name; a model's name goes into "
         'settings={"model.name": …}'
     )
+
+
+def _is_name(one: object) -> bool:
+    return isinstance(one, str) and bool(one.strip())
 
 
 def checked_policy(policy: PolicyWanted | None) -> Policy | None:

@@ -83,7 +83,8 @@ class Session(Steps):
         Args:
             text: The user's words.
             files: Paths, or a single one; copied read-only into the session's folder, and described to the Planner.
-            variables: JSON values and DataFrames by name: variables for the code, session variables for plugins.
+            variables: JSON values, tables, numpy arrays, bytes, sets, Decimal and Path by name: variables for the code,
+                session variables for plugins.
             images: URLs (`data:` or `https:`) that the Planner's model is shown.
 
         Raises:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
 from pydantic import BaseModel
 
 server = MCPServer("weather")
@@ -99,6 +100,34 @@ def open_it() -> str:
 def get_wind(city: str) -> str:
     """Have a name that Python doesn't take."""
     return f"windy in {city}"
+
+
+@server.tool(structured_output=False)
+def note(path: str, words: str) -> str:
+    """Write a line behind those of a file."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f"{words}\n")
+    return f"noted {words}"
+
+
+@server.tool()
+def note_and_die(path: str, words: str) -> str:
+    """Write a line behind those of a file, and end the server before it can answer."""
+    note(path, words)
+    os._exit(3)
+
+
+@server.tool(annotations=ToolAnnotations(idempotent_hint=True))
+def note_once(path: str, words: str) -> str:
+    """Write a line, and say that this may be repeated."""
+    return note(path, words)
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def noted(path: str) -> str:
+    """Read a file; each call leaves a mark beside it, for tests."""
+    note(f"{path}.read", "read")
+    return Path(path).read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Iterable
 from typing import Any
 
 from tw_autogen.approval import Approve, Decision, Proposal, read_decision
+from tw_autogen.visible import visible
+
+_CHANGE_HINT = "y, n, the changed one between ``` lines, or why not"
+_TOOL_HINT = "y, n, a for all calls of this tool in this session, or why not"
+_FENCES = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
 
 def approval_by(agents: Iterable[Any]) -> Approve | None:
@@ -25,9 +31,15 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
         if proposal.kind == "packages":
             words = f"{proposal.question[0].lower()}{proposal.question[1:]} (y/N) "
         else:
-            findings = "".join(f"! {one}\n" for one in proposal.findings)
-            hint = "y, n, the changed one between ``` lines, or why not"
-            words = f"\n```\n{proposal.text}\n```\n{findings}{proposal.question} ({hint}) "
+            findings = "".join(f"! {visible(one)}\n" for one in proposal.findings)
+            fence = _fence(proposal.shown)
+            hint = _CHANGE_HINT if proposal.editable else _TOOL_HINT
+            words = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} ({hint}) "
         return read_decision(str(asked.get_human_input(f"{asked.name}: {words}")), proposal)
 
     return approve
+
+
+def _fence(text: str) -> str:
+    """Return a fence that the text itself can't close."""
+    return "`" * max([3, *(len(one) + 1 for one in _FENCES.findall(text))])

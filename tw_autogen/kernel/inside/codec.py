@@ -1,4 +1,4 @@
-"""Turns values into JSON and back, on both sides: what JSON has, tuples, times, DataFrames and Series.
+"""Turns values into JSON and back, on both sides: what JSON has, tuples, sets, times, tables, and `values`.
 
 Never pickle: what a kernel sends is data to the host, and nothing that it sends can run there.
 """
@@ -11,6 +11,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from typing import Any, BinaryIO, Protocol
 
 from .frames import pack_table, unpack_table
+from .values import VALUES, pack_value, unpack_value
 from .zones import check_zone
 
 TAG = "$"
@@ -93,6 +94,9 @@ class Codec:
             return {TAG: "dict", "items": [[self.pack(key), self.pack(one)] for key, one in value.items()]}
         if isinstance(value, tuple):
             return {TAG: "tuple", "items": [self.pack(one) for one in value]}
+        if isinstance(value, (set, frozenset)):
+            name = "set" if isinstance(value, set) else "frozenset"
+            return {TAG: name, "items": [self.pack(one) for one in value]}
         plain: Any
         for plain in (bool, int, float, str, list, dict):  # their subclasses, such as numpy.float64 and OrderedDict
             if isinstance(value, plain):
@@ -116,6 +120,11 @@ class Codec:
             return {self.unpack(key): self.unpack(one) for key, one in plain["items"]}
         if kind == "tuple":
             return tuple(self.unpack(one) for one in plain["items"])
+        if kind in ("set", "frozenset"):
+            items = (self.unpack(one) for one in plain["items"])
+            return set(items) if kind == "set" else frozenset(items)
+        if kind in VALUES:
+            return unpack_value(kind, plain)
         if kind in ("date", "time", "datetime"):
             return getattr(datetime, kind).fromisoformat(plain["iso"])
         return self._unpack_known(str(kind), plain)
@@ -137,8 +146,10 @@ class Codec:
             return {TAG: "date" if isinstance(value, datetime.date) else "time", "iso": value.isoformat()}
         if name in ("pandas.DataFrame", "pandas.Series"):
             return {TAG: name[7:], **pack_table(value, self)}
-        hint = "; pass .tolist()" if name == "numpy.ndarray" else ""
-        raise TypeError(f"a value of type {type(value).__name__} doesn't cross between kernel and host{hint}")
+        packed = pack_value(value)
+        if packed is not None:
+            return {TAG: packed.pop("kind"), **packed}
+        raise TypeError(f"a value of type {type(value).__name__} doesn't cross between kernel and host")
 
     def _unpack_known(self, kind: str, plain: dict[str, Any]) -> Any:
         if kind not in ("NA", "NaT", "Timestamp", "Timedelta", "DataFrame", "Series"):

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -51,6 +51,7 @@ class McpServer:
         url: Where it is (http, sse).
         headers: Go with each request (http, sse).
         origin: Where this stands, for messages.
+        from_folder: A project's file names it, and not the caller or the user's own settings.
     """
 
     name: str
@@ -62,6 +63,7 @@ class McpServer:
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     origin: str = "mcp_servers"
+    from_folder: bool = False
 
     def words(self) -> str:
         """Say in a few words how it is reached, without secrets."""
@@ -72,7 +74,11 @@ class McpServer:
 
 
 def read_mcp_servers(
-    wanted: McpWanted, *, origin: str = "mcp_servers", environ: Mapping[str, str] | None = None
+    wanted: McpWanted,
+    *,
+    origin: str = "mcp_servers",
+    environ: Mapping[str, str] | None = None,
+    from_folder: bool = False,
 ) -> tuple[McpServer, ...]:
     """Read which MCP servers are wanted; none is started.
 
@@ -82,6 +88,7 @@ def read_mcp_servers(
             passed over, unless they look like a misspelt one; a server that is `disabled` is left out.
         origin: Where a mapping or a text came from, for messages.
         environ: Where variables are looked up; None: this process's environment.
+        from_folder: A project's file names them.
 
     Raises:
         ConfigError: says where, which server, and what is wrong.
@@ -100,7 +107,7 @@ def read_mcp_servers(
     if not isinstance(servers, Mapping):
         raise ConfigError(f"{origin}: mcpServers: expected servers by name, found {type(servers).__name__}")
     found = (_server(str(name), one, origin, environ) for name, one in servers.items() if not _is_off(one))
-    return tuple(found)
+    return tuple(replace(one, from_folder=from_folder) for one in found)
 
 
 def _is_wrapper(value: Any) -> bool:

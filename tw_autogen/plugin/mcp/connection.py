@@ -36,6 +36,10 @@ class McpServerError(ConnectionError):
     """A server could not be reached, or is gone; the message says which, and what it said last."""
 
 
+class McpCallLostError(McpServerError):
+    """A call was sent, and its server ended without an answer: whether it took effect is not known."""
+
+
 def sdk(name: str = "mcp") -> ModuleType:
     """Load a module of the official SDK; deferred, because that takes a second or two.
 
@@ -109,7 +113,8 @@ class Connection:
 
         Raises:
             TimeoutError: no answer came; the server was told that nobody waits any more.
-            McpServerError: the server ended meanwhile, or sent an answer that is no message of the protocol.
+            McpServerError: the server is gone, and nothing was sent.
+            McpCallLostError: the server ended meanwhile, or sent an answer that is no message of the protocol.
             Exception: whatever else the SDK raises, such as `MCPError` with the server's own words.
         """
         if self.gone or self._client is None:
@@ -128,12 +133,12 @@ class Connection:
         except Exception as error:
             if self._lost(error):
                 self.ended()
-                raise McpServerError(self.describe(f"ended while {tool!r} ran")) from error
+                raise McpCallLostError(self.describe(f"ended while {tool!r} ran")) from error
             raise
         finally:
             self._calls.discard(unread)
         if came is None:
-            raise McpServerError(
+            raise McpCallLostError(
                 f"MCP server {self._server.name!r} answered while {tool!r} ran, but not as the protocol says; "
                 "the fault is the server's"
             )

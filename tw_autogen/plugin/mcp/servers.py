@@ -12,12 +12,16 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.mcp.connection import Connection, McpServerError, sdk
+from tw_autogen.plugin.mcp.gate import ASK_SECONDS, Gate
 from tw_autogen.plugin.mcp.names import identifier, tool_names
 from tw_autogen.plugin.mcp.tool import Call, Tell, tool_spec
+from tw_autogen.plugin.settings import McpApproval
 from tw_autogen.plugin.spec import PluginSpec
+from tw_autogen.private import make_private_folder
 
 _GRACE_SECONDS = 15.0
 _MARGIN_SECONDS = 5.0
@@ -31,6 +35,8 @@ class McpServers:
         folder: Where each server's standard error is kept, as `<name>.log`; not a folder that code can read.
         start_seconds: How long a server may take until its tools are listed.
         call_seconds: How long one call of a tool may take.
+        approval: See `PluginSettings.mcp_approval`.
+        approve: Asked where `approval` says so; None: nobody can be asked.
 
     Raises:
         ConfigError: the SDK is missing, or a server does not start; the others are ended again.
@@ -50,9 +56,14 @@ class McpServers:
         folder: Path,
         start_seconds: float = 30.0,
         call_seconds: float = 120.0,
+        approval: McpApproval = "writes",
+        approve: Approve | None = None,
     ) -> None:
         sdk()
-        folder.mkdir(parents=True, exist_ok=True)
+        self._approval: McpApproval = approval
+        self._approve = approve
+        self._asking = threading.Lock()
+        make_private_folder(folder)
         self._closing = contextlib.ExitStack()
         portal = self._closing.enter_context(start_blocking_portal())
         self._kept = [
@@ -79,8 +90,16 @@ class McpServers:
         """
         tools = {(kept.server.name, str(tool["name"])): (kept, tool) for kept in self._kept for tool in kept.tools}
         names = tool_names(tools, taken)
+        wait = ASK_SECONDS if self._approve is not None and self._approval != "never" else 0.0
         return tuple(
-            tool_spec(tool, server=server, name=names[server, own], call=kept.caller(own), seconds=kept.most_seconds)
+            tool_spec(
+                tool,
+                server=server,
+                name=names[server, own],
+                call=kept.caller(own),
+                seconds=kept.most_seconds + wait,
+                gate=Gate(kept.server, tool, approval=self._approval, approve=self._approve, asking=self._asking),
+            )
             for (server, own), (kept, tool) in tools.items()
         )
 
@@ -159,7 +178,7 @@ class _Kept:
             except McpServerError as error:
                 with self._lock:
                     next_time = self._mourn(connection)
-                raise McpServerError(f"{error}\n{next_time}") from error
+                raise type(error)(f"{error}\n{next_time}") from error
             self._deaths = 0
             return came
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.plugin.mcp.gate import Gate, SentCalls
 from tw_autogen.plugin.mcp.names import free, identifier
 from tw_autogen.plugin.mcp.results import read_result
 from tw_autogen.plugin.mcp.types import Schema
@@ -24,7 +25,9 @@ _ABOUT_CHARS = 300
 _DESCRIPTION_CHARS = 1200
 
 
-def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, seconds: float) -> PluginSpec:
+def tool_spec(
+    tool: Mapping[str, Any], *, server: str, name: str, call: Call, seconds: float, gate: Gate | None = None
+) -> PluginSpec:
     """Give a tool as a plugin that runs in the host.
 
     Args:
@@ -33,6 +36,7 @@ def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, se
         name: What code calls it.
         call: Calls it.
         seconds: How long one call may take, with a restart of its server.
+        gate: Decides whether a call is made; None: each is.
     """
     takes = Schema(tool.get("inputSchema") or {})
     names = _parameter_names(takes)
@@ -59,7 +63,7 @@ def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, se
         seconds=seconds,
     )
     own = {ours: theirs for theirs, ours in names.items()}
-    return replace(spec, connect=lambda context: _Tool(spec, own, call, context, wrapped))
+    return replace(spec, connect=lambda context: _Tool(spec, own, call, context, wrapped, gate))
 
 
 def jsonable(value: Any) -> Any:
@@ -91,7 +95,13 @@ class _Tool:
     """What code calls, in one session."""
 
     def __init__(
-        self, spec: PluginSpec, own: Mapping[str, str], call: Call, context: PluginContext, wrapped: bool
+        self,
+        spec: PluginSpec,
+        own: Mapping[str, str],
+        call: Call,
+        context: PluginContext,
+        wrapped: bool,
+        gate: Gate | None,
     ) -> None:
         self.__name__, self.__doc__ = spec.name, spec.description
         self._name = spec.name
@@ -99,6 +109,8 @@ class _Tool:
         self._call = call
         self._context = context
         self._wrapped = wrapped
+        self._gate = gate
+        self._sent = None if gate is None or gate.repeatable else SentCalls()
         some = [inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in spec.parameters]
         self._needed = [one.name for one in spec.parameters if one.required]
         self._signature = inspect.Signature(some)
@@ -112,8 +124,35 @@ class _Tool:
         if missing:
             raise TypeError(f"{self._name}: missing {', '.join(missing)}")
         arguments = {self._own[name]: jsonable(value) for name, value in given.items()}
-        came = self._call(arguments, lambda words: self._context.log("warning", self._name, words))
+        came = self._answer(arguments)
         return read_result(came, name=self._name, context=self._context, wrapped=self._wrapped)
+
+    def begin_cell(self, *, second_try: bool) -> None:
+        """Note that a cell begins; a second try is one after a cell of the same request that failed."""
+        if self._sent is not None:
+            self._sent.begin_cell(second_try=second_try)
+
+    def _answer(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the answer to a call: of the server, or, for one that an earlier try has made already, that one's."""
+        earlier = self._sent.earlier(arguments) if self._sent is not None else None
+        if earlier is not None and earlier.came is not None:
+            self._warn(
+                "the cell that failed has made this very call; it was not sent a second time, and gives what it gave "
+                "then"
+            )
+            return earlier.came
+        if self._gate is not None:
+            self._gate.allow(self._name, arguments, lost=earlier is not None)
+        if self._sent is None:
+            return self._call(arguments, self._warn)
+        if earlier is not None:
+            self._sent.forget(earlier)
+        with self._sent.sending(arguments) as sent:
+            sent.came = self._call(arguments, self._warn)
+            return sent.came
+
+    def _warn(self, words: str) -> None:
+        self._context.log("warning", self._name, words)
 
 
 def _parameter_names(takes: Schema) -> dict[str, str]:
