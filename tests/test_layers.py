@@ -9,6 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
     {"errors", "shipped", "secret", "taskweaver_config"},
+    {"trust"},
     {"conversation", "settings"},
     {"events"},
     {"approval"},

@@ -64,7 +64,7 @@ class Asker:
         hint = "[y/N]" if packages else "[y/N/e to edit, or say why not]"
         while True:
             question = f"{clean(proposal.question)} {hint} "
-            _forget_typed()
+            forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
             said = self._line(stopped).strip()
             if packages or said.lower() not in ("e", "edit"):
@@ -90,7 +90,7 @@ class Asker:
         return ""
 
 
-def _forget_typed() -> None:
+def forget_typed() -> None:
     """Drop what waits to be read at a terminal; what comes through a pipe stays."""
     if sys.platform != "win32" and sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)

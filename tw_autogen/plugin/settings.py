@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tw_autogen.trust import LOWER, NAMED
+
 
 @dataclass(frozen=True)
 class PluginSettings:
@@ -20,7 +22,7 @@ class PluginSettings:
         mcp_call_seconds: How long one call of an MCP tool may take.
     """
 
-    folder: str = "plugins"
+    folder: str = field(default="plugins", metadata=NAMED)
     mcp_servers: str | Mapping[str, Any] = field(default="", metadata={"path": True})
-    mcp_start_seconds: float = 30.0
-    mcp_call_seconds: float = 120.0
+    mcp_start_seconds: float = field(default=30.0, metadata=LOWER)
+    mcp_call_seconds: float = field(default=120.0, metadata=LOWER)

@@ -23,7 +23,7 @@ from tw_autogen.session.inputs import several
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
 from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, project_here, read_project
-from tw_autogen.session.reading import read_settings
+from tw_autogen.session.reading import read_logged
 from tw_autogen.session.seats import (
     KernelWanted,
     ModelWanted,
@@ -62,6 +62,7 @@ def open_session(
     approve: Approve | None = None,
     project: Path | str | Project | None = None,
     mcp_servers: McpWanted | None = None,
+    trust: bool = False,
 ) -> Session:
     """Open a session with all its parts.
 
@@ -89,9 +90,12 @@ def open_session(
         project: A folder with settings, plugins and roles, such as TaskWeaver's: its plugins come before those of
             `plugins`, which may also name them; its roles take part where `roles` names them; what can't be used
             of it, also a plugin that fails while it is loaded, is named in the log. None: the current folder's
-            settings, and no plugins.
+            settings, as far as it is trusted, and no plugins.
         mcp_servers: MCP servers whose tools are plugins too: a JSON file with `mcpServers`, or what stands in it. They
             are started here and end with the session. None: those of the setting `plugin.mcp_servers`.
+        trust: All that the project's file, or the current folder's, sets is wanted. Otherwise what it may not set
+            unasked (servers, keys, programs, roles, sandbox, grants, policy, approval) is left out and named in the
+            log, unless the user has trusted the folder at a terminal. Holds for this call; nothing is remembered.
 
     Returns:
         A session that owns and closes what was made here.
@@ -102,7 +106,7 @@ def open_session(
     """
     given, policy = checked_models(model), checked_policy(policy)
     place = project.folder if isinstance(project, Project) else project
-    read = settings if isinstance(settings, Settings) else read_settings(settings, project=place)
+    read = settings if isinstance(settings, Settings) else read_logged(settings, project=place, trust=trust)
     if isinstance(project, str | Path):
         project = read_project(project, read)
         for line in project.remarks:
@@ -137,6 +141,7 @@ def open_team(
     approve: Approve | None = None,
     mcp_servers: McpWanted | None = None,
     examples: Sequence[Path] = (),
+    trust: bool = False,
 ) -> Session:
     """Open a session whose roles each have a name, a model, and for code a kernel, plugins and a policy of their own.
 
@@ -148,12 +153,13 @@ def open_team(
         approve: As in `open_session`.
         mcp_servers: As in `open_session`; each CodeInterpreter may call their tools.
         examples: A project's, for roles whose folder of examples the settings don't name.
+        trust: As in `open_session`.
 
     Raises:
         ConfigError: as in `open_session`.
     """
     approve = checked_approve(approve)
-    read = settings if isinstance(settings, Settings) else read_settings(settings)
+    read = settings if isinstance(settings, Settings) else read_logged(settings, trust=trust)
     models = Models(read, examples)
     for seat in seats:
         if known(seat.role):
