@@ -121,22 +121,24 @@ class TrustStore:
 
     Args:
         folder: Where the records lie; None: there is no place for them, so that no folder is trusted.
+        named: The records are about folders whose path the caller wrote; the user was asked about less there.
     """
 
     folder: Path | None
+    named: bool = False
 
     @classmethod
-    def of_user(cls, environ: Mapping[str, str] | None = None) -> TrustStore:
+    def of_user(cls, environ: Mapping[str, str] | None = None, *, named: bool = False) -> TrustStore:
         """Return the store in the user's state folder."""
         state = state_folder(environ)
-        return cls(state / "trust" if state else None)
+        return cls(state / "trust" if state else None, named)
 
     def record(self, folder: Path) -> Path | None:
         """Return the path of a folder's record, which need not exist; removing it takes the trust back."""
         if self.folder is None:
             return None
         name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
-        return self.folder / f"{name}.json"
+        return self.folder / f"{name}{'-named' * self.named}.json"
 
     def read(self, folder: Path) -> tuple[str, str]:
         """Return the hash under which a folder is trusted, and a problem in words; both may be empty.
@@ -257,12 +259,12 @@ def code_files(folder: Path, *, most: int = 100_000) -> Iterator[Path]:
     Python's own caches are left out, unless they are of the kind that is used without a look at the source's time.
 
     Raises:
-        ConfigError: there are more than `most` files.
+        ConfigError: there are more than `most` files and folders, or links lead round in circles.
     """
     count = 0
-    for place, folders, names in os.walk(folder):
-        folders[:] = [one for one in folders if one not in (".git", ".tw", "node_modules")]
-        count += len(names)
+    for place, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [one for one in folders if one not in (".git", ".tw")]  # no import can name these
+        count += len(folders) + len(names)
         if count > most:
             raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
         for name in names:

@@ -3,6 +3,8 @@
 import json
 import os
 import pty
+import re
+import select
 import subprocess
 import sys
 
@@ -13,6 +15,7 @@ from tw_autogen.cli import main
 from tw_autogen.testing import codes, plans, replay_server
 
 SECONDS = 100.0
+ESCAPES = re.compile(rb"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-9;?]*[A-Za-z])")
 
 
 @pytest.fixture
@@ -90,7 +93,7 @@ def test_doctor_runs_nothing_of_it(run, here):
     assert ran.exit_code == 0, ran.output
     check_line(ran.stdout)
     assert "trust this folder with --trust" in ran.stdout
-    assert "✓ ok    kernel" in ran.stdout
+    assert "✓ ok   kernel" in ran.stdout
     assert list(here[1].iterdir()) == []
 
 
@@ -101,7 +104,7 @@ def test_doctor_runs_nothing_of_it(run, here):
         (("plugins", "check"), 2),
         (("plugins", "check", "--host"), 2),
         (("plugins", "check", "mine", "--host"), 2),
-        (("index", "."), 0),
+        (("index", ".", "--glob", "*.yaml"), 0),
         (("example", "from", "none"), 2),
         (("scenario", "run", "--live", "anomaly_detection"), 2),
     ],
@@ -112,13 +115,13 @@ def test_no_other_command_runs_anything_of_it(run, here, args, code):
 
 
 def test_trust_is_said_by_a_flag_and_not_remembered(run, here):
-    ran = run("-p", "hello", "--trust")
+    ran = run("-p", "hello", "--trust", "--model", "m")
 
     assert "mcp" in [one.name for one in here[1].iterdir()], ran.stderr
     assert "not trusted" not in ran.stderr
     for one in here[1].iterdir():
         one.unlink()
-    assert "(not trusted)" in run("-p", "hello").stderr
+    assert "(not trusted)" in run("-p", "hello", "--base-url", "http://127.0.0.1:9/v1").stderr
     assert list(here[1].iterdir()) == []
 
 
@@ -131,28 +134,30 @@ def chat(command, environ, folder, home, answers, *, base_url):
         env={**environ, "HOME": str(home), "COLUMNS": "100", "PROMPT_TOOLKIT_NO_CPR": "1"},
     )  # fmt: skip
     os.close(follower)
-    seen, at = "", 0
+    seen, raw, at = "", b"", 0
     try:
         for words, keys in answers:
             while words not in seen[at:]:
-                seen += os.read(leader, 4096).decode(errors="replace")
+                assert select.select([leader], [], [], SECONDS)[0], f"no {words!r} in {seen}"
+                raw += os.read(leader, 4096)
+                seen = ESCAPES.sub(b"", raw).decode(errors="replace").replace("\r\n", "\n")
             at = seen.index(words, at) + len(words)
             os.write(leader, keys.encode())
-        while True:
+        while select.select([leader], [], [], SECONDS)[0]:
             try:
                 more = os.read(leader, 4096)
             except OSError:  # Linux says so when the last writer has gone
                 more = b""
             if not more:
                 break
-            seen += more.decode(errors="replace")
+            raw += more
         assert process.wait(SECONDS) is not None
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
         os.close(leader)
-    return seen.replace("\r\n", "\n")
+    return ESCAPES.sub(b"", raw).decode(errors="replace").replace("\r\n", "\n")
 
 
 @pytest.fixture
@@ -171,7 +176,7 @@ def test_at_a_terminal_it_is_asked_once_by_name_and_a_yes_is_remembered_until_a_
         def start(*answers):
             return chat(command, environ, folder, tmp_path / "home", answers, base_url=server.base_url)
 
-        asked, leave = "let it have all of this? [y/N]", ("/help lists", "\x04")
+        asked, leave = "let it have all of this? [y/N]", ("\n>", "\x04")
         seen = start((asked, "\n"), ("Not trusted", ""), leave)
         assert f"{folder} has files that want more than a folder may have unasked:" in seen
         assert "  session.roles                ['planner', 'crier']" in seen
@@ -179,7 +184,7 @@ def test_at_a_terminal_it_is_asked_once_by_name_and_a_yes_is_remembered_until_a_
         assert "  roles                        crier: Python in roles/crier, runs with all that you may do" in seen
         assert list(ran.iterdir()) == []
 
-        seen = start((asked, "n\n"), ("/help lists", "/reset\n"), ("a new session", "\x04"))
+        seen = start((asked, "n\n"), ("\n>", "/reset\n"), ("a new session", ""), ("\n>", "\x04"))
         assert seen.count(asked) == 1
         assert list(ran.iterdir()) == []
 

@@ -455,7 +455,8 @@ def test_trust_is_of_the_real_path_and_a_record_is_the_users_alone(here, tmp_pat
     review.remember(review.sha256())
     record = review.record()
 
-    assert read_settings(project=here).trust is read_settings().trust is Trust.full
+    assert read_settings(project=here).trust is Trust.full
+    assert read_settings().trust is Trust.none  # asked about less: roles and plugins count where it is named
     assert (record.stat().st_mode & 0o777, record.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     here.rename(tmp_path / "moved")
     (tmp_path / "here").mkdir()
@@ -518,6 +519,14 @@ def plant(folder):
     copy = pickle.dumps({"x": Evil(folder / "unpickled")}) + pickle.dumps({}) + last + struct.pack(">Q", len(last))
     (hidden / "variables").write_bytes(copy)
     (hidden / "cells.jsonl").write_text('{"code": "open(\'ran\', \'w\')", "seconds": 0}\n')
+
+
+def test_a_link_does_not_lead_a_session_out_of_a_folder_that_is_not_trusted(here, tmp_path):
+    (here / ".tw").symlink_to(tmp_path)
+    with pytest.raises(ConfigError, match=r"\.tw/sessions is a link out of this folder, to .*; say where sessions"):
+        open_session(ScriptedModel([]), kernel=FakeKernel())
+    assert not (tmp_path / "sessions").exists()
+    open_session(ScriptedModel([]), kernel=FakeKernel(), folder=".tw/sessions").close()
 
 
 def test_what_another_one_left_in_a_folder_is_not_resumed_unasked(tmp_path):

@@ -40,6 +40,7 @@ from tw_autogen.session.seats import (
 )
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.trust import refuse_link
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
 
@@ -168,6 +169,8 @@ def open_team(
     options = read.read("session", SessionSettings)
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
+    if folder is None:
+        refuse_link(read, root)
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
         kernels = Kernels(root / "files", read, options.user_folder, _told(approve, opened), undo)

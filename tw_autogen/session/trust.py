@@ -14,6 +14,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session.project import example_files, is_project, own_examples, role_folders, settings_files
+from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import LeftOut, Settings
 from tw_autogen.trust import Trust, TrustStore, code_files, fingerprint, visible
 
@@ -128,7 +129,7 @@ class Review:
 
     @property
     def _store(self) -> TrustStore:
-        return self.store or TrustStore.of_user()
+        return self.store or TrustStore.of_user(named=self.settings.trust is Trust.named)
 
     @property
     def _settings_wanted(self) -> tuple[Want, ...]:
@@ -144,19 +145,23 @@ class Review:
         if self.settings.trust is not Trust.none or not is_project(self.folder):
             return
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
-            for name, folder in role_folders(self.folder, self._placed("session.role_folder", "")).items():
+            for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
                 place = _relative(folder, self.folder)
                 yield Want("roles", f"{visible(name)}: Python in {place}, {_HERE}")
-        plugins = self.folder / self._placed("plugin.folder", PluginSettings().folder)
+        plugins = self.folder / self._placed("plugin", "folder")
         if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
             more = f" and {len(python) - _MOST_NAMES} more" if len(python) > _MOST_NAMES else ""
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
             yield Want("plugins", f"Python in {', '.join(python[:_MOST_NAMES])}{more}: {where}")
 
-    def _placed(self, key: str, default: str) -> str:
+    def _placed(self, room: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
-        said = next((one.setting.value for one in self.settings.left_out if one.key == key), None)
-        return said if isinstance(said, str) and said else default
+        said = next((one.setting.value for one in self.settings.left_out if one.key == f"{room}.{name}"), None)
+        if isinstance(said, str) and said:
+            return said
+        return str(
+            getattr(self.settings.read(room, {"session": SessionSettings, "plugin": PluginSettings}[room]), name)
+        )
 
     def _files(self) -> Iterator[Path]:
         folder = self.folder
@@ -166,11 +171,11 @@ class Review:
                 yield one.setting.file.resolve()
             yield from _named_files(one, folder)
         try:
-            roles = role_folders(folder, self._placed("session.role_folder", ""))
+            roles = role_folders(folder, self._placed("session", "role_folder"))
         except ConfigError:  # the setting names a folder that isn't there
             roles = {}
         tops = {path.parent for path in roles.values()}
-        plugins = folder / self._placed("plugin.folder", PluginSettings().folder)
+        plugins = folder / self._placed("plugin", "folder")
         for place in (*tops, plugins):
             yield from code_files(place)
         if roles:  # they may import from the top of the folder
@@ -192,6 +197,24 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     lines = (review.line(how, brings_code=brings_code), shown if texts else "")
     problem = review.problem() if settings.trust is not Trust.full else ""
     return tuple(line for line in (*lines, problem, *map(visible, settings.withheld)) if line)
+
+
+def refuse_link(settings: Settings, root: Path) -> None:
+    """Refuse to keep a session where a link in a folder that is not trusted leads.
+
+    Args:
+        settings: Say where sessions are kept, and whether that is the default.
+        root: The session's folder, links followed.
+
+    Raises:
+        ConfigError: the default, `.tw/sessions`, is a link out of the current folder.
+    """
+    default = settings.origin("session.workspace") == Settings.DEFAULT
+    if default and settings.trust is not Trust.full and not root.is_relative_to(Path.cwd().resolve()):
+        raise ConfigError(
+            f"{Path(settings.read('session', SessionSettings).workspace).absolute()} is a link out of this folder, to "
+            f"{root.parent}; say where sessions are kept: --workspace, or the setting session.workspace"
+        )
 
 
 def _worded(one: LeftOut) -> Iterator[Want]:
