@@ -156,7 +156,8 @@ class Reader(Role):
 
 
 def said_by(folder, tmp_path, settings):
-    with open_session(ScriptedModel([]), roles=[folder], folder=tmp_path / "sessions", settings=settings) as session:
+    sessions = tmp_path / "sessions"
+    with open_session(ScriptedModel([]), roles=[folder], folder=sessions, settings=settings, trust=True) as session:
         session.open_round("read")
         return session.step(session.next_role()).message
 

@@ -7,6 +7,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, SettingsError
 from tw_autogen.settings import Settings
+from tw_autogen.trust import Trust
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ def test_keyword_beats_environment_beats_project_file_beats_user_file(tmp_path):
     user.write_text("session:\n  max_posts: 1\n  sandbox: false\nmodel.name: mine\n", encoding="utf-8")
     (tmp_path / "tw_autogen.yaml").write_text("session: {max_posts: 2}\nmodel: {name: project}\n", encoding="utf-8")
     environ = {"TW_AUTOGEN_SESSION_MAX_POSTS": "3", "OPENAI_API_KEY": "sk-1"}
-    settings = Settings(ROOMS, {"session.max_posts": 4}, environ=environ, project=tmp_path, user_file=user)
+    given = {"session.max_posts": 4}
+    settings = Settings(ROOMS, given, environ=environ, project=tmp_path, user_file=user, trust=Trust.full)
 
     assert settings.read("session", SessionSettings) == SessionSettings(max_posts=4, sandbox=False)
     assert settings.read("model", ModelSettings) == ModelSettings(api_key="sk-1", name="project")
@@ -127,7 +129,7 @@ def test_taskweavers_project_file_is_read_and_what_it_cannot_mean_here_is_named(
         "planner.use_example": False,
     }
     (tmp_path / "taskweaver_config.json").write_text(json.dumps(file), encoding="utf-8")
-    settings = Settings(ROOMS, project=tmp_path)
+    settings = Settings(ROOMS, project=tmp_path, trust=Trust.full)
 
     assert settings.read("model", ModelSettings) == ModelSettings(base_url="http://llm", name="theirs")
     assert settings.read("session", SessionSettings).max_posts == 7

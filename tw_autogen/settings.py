@@ -9,7 +9,15 @@ Each room declares one frozen dataclass `…Settings`; a key is `room.field`, su
 4. the user's file: `~/.config/tw-autogen/config.yaml`,
 5. the default in the dataclass.
 
-A relative path in a project's file, in a field that declares itself one, is relative to that file's folder.
+A relative path in a project's file, in a field that declares itself one, is relative to that file's folder; so it is
+in the user's file, but for `session.workspace`.
+
+What a project's file may set depends on how far its folder is trusted (`Trust`): a field's metadata `folder` says what
+counts unasked, and a field without it needs the user's trust. What does not count is in `Settings.left_out`. The file
+that a relative `OAI_CONFIG_LIST` names lies in the current folder, and is treated as a file of that folder.
+
+A field with the metadata `server` goes to a server: it is withheld from one that a folder's file names, unless it
+stands in the same file (`Settings.withheld`).
 
 A role's settings, `role.<role>.<key>`, come from the same places; they are declared by the role, and checked when it is
 loaded.
@@ -20,7 +28,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import reprlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -29,15 +38,19 @@ import yaml
 
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
+from tw_autogen.trust import Trust, may_set, read_plain
 
 T = TypeVar("T")
 
 PROJECT_FILE = "tw_autogen.yaml"
 _PREFIX = "TW_AUTOGEN_"
+_MOST_VALUES = 100_000
 ROLE_ROOM = "role"
 """The room whose keys are declared by roles: `role.echo.decorator`."""
 
 _PATHS_OF_ROLES = ("role.document_retriever.index",)
+_OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_folder")
+"""Paths that the user's file may mean for whatever folder is the current one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +62,27 @@ class Setting:
         origin: Where it stands.
         given: It was given in code or on the command line, and beats all else.
         passed_over: Where a role doesn't know it, that is no error but named in the log, as TaskWeaver's keys are.
+        file: The file of a folder in which it stands; None: the user has said it.
     """
 
     value: Any
     origin: str
     given: bool = False
     passed_over: bool = False
+    file: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftOut:
+    """A setting of a folder's file that does not count, because the folder is not trusted.
+
+    Args:
+        key: Dotted.
+        setting: Its value, and where it stands.
+    """
+
+    key: str
+    setting: Setting
 
 
 class Settings:
@@ -66,6 +94,15 @@ class Settings:
         environ: Environment variables; none by default, so that a library call depends on its arguments only.
         project: Folder in which a project file is looked for; None looks for none.
         user_file: The user's own file; passed over if it doesn't exist.
+        trust: How far `project`, and the current folder, are trusted.
+
+    Attributes:
+        project: As given.
+        trust: As given.
+        left_out: What of the folder's files does not count.
+        prompts: Settings of an untrusted folder's file that count and are text for prompts.
+        withheld: Lines about keys that are not sent, because the server comes from elsewhere than the key.
+        ignored: TaskWeaver's keys that mean nothing here.
 
     Raises:
         SettingsError: an unknown key (with its neighbour), or a value of the wrong type; says where it stands.
@@ -83,38 +120,109 @@ class Settings:
         environ: Mapping[str, str] | None = None,
         project: Path | None = None,
         user_file: Path | None = None,
+        trust: Trust = Trust.none,
     ) -> None:
+        self.project, self.trust = project, trust
+        self.left_out: tuple[LeftOut, ...] = ()
+        self.prompts: tuple[LeftOut, ...] = ()
+        self.withheld: tuple[str, ...] = ()
         self._rooms = dict(rooms)
-        self._known = [f"{room}.{one.name}" for room, cls in rooms.items() for one in dataclasses.fields(cls)]
+        self._fields = {f"{room}.{one.name}": one for room, cls in rooms.items() for one in dataclasses.fields(cls)}
+        self._hints = {
+            f"{room}.{name}": hint for room, cls in rooms.items() for name, hint in get_type_hints(cls).items()
+        }
+        self._known = list(self._fields)
         self._paths = {
-            f"{room}.{one.name}": str(one.type).startswith("tuple")
-            for room, cls in rooms.items()
-            for one in dataclasses.fields(cls)
-            if one.metadata.get("path")
+            key: str(one.type).startswith("tuple") for key, one in self._fields.items() if one.metadata.get("path")
         }
         self.ignored: tuple[str, ...] = ()
         self._found: dict[str, Setting] = {}
         self._roles: dict[str, dict[str, Setting]] = {}
         self._environ = environ or {}
+        own = dict(self._user_file(user_file) if user_file else ())
+        folder = [*(self._project(project) if project else ())]
         sources = [
-            *(self._file(user_file) if user_file else ()),
-            *(self._project(project) if project else ()),
+            *own.items(),
+            *folder,
             *self._environment(environ or {}),
             *((key, _given(key, value)) for key, value in (keywords or {}).items()),
         ]
+        paired = {one.file for key, one in folder if key == "model.api_key" and one.value}
+        senders: dict[str, list[Setting]] = {}
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
-            if key.startswith(f"{ROLE_ROOM}."):
-                self._take_role(key, setting)
-                continue
-            if key not in self._known:
+            of_role = key.startswith(f"{ROLE_ROOM}.")
+            if not of_role and key not in self._known:
                 raise SettingsError(
                     f"{setting.origin}: unknown setting {key!r}{nearest(key, self._known)}",
                     key=key,
                     origin=setting.origin,
                 )
-            self._found[key] = setting
+            if setting.file and not self._counts(key, setting, own.get(key), paired):
+                self.left_out += (LeftOut(key, setting),)
+            elif of_role:
+                self._take_role(key, setting)
+            else:
+                self._found[key] = setting
+                senders.setdefault(key, []).append(setting)
+        self._withhold(senders)
         for room, kind in self._rooms.items():
             self.read(room, kind)
+
+    def _counts(self, key: str, setting: Setting, own: Setting | None, paired: Collection[Path | None]) -> bool:
+        """Return whether a setting of a folder's file counts; those that are text for prompts are noted.
+
+        Args:
+            key: Dotted.
+            setting: It stands in a folder's file.
+            own: What the user's file says.
+            paired: Files that name a key of their own for the model's server.
+
+        Raises:
+            SettingsError: the value is of the wrong type.
+        """
+        of_role = key.startswith(f"{ROLE_ROOM}.")
+        rule = "named" if of_role else str(self._fields[key].metadata.get("folder", ""))
+        trust = self.trust if _lies_in(setting.file.parent if setting.file else None, self.project) else Trust.none
+        if rule == "paired" and setting.file in paired:
+            rule = "named"
+        if of_role or trust is Trust.full or rule in ("", "named", "paired"):
+            return may_set(rule, None, None, own=own is not None, trust=trust)
+        one, hint = self._fields[key], self._hints[key]
+        default = one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
+        base = fit_setting(key, own, hint) if own else default
+        value = fit_setting(key, setting, hint)
+        if not may_set(rule, value, base, own=own is not None, trust=trust):
+            return False
+        if rule == "prompt" and trust is Trust.none:
+            if key in self._paths and not _lies_in(value, self.project):
+                return False
+            self.prompts += (LeftOut(key, setting),)
+        return True
+
+    def _withhold(self, senders: Mapping[str, Sequence[Setting]]) -> None:
+        """Keep what goes to a server from one that a folder's file names, unless both stand in the same file.
+
+        Args:
+            senders: Each key's settings that count, weakest first.
+        """
+        for key, one in self._fields.items():
+            servers = [self._found[server] for server in one.metadata.get("server", ()) if server in self._found]
+            server = next((found for found in servers if found.value), None)
+            if server is None or server.file is None:
+                continue
+            said, forced = self._found.get(key), "withheld" in one.metadata
+            if said is not None and said.file == server.file and not forced:
+                continue
+            same = not forced and [found for found in senders.get(key, ()) if found.file == server.file and found.value]
+            if same:
+                self._found[key] = same[-1]
+            elif forced:
+                self._found[key] = Setting(one.metadata["withheld"], server.origin, file=server.file)
+            else:
+                self._found.pop(key, None)
+            if said is not None and said.value:
+                where = f"the server that {server.origin} names"
+                self.withheld += (f"{key} of {said.origin} is not sent to {where}; name key and server in one place",)
 
     def read(self, room: str, kind: type[T]) -> T:
         """Fill one room's dataclass.
@@ -200,7 +308,7 @@ class Settings:
         own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
         if own.exists():
             for key, setting in self._file(own):
-                yield key, dataclasses.replace(setting, value=self._beside(key, setting.value, folder))
+                yield key, dataclasses.replace(setting, value=self._beside(key, setting.value, folder), file=own)
         elif taskweaver.exists():
             yield from self._taskweaver(meaning_of(dict(_flat(_mapping(taskweaver))), folder), taskweaver)
 
@@ -211,7 +319,7 @@ class Settings:
             of_role = one.key.startswith(f"{ROLE_ROOM}.")
             if one.key in self._known or of_role:
                 value = self._beside(one.key, one.value, file.parent)
-                yield one.key, Setting(value, f"{file} ({one.said_by})", passed_over=of_role)
+                yield one.key, Setting(value, f"{file} ({one.said_by})", passed_over=of_role, file=file)
 
     def _beside(self, key: str, value: Any, folder: Path) -> Any:
         """Give a value of a project's file: where it is a path, or several, as seen from that file's folder."""
@@ -224,6 +332,14 @@ class Settings:
         if isinstance(value, list):
             return [_from(one, folder) for one in value]
         return _from(value, folder)
+
+    def _user_file(self, path: Path) -> Iterator[tuple[str, Setting]]:
+        for key, setting in self._file(path):
+            here = key in _OF_CURRENT_FOLDER
+            yield (
+                key,
+                setting if here else dataclasses.replace(setting, value=self._beside(key, setting.value, path.parent)),
+            )
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if path.exists():
@@ -250,16 +366,29 @@ def _from(value: Any, folder: Path) -> Any:
     return str(Path.cwd() / folder / Path(value).expanduser())
 
 
+def _lies_in(value: Any, folder: Path | None) -> bool:
+    """Return whether a path, its links followed, lies in a folder."""
+    return bool(value) and folder is not None and Path(value).resolve().is_relative_to(folder.resolve())
+
+
 def _mapping(path: Path) -> Mapping[str, Any]:
     """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
     try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+        plain = yaml.safe_load(read_plain(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
     if plain is None:
         return {}
     if not isinstance(plain, Mapping):
         raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
+    left: list[Any] = [plain]
+    count = 0
+    while left:  # YAML's aliases can make few lines mean more values than fit into memory, or a loop
+        one = left.pop()
+        count += 1
+        if count > _MOST_VALUES:
+            raise ConfigError(f"{path}: more than {_MOST_VALUES} values")
+        left += one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
     return plain
 
 
@@ -277,11 +406,12 @@ def _config_list(text: str, known: list[str]) -> Iterator[tuple[str, Setting]]:
     if not text.strip() or "model.name" not in known:
         return
     origin = "OAI_CONFIG_LIST"
-    path = Path(text.strip())
+    path, file = Path(text.strip()), None
     if not text.lstrip().startswith(("[", "{")):
         if not path.exists():
             raise ConfigError(f"OAI_CONFIG_LIST: {text!r} is neither JSON nor a file that exists")
-        text, origin = path.read_text(encoding="utf-8"), f"OAI_CONFIG_LIST ({path})"
+        text, origin = read_plain(path), f"OAI_CONFIG_LIST ({path})"
+        file = None if path.is_absolute() else path.absolute()  # a relative one is whatever lies in the current folder
     try:
         listed = json.loads(text)
     except json.JSONDecodeError as error:
@@ -291,7 +421,7 @@ def _config_list(text: str, known: list[str]) -> Iterator[tuple[str, Setting]]:
         raise ConfigError(f"{origin}: expected a list of objects with `model` and `api_key`")
     for theirs, ours in (("api_key", "model.api_key"), ("base_url", "model.base_url"), ("model", "model.name")):
         if first.get(theirs):
-            yield ours, Setting(first[theirs], origin)
+            yield ours, Setting(first[theirs], origin, file=file)
 
 
 def _listed(key: str, text: str, origin: str) -> list[Any]:
@@ -326,7 +456,9 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
-        shown = "the value given" if "key" in key.rsplit(".", 1)[-1] else repr(value)  # never print a secret
+        shown = (
+            "the value given" if "key" in key.rsplit(".", 1)[-1] else reprlib.repr(value)
+        )  # never a secret, nor endless
         raise SettingsError(
             f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}", key=key, origin=setting.origin
         ) from None

@@ -211,7 +211,7 @@ def test_the_plugins_of_a_project_are_found(run, project, monkeypatch, caplog, n
     if not named:
         monkeypatch.chdir(project.parent)
     with replay_server([plans("double it"), codes("twice(21)"), plans("42.", to="User")]) as server:
-        more = ["-C", "project"] if named else []
+        more = ["-C", "project"] if named else ["--trust"]
         ran = run(*more, "--base-url", server.base_url, "--workspace", "s", "-p", "What is twice 21?")
 
     assert ran.stdout == "42.\n"
@@ -252,11 +252,11 @@ def test_a_folder_that_is_no_project_says_how_its_plugins_are_used(run, project,
 def test_check_takes_the_names_that_list_gives(run, project, monkeypatch):
     monkeypatch.chdir(project.parent)
 
-    ran = run("plugins", "check", "twice", "anomaly_detection", "--json")
+    ran = run("plugins", "check", "twice", "anomaly_detection", "--json", "-C", ".")
 
     assert ran.exit_code == 0, ran.stdout
     assert json.loads(ran.stdout)["plugins"] == ["twice", "anomaly_detection"]
-    wrong = run("plugins", "check", "twise")
+    wrong = run("plugins", "check", "twise", "-C", ".")
     assert wrong.exit_code == 2
     assert "twise: no such file or folder, and no plugin is called that; did you mean 'twice'?" in wrong.stderr
 

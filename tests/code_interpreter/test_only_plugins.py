@@ -250,6 +250,7 @@ def test_a_policy_of_ones_own_lies_beside_the_project_file(tmp_path, monkeypatch
             {"Planner": planner, "CodeInterpreter": coder},
             kernel=lambda folder: FakeKernel(str, folder=folder),
             folder=tmp_path / "elsewhere",
+            trust=True,
         ) as session,
     ):
         session.ask("?")

@@ -384,7 +384,7 @@ def test_a_role_that_the_folders_settings_name_and_nobody_has_is_told_at_once(se
     (tmp_path / "taskweaver_config.json").write_text('{"session.roles": ["planner", "weather"]}', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"weather: no shipped role .*`session\.roles` in .*taskweaver_config"):
-        TaskWeaverAgent("tw", llm_config=served())
+        TaskWeaverAgent("tw", llm_config=served(), trust=True)
 
 
 def test_a_project_brings_settings_and_plugins(served, agent, tmp_path):

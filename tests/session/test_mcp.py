@@ -89,7 +89,7 @@ def test_settings_name_the_servers(form, servers, tmp_path):
     elif form == "yaml":
         (tmp_path / "tw_autogen.yaml").write_text(json.dumps({"plugin": {"mcp_servers": servers[0]["mcpServers"]}}))
     given = {"file": {"plugin.mcp_servers": str(path)}, "text": {"plugin.mcp_servers": path.read_text()}}
-    settings = read_settings(given.get(form, {}), environ=environ, project=tmp_path)
+    settings = read_settings(given.get(form, {}), environ=environ, project=tmp_path, trust=form == "yaml")
 
     with (
         ScriptedModel([]) as model,

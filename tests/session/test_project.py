@@ -262,12 +262,12 @@ def test_in_a_projects_folder_the_roles_that_its_settings_name_are_its_own(folde
     monkeypatch.chdir(folder)
     with (
         ScriptedModel([plans("cry", to="Crier"), plans("done", to="User")]) as model,
-        open_session(model, folder=tmp_path / "s") as session,
+        open_session(model, folder=tmp_path / "s", trust=True) as session,
     ):
         assert [post.message for post in session.ask("Cry.").round.posts][2] == "HEAR"
 
     with pytest.raises(RoleSpecError, match="town_crier: no shipped role"):  # named in code: no project was given
-        open_session(ScriptedModel([]), roles=["town_crier"], folder=tmp_path / "s")
+        open_session(ScriptedModel([]), roles=["town_crier"], folder=tmp_path / "s", trust=True)
 
 
 def test_a_role_of_the_settings_that_is_not_there_is_told_with_the_file_that_names_it(folder, tmp_path, monkeypatch):
@@ -276,7 +276,7 @@ def test_a_role_of_the_settings_that_is_not_there_is_told_with_the_file_that_nam
     with pytest.raises(
         RoleSpecError, match=r"weather: no shipped role .*`session\.roles` in .*taskweaver_config\.json"
     ):
-        open_session(ScriptedModel([]), folder=tmp_path / "s")
+        open_session(ScriptedModel([]), folder=tmp_path / "s", trust=True)
 
 
 def test_what_of_a_project_runs_in_this_process_is_said(folder, crier):

@@ -178,7 +178,7 @@ def test_relative_paths_of_our_own_file_are_that_files_too_and_keywords_are_as_t
         "recall: {experience: lessons}\nkernel: {read: [data, /srv], write: 'a, b'}\nplugin: {mcp_servers: mcp.json}\n"
         "session: {roles: [planner, ./mine]}\n"
     )
-    found = read_settings({"recall.code_examples": "mine"}, project=tmp_path, environ={})
+    found = read_settings({"recall.code_examples": "mine"}, project=tmp_path, environ={}, trust=True)
 
     recall, kernel = found.read("recall", RecallSettings), found.read("kernel", KernelSettings)
     assert (recall.experience, recall.code_examples) == (str(tmp_path / "lessons"), "mine")

@@ -68,7 +68,7 @@ class Asker:
             self._console.print(Text(f"! {visible(one)}", style="yellow"), soft_wrap=True)
         while True:
             question = f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} "
-            _forget_typed()
+            forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
             said = self._line(stopped).strip()
             if not proposal.editable or said.lower() not in ("e", "edit"):
@@ -94,7 +94,7 @@ class Asker:
         return ""
 
 
-def _forget_typed() -> None:
+def forget_typed() -> None:
     """Drop what waits to be read at a terminal; what comes through a pipe stays."""
     if sys.platform != "win32" and sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)

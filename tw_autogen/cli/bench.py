@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -20,6 +21,7 @@ from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.tally import short
 from tw_autogen.cli.terminal import clean, err, marks, out
+from tw_autogen.cli.trusting import settings_of
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import Session, open_session, read_settings
 
@@ -105,12 +107,13 @@ def _chosen(tasks: Sequence[Task], levels: Sequence[str]) -> Sequence[Task]:
 
 
 def _model(options: Options) -> OpenAIModel:
-    return resolve_model(read_settings(options.keywords, project=options.project).read("model", ModelSettings))
+    return resolve_model(settings_of(options, partial(click.echo, err=True)).read("model", ModelSettings))
 
 
 def _open(options: Options, model: OpenAIModel, folder: Path) -> Session:
     """Open a session that sees none of the user's folders, so that no label can be read."""
-    settings = read_settings({**options.keywords, "session.user_folder": ""}, project=options.project)
+    keywords = {**options.keywords, "session.user_folder": ""}
+    settings = read_settings(keywords, project=options.project, trust=options.trust)
     return open_session(
         model,
         roles=("planner", "code_interpreter", *options.roles),

@@ -18,6 +18,7 @@ from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import CtrlC
 from tw_autogen.cli.tally import money, tokens
 from tw_autogen.cli.terminal import link, marks, out
+from tw_autogen.cli.trusting import ask_trust
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.session import Session
 
@@ -59,6 +60,7 @@ class Chat:
         Raises:
             ConfigError: the session can't be opened.
         """
+        self._options = ask_trust(self._options, self._console)
         self._session = self._open()
         try:
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import time
@@ -13,13 +14,14 @@ from typing import Literal
 
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.probe import probe_format
+from tw_autogen.cli.trusting import HOW
 from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.sandbox import RAISES, words
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
-from tw_autogen.session import read_settings
+from tw_autogen.session import read_settings, trust_lines
 from tw_autogen.settings import Settings
 
 State = Literal["ok", "warn", "fail"]
@@ -76,6 +78,14 @@ def check_hosts() -> Iterator[Check]:
         both = " ".join(owners)
         remedy = f'pip uninstall -y {both} && pip install "tw-autogen[autogen]"'
         yield Check("autogen", "fail", f"owned by {' and '.join(owners)}, which overwrite each other's files", remedy)
+
+
+def check_folder(options: Options) -> Iterator[Check]:
+    """See whether the folder wants what it gets only if it is trusted; nothing of an untrusted one is run."""
+    with contextlib.suppress(ConfigError):  # what is wrong with settings is told with the kernel
+        for line in trust_lines(_read(options), HOW):
+            found, _, remedy = line.partition("; trust this folder")
+            yield Check("folder", "warn", found, f"trust this folder{remedy}" if remedy else "")
 
 
 def check_kernel(options: Options) -> Iterator[Check]:
@@ -160,7 +170,7 @@ def _check_server(model: OpenAIModel) -> Iterator[Check]:
 
 
 def _read(options: Options) -> Settings:
-    return read_settings(options.keywords, project=options.project)
+    return read_settings(options.keywords, project=options.project, trust=options.trust)
 
 
 def _version(name: str) -> str:

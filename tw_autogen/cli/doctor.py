@@ -11,7 +11,15 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from tw_autogen.cli.checks import Check, check_hosts, check_kernel, check_model, check_packages, check_python
+from tw_autogen.cli.checks import (
+    Check,
+    check_folder,
+    check_hosts,
+    check_kernel,
+    check_model,
+    check_packages,
+    check_python,
+)
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.terminal import clean, marks, out
@@ -46,6 +54,7 @@ def _checks(options: Options) -> Iterator[Check]:
         check_python,
         check_packages,
         check_hosts,
+        lambda: check_folder(options),
         lambda: check_kernel(options),
         lambda: check_model(options),
     )

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from tw_autogen.cli.trusting import HOW
 from tw_autogen.errors import ConfigError
-from tw_autogen.session import SessionSettings, keep_example, read_journal, read_settings, rounds_of
+from tw_autogen.session import SessionSettings, keep_example, read_journal, read_settings, rounds_of, trust_lines
 
 _JOURNAL = "events.jsonl"
 
@@ -39,11 +40,14 @@ def from_session(session: str, role: str, out_path: Path | None) -> None:
 
 def _folder(session: str) -> Path:
     """Find a session's folder."""
-    workspace = Path(read_settings().read("session", SessionSettings).workspace)
+    settings = read_settings()
+    workspace = Path(settings.read("session", SessionSettings).workspace)
     given = Path(session)
     for folder in (given.parent if given.name == _JOURNAL else given, workspace / session):
         if (folder / _JOURNAL).is_file():
             return folder.resolve()
     known = sorted(one.parent.name for one in workspace.glob(f"*/{_JOURNAL}"))
+    for line in trust_lines(settings, HOW):
+        click.echo(line, err=True)
     there = f"; in {workspace}: {', '.join(known[-5:])}" if known else f"; {workspace} holds none"
     raise ConfigError(f"{session}: neither a session's folder nor the name of one{there}")

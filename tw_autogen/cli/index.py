@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.trusting import settings_of
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
 from tw_autogen.recall.documents import GLOBS
-from tw_autogen.session import read_settings
 
 
 @with_options(MODEL_OPTIONS)
@@ -27,7 +28,7 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     made now and kept in the cache.
     """
     options = Options(**shared)
-    settings = read_settings(options.keywords, project=options.project)
+    settings = settings_of(options, partial(click.echo, err=True))
     ranker = resolve_ranker(settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings))
     index = DocumentIndex.build(folder, globs=globs or GLOBS, passage_chars=chars)
     index.prepare(ranker)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
+from tw_autogen.cli.trusting import settings_of
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.granting import closed, shut_off, too_much
@@ -42,7 +43,7 @@ def open_for(
         SandboxError: no sandbox can stand around the code here.
         ModelError: the server that should say which model it has does not answer.
     """
-    settings = read_settings(options.keywords, project=options.project)
+    settings = settings_of(options, say)
     said = ""
     if not settings.read("session", SessionSettings).user_folder:
         folder = Path(options.project or ".").resolve()
@@ -51,7 +52,7 @@ def open_for(
         else:
             said = f"code can read {folder}"
             keywords: Mapping[str, Any] = {**options.keywords, "session.user_folder": str(folder)}
-            settings = read_settings(keywords, project=options.project)
+            settings = read_settings(keywords, project=options.project, trust=options.trust)
     project = project_of(options, settings)
     set_roles = settings.read("session", SessionSettings).roles
     roles = (*set_roles, *(role for role in options.roles if role not in set_roles))
@@ -76,18 +77,19 @@ def open_for(
 
 
 def project_of(options: Options, settings: Settings) -> Project | None:
-    """Read the project that `-C` names, else the current folder if a project file lies there.
+    """Read the project that `-C` names, else the current folder if a project file lies there, as far as it is trusted.
 
     Raises:
         ConfigError: as `read_project`.
     """
-    folder = options.project or (Path() if is_project(Path()) else None)
-    return read_project(folder, settings) if folder else None
+    if options.project:
+        return read_project(options.project, settings)
+    return read_project(Path(), settings, named=False) if is_project(Path()) else None
 
 
 def readable_folders(options: Options) -> tuple[Path, ...]:
     """Give the folders that code may read besides the session's own, the user's own first."""
-    settings = read_settings(options.keywords, project=options.project)
+    settings = read_settings(options.keywords, project=options.project, trust=options.trust)
     own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
     granted = settings.read("kernel", KernelSettings).read
     return (*(() if _unreadable(own, options, settings) else (own,)), *(Path(one).resolve() for one in granted))

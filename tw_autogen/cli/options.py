@@ -27,6 +27,11 @@ MODEL_OPTIONS: tuple[click.Option, ...] = (
         metavar="KEY=VALUE",
         help="Any setting: session.max_posts=20; a list as KEY=a,b or \"KEY=['a', 'b']\".",
     ),
+    click.Option(
+        ["--trust"],
+        is_flag=True,
+        help="Let the settings of the folder (here, or -C) have all they want, this time; see the README.",
+    ),
     click.Option(["--no-color"], is_flag=True, help="Plain text; NO_COLOR in the environment says the same."),
 )
 
@@ -73,6 +78,7 @@ class Options:
     api_key: str | None = None
     project: Path | None = None
     sets: tuple[str, ...] = ()
+    trust: bool = False
     no_color: bool = False
     plugins: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()

@@ -111,10 +111,11 @@ def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
     named: dict[str, Listed] = {}
     for one in wanted:
         path = Path(one).expanduser()
-        if path.exists():
+        if path.name == one and path.suffix == "":  # a word: what lies here by that name takes no plugin's place
+            named = named or {each.name: each for each in listed_plugins(project, ())}
+        if one not in named and path.exists():
             files += plugin_files(path) if path.is_dir() else [path]
             continue
-        named = named or {each.name: each for each in listed_plugins(project, ())}
         if one not in named:
             raise ConfigError(f"{one}: no such file or folder, and no plugin is called that{nearest(one, named)}")
         file = named[one].path

@@ -8,6 +8,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.plugin_lists import Listed, files_of_plugins, listed_plugins
 from tw_autogen.cli.terminal import clean, link, marks, out
+from tw_autogen.cli.trusting import settings_of
 from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.kernel import KernelSettings, LocalKernel
@@ -27,6 +29,7 @@ from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
+from tw_autogen.trust import Trust
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(
@@ -36,6 +39,7 @@ _PROJECT = click.option(
     metavar="DIR",
     help="The project; default: here.",
 )
+_TRUST = click.option("--trust", is_flag=True, help="Trust the folder that you are in, this time.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 
 
@@ -53,8 +57,9 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
 
     A shipped or installed one, or one that is not enabled, is brought along by its name: --plugins NAME.
     """
-    folder = _plugin_folder(project)
-    python = read_settings(project=project).read("kernel", KernelSettings).python
+    settings = read_settings(project=project)
+    folder = _plugin_folder(project, settings)
+    python = settings.read("kernel", KernelSettings).python
     found = listed_plugins(folder, paths, used=project is not None or is_project(Path()), python=python)
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
@@ -72,21 +77,32 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
 @command.command("check")
 @click.argument("plugins", nargs=-1)
 @_PROJECT
+@_TRUST
 @click.option("--host", is_flag=True, help="Run host-run plugins' tests too, in this process, which nothing walls.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the kernel, such as kernel.read.")
 @_JSON
 @click.pass_context
 def check(
-    ctx: click.Context, plugins: tuple[str, ...], project: Path | None, host: bool, sets: tuple[str, ...], as_json: bool
+    ctx: click.Context,
+    plugins: tuple[str, ...],
+    project: Path | None,
+    trust: bool,
+    host: bool,
+    sets: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Check plugins: YAML, Python, imports, secrets; then load them in a kernel and run their tests.
 
     PLUGINS are files, folders, or names as in `list`; without any, the project's plugins, its examples and its
     settings. Ends with 1 if something is wrong.
     """
-    settings = read_settings(Options(sets=sets).keywords, project=project)
-    own = _plugin_folder(project)
-    files = files_of_plugins(plugins, own) if plugins else plugin_files(own or (project or Path()))
+    options = Options(sets=sets, project=project, trust=trust)
+    settings = settings_of(options, partial(click.echo, err=True))
+    trusted = project is not None or settings.trust is Trust.full
+    own = _plugin_folder(project, settings)
+    files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
+    if not plugins and not trusted:
+        raise ConfigError("the plugins of this folder would be loaded, and it is not trusted; name it with -C .")
     specs, flaws = check_files(files)
     trial = _try(specs, settings, host=host)
     folders = [Path(one) for one in plugins if Path(one).is_dir()] or [project or Path()] * (not plugins)
@@ -117,9 +133,9 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
     console.print(Text.assemble("It is used with: tw-autogen --plugins ", link(files[0])), soft_wrap=True)
 
 
-def _plugin_folder(project: Path | None) -> Path | None:
+def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
     """Give the folder of a project's plugins, if there is one."""
-    folder = (project or Path()) / read_settings(project=project).read("plugin", PluginSettings).folder
+    folder = (project or Path()) / settings.read("plugin", PluginSettings).folder
     return folder if folder.is_dir() else None
 
 
@@ -208,10 +224,13 @@ def _function(origin: str) -> Any:
         if not file.is_file():
             raise ConfigError(f"--from {origin}: there is no file {file}")
         place = file.stem
-    sys.path.insert(0, str(file.resolve().parent if file.suffix == ".py" else Path.cwd()))
+    if file.suffix == ".py":
+        sys.path.insert(0, str(file.resolve().parent))
+    else:  # last: what lies in the current folder takes no installed module's place
+        sys.path.append(str(Path.cwd()))
     try:
         return getattr(importlib.import_module(place), name)
     except Exception as error:  # somebody's own module: whatever its import raises
         raise ConfigError(f"--from {origin}: {type(error).__name__}: {error}") from error
     finally:
-        sys.path.pop(0)
+        sys.path.pop(0 if file.suffix == ".py" else -1)

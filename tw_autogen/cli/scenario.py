@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.scenario_names import find_named, refuse_hindered, unrecorded
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
 from tw_autogen.cli.terminal import err, out
+from tw_autogen.cli.trusting import settings_of
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.scenario import (
     FAILED_REPLIES,
@@ -36,7 +38,6 @@ from tw_autogen.scenario import (
     run_scenario,
     write_report,
 )
-from tw_autogen.session import read_settings
 
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME|FOLDER]...")
 _WORKSPACE = click.option(
@@ -218,7 +219,7 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
 
 
 def _model(options: Options, seconds: float) -> OpenAIModel:
-    settings = read_settings(options.keywords, project=options.project)
+    settings = settings_of(options, partial(click.echo, err=True))
     return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
 
 

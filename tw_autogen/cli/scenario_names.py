@@ -22,11 +22,11 @@ def find_named(names: Sequence[str]) -> tuple[Scenario, ...]:
         path = Path(name)
         if path.name == FILE and path.is_file():
             found.append(read_scenario(path))
+        elif path.name == name and (shipped / name / FILE).is_file():
+            found.append(read_scenario(shipped / name))
         elif path.is_dir():
             own = (path / FILE).is_file()
             found += [read_scenario(path)] if own else find_scenarios(path)
-        elif (shipped / name).is_dir():
-            found.append(read_scenario(shipped / name))
         else:
             known = [one.name for one in shipped.iterdir() if (one / FILE).is_file()]
             raise ScenarioError(f"neither a folder nor a shipped scenario{nearest(name, known)}", path=name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tw_autogen.approval import When
+from tw_autogen.trust import LONGER, LOWER, NAMED, NARROWER, ON
 
 
 @dataclass(frozen=True)
@@ -40,20 +41,20 @@ class CodeInterpreterSettings:
     """
 
     policy: str = "default"
-    allowed_modules: tuple[str, ...] | None = None
-    blocked_functions: tuple[str, ...] = ()
-    plugin_only: bool = False
+    allowed_modules: tuple[str, ...] | None = field(default=None, metadata=NARROWER)
+    blocked_functions: tuple[str, ...] = field(default=(), metadata=LONGER)
+    plugin_only: bool = field(default=False, metadata=ON)
     approval: When = "never"
     model: str = ""
-    tries: int = 3
-    max_tries: int = 3
-    model_seconds: float = 300.0
-    cell_seconds: float = 180.0
-    report_chars: int = 4000
-    variables_chars: int = 2000
-    plugin_chars: int = 8000
-    plugin_list_chars: int = 12000
-    enable_auto_plugin_selection: bool | Literal["auto"] = "auto"
-    auto_plugin_selection_topk: int = 8
-    host_calls: int = 200
-    host_seconds: float = 600.0
+    tries: int = field(default=3, metadata=LOWER)
+    max_tries: int = field(default=3, metadata=LOWER)
+    model_seconds: float = field(default=300.0, metadata=LOWER)
+    cell_seconds: float = field(default=180.0, metadata=LOWER)
+    report_chars: int = field(default=4000, metadata=LOWER)
+    variables_chars: int = field(default=2000, metadata=LOWER)
+    plugin_chars: int = field(default=8000, metadata=LOWER)
+    plugin_list_chars: int = field(default=12000, metadata=LOWER)
+    enable_auto_plugin_selection: bool | Literal["auto"] = field(default="auto", metadata=NAMED)
+    auto_plugin_selection_topk: int = field(default=8, metadata=LOWER)
+    host_calls: int = field(default=200, metadata=LOWER)
+    host_seconds: float = field(default=600.0, metadata=LOWER)

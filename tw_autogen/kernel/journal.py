@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.kernel.folder import open_inside
+from tw_autogen.kernel.folder import open_inside, remove_inside
 from tw_autogen.kernel.inside.checkpoint import FOLDER
+from tw_autogen.trust import keyed_hash, same_hash, user_key
 
 _FILE = f"{FOLDER}/cells.jsonl"
+_COPY = f"{FOLDER}/variables"
+_MARK = f"{FOLDER}/made_here"
 _MOST_BYTES = 64 << 20
+_MARK_BYTES = 100
 
 
 class CellJournal:
@@ -54,7 +58,40 @@ class CellJournal:
             self._write(b"\n")
         entries = [_entry(line) for line in data.splitlines()]
         self.position = len(entries)
+        self._mark()
         return entries
+
+    def is_own(self) -> bool:
+        """Return whether this user keeps a journal in this very folder, or nothing is kept there.
+
+        That is shown by a keyed hash of the folder's path and inode; the key lies in the user's state folder. It says
+        who made the session and where, not that code has left the files alone: these are read in the kernel only.
+        """
+        if not any(os.path.lexists(self._folder / name) for name in (_FILE, _COPY)):
+            return True
+        key = user_key()
+        if key is None:
+            return False
+        try:
+            with os.fdopen(open_inside(self._folder, _MARK), "rb") as file:
+                said = file.read(_MARK_BYTES)
+            return same_hash(said.decode("ascii"), self._hash(key))
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    def _mark(self) -> None:
+        """Mark the folder as one in which this user keeps a journal; where no key can be kept, it stays unmarked."""
+        key = user_key()
+        if key is not None:
+            with contextlib.suppress(OSError):
+                remove_inside(self._folder, _MARK)
+            with contextlib.suppress(OSError):
+                found = open_inside(self._folder, _MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                with os.fdopen(found, "wb") as file:
+                    file.write(self._hash(key).encode("ascii"))
+
+    def _hash(self, key: bytes) -> str:
+        return keyed_hash(key, "kernel", str(self._folder.resolve()), str(os.stat(self._folder).st_ino))
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Add a line; code that has put something else in the file's place loses the journal, and breaks nothing."""

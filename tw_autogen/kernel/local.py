@@ -13,6 +13,7 @@ from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
 from tw_autogen.kernel.granting import check_granted, closed, impassable, refuse_folder, shut_off, too_much
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
+from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.launcher.readable import pieces
 from tw_autogen.kernel.launcher.wall import OFF
@@ -49,10 +50,11 @@ class LocalKernel(LiveKernel):
             however it ended, and keep what a later one needs for that: a journal of the cells that ran to their end,
             and with `KernelSettings.checkpoint_seconds` copies of the variables. It comes about with the first cell,
             `get`, `put` or `variables()`: load plugins and serve functions before.
+        trust: Resume also what this user did not make in this folder: it came from elsewhere, or was moved or copied.
 
     Raises:
-        ConfigError: `resume` without a sandbox, or a folder that holds more than code may have: the home folder, keys,
-            the system's.
+        ConfigError: `resume` without a sandbox, or of what this user did not make here, or a folder that holds more
+            than code may have: the home folder, keys, the system's.
 
     What resuming means: variables come from the last checkpoint, and the cells behind it are run again; without one,
     or if that is quicker, all cells are. A cell that is run again does again all it did, with the clock, the random
@@ -66,7 +68,8 @@ class LocalKernel(LiveKernel):
     whose code was not trusted must not be resumed behind a weaker wall than it had.
 
     A session whose code ran in `folder` is resumed by giving `open_session` the argument
-    `kernel=lambda _: LocalKernel(folder, resume=True)`; its rounds, by `Session.remember`.
+    `kernel=lambda _: LocalKernel(folder, resume=True)`; its rounds, by `Session.remember`. A mark shows that this user
+    made it in this folder: a keyed hash of path and inode, with a key in the user's state folder.
 
     Example:
         >>> with LocalKernel() as kernel:
@@ -83,6 +86,7 @@ class LocalKernel(LiveKernel):
         start: StartProcess | None = None,
         approve: Approve | None = None,
         resume: bool = False,
+        trust: bool = False,
     ) -> None:
         if folder is not None and start is None:
             refuse_folder(Path(folder), settings or KernelSettings())
@@ -95,6 +99,12 @@ class LocalKernel(LiveKernel):
             raise ConfigError(
                 f"{self.folder}: no resuming without a sandbox, because code that ran here may have written what would "
                 "be run now; leave kernel.sandbox at 'auto', or begin afresh without `resume`"
+            )
+        if resume and not trust and not CellJournal(self.folder).is_own():
+            raise ConfigError(
+                f"{self.folder}: what is kept here was not made by this user in this folder (it came from elsewhere, "
+                "was moved or copied, or there is no home folder for the key that would show it), so it is not "
+                "resumed unasked; say trust=True if you know where it comes from, or begin afresh without `resume`"
             )
         if resume or self._settings.checkpoint_seconds:
             checkpoints = self._settings.checkpoint_seconds > 0

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tw_autogen.trust import LIMIT, LOWER, OFF
+
 
 @dataclass(frozen=True)
 class KernelSettings:
@@ -63,15 +65,15 @@ class KernelSettings:
     python: str = sys.executable
     environment: tuple[str, ...] = ("PLUGIN_*",)
     sandbox: Literal["auto", "namespaces", "landlock", "bubblewrap", "seatbelt", "off"] = "auto"
-    allow_network: bool = False
+    allow_network: bool = field(default=False, metadata=OFF)
     read: tuple[str, ...] = field(default=(), metadata={"path": True})
     write: tuple[str, ...] = field(default=(), metadata={"path": True})
     install: Literal["never", "ask", "allow"] = "never"
-    memory_mb: int = 3072
-    file_mb: int = 1024
-    disk_mb: int = 4096
-    processes: int = 64 + 4 * (os.cpu_count() or 4)
-    open_files: int = 4096
+    memory_mb: int = field(default=3072, metadata=LIMIT)
+    file_mb: int = field(default=1024, metadata=LIMIT)
+    disk_mb: int = field(default=4096, metadata=LIMIT)
+    processes: int = field(default=64 + 4 * (os.cpu_count() or 4), metadata=LIMIT)
+    open_files: int = field(default=4096, metadata=LOWER)
     fork: bool = True
     preload: tuple[str, ...] = ("numpy", "pandas", "matplotlib.pyplot")
     warm: int = 1
@@ -80,11 +82,11 @@ class KernelSettings:
     load_seconds: float = 120.0
     grace_seconds: float = 2.0
     turn_seconds: float = 3600.0
-    output_chars: int = 100_000
-    result_chars: int = 20_000
+    output_chars: int = field(default=100_000, metadata=LOWER)
+    result_chars: int = field(default=20_000, metadata=LOWER)
     host_threads: int = 8
-    max_artifacts: int = 50
-    max_artifact_mb: int = 50
+    max_artifacts: int = field(default=50, metadata=LOWER)
+    max_artifact_mb: int = field(default=50, metadata=LOWER)
     rollback_on_error: bool = False
     rollback_mb: int = 256
     rollback_seconds: float = 0.3

@@ -37,7 +37,7 @@ class EmbeddingSettings:
 
     name: str = ""
     base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False, metadata={"server": ("embedding.base_url", "model.base_url")})
     folder: str = field(default="", metadata={"path": True})
     cache: str | None = None
     min_score: float = 0.0
@@ -135,7 +135,12 @@ def resolve_ranker(settings: EmbeddingSettings, model: ModelSettings) -> Ranker:
     if not key and not (url and is_loopback(url)):
         raise NoModelError("no key for embeddings; set `embedding.api_key`", looked_at=("embedding.api_key",))
     asked = ModelSettings(
-        api_key=key, base_url=url, name=settings.name, seconds=settings.seconds, max_tries=settings.max_tries
+        api_key=key,
+        base_url=url,
+        name=settings.name,
+        seconds=settings.seconds,
+        max_tries=settings.max_tries,
+        environment_headers=model.environment_headers and url == model.base_url,
     )
     return EmbeddingRanker(OpenAIEmbedder(asked), cache, min_score=settings.min_score)
 

@@ -57,7 +57,7 @@ class OpenAIModel:
             raise ConfigError(f"{room}.base_url: {self.base_url!r} has no http:// or https:// in front")
         self._sdk = openai
         self._here = threading.local()  # `abandoned`: the event of the call that this thread makes
-        # Explicit key and address, so that the SDK reads no environment; a proxy never knows the way to loopback.
+        # Explicit key and address: the SDK reads neither from the environment; a proxy never knows the way to loopback.
         self._client = openai.OpenAI(
             api_key=self._key or "no-key-needed",
             base_url=self._url,
@@ -67,6 +67,9 @@ class OpenAIModel:
                 event_hooks={"request": [partial(_stop_if_abandoned, self._here)]},
             ),
         )
+        if not settings.environment_headers:  # the SDK reads these from the environment, and has no word against it
+            self._client.organization = self._client.project = None
+            self._client._custom_headers = {}
         weakref.finalize(self, self._client.close)
         self._wishes = Wishes(settings.response_format)
         self._broken = _broken_errors()

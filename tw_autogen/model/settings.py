@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tw_autogen.model.chat import Usage
+from tw_autogen.trust import LOWER, NAMED
 
 
 @dataclass(frozen=True)
@@ -55,18 +56,25 @@ class ModelSettings:
         prices: What models cost, by name: `{"gpt-5.4-mini": {"prompt": 0.4, "completion": 1.6, "cached": 0.1}}`, in
             dollars for a million tokens. A name stands for dated ones too (`gpt-5.4-mini-2026-03-17`). Without a
             price no money is shown.
+        environment_headers: Send the headers that OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and OPENAI_PROJECT_ID say; never
+            to a server that a folder's file names.
         extra: More fields for each request's body, as they are: `{"reasoning_effort": "low"}`.
     """
 
-    api_key: str | None = field(default=None, repr=False, metadata={"env": ("OPENAI_API_KEY",)})
-    base_url: str | None = field(default=None, metadata={"env": ("OPENAI_BASE_URL", "OPENAI_API_BASE")})
-    name: str | None = field(default=None, metadata={"env": ("OPENAI_MODEL",)})
-    temperature: float | None = None
-    seconds: float = 300.0
-    max_tries: int = 4
-    response_format: ResponseFormat = "auto"
-    prices: Mapping[str, Price] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    api_key: str | None = field(
+        default=None, repr=False, metadata={"env": ("OPENAI_API_KEY",), **NAMED, "server": ("model.base_url",)}
+    )
+    base_url: str | None = field(
+        default=None, metadata={"env": ("OPENAI_BASE_URL", "OPENAI_API_BASE"), "folder": "paired"}
+    )
+    name: str | None = field(default=None, metadata={**NAMED, "env": ("OPENAI_MODEL",)})
+    temperature: float | None = field(default=None, metadata=NAMED)
+    seconds: float = field(default=300.0, metadata=LOWER)
+    max_tries: int = field(default=4, metadata=LOWER)
+    response_format: ResponseFormat = field(default="auto", metadata=NAMED)
+    prices: Mapping[str, Price] = field(default_factory=dict, metadata=NAMED)
+    environment_headers: bool = field(default=True, metadata={"server": ("model.base_url",), "withheld": False})
+    extra: Mapping[str, Any] = field(default_factory=dict, metadata={"server": ("model.base_url",)})
 
     def price(self, *names: str) -> Price | None:
         """Give the price of the first of these names that has one: its own, or that of the longest name it begins with.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from tw_autogen.planner.plan import Plan, Status
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request
 from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
+from tw_autogen.trust import LOWER, PROMPT
 from tw_autogen.visible import visible
 
 NAME = "Planner"
@@ -49,9 +50,9 @@ class PlannerSettings:
 
     approval: Literal["always", "never"] = "never"
     model: str = ""
-    instructions: str = ""
-    tries: int = 3
-    model_seconds: float = 300.0
+    instructions: str = field(default="", metadata=PROMPT)
+    tries: int = field(default=3, metadata=LOWER)
+    model_seconds: float = field(default=300.0, metadata=LOWER)
 
 
 @dataclass

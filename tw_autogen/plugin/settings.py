@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tw_autogen.trust import LOWER, NAMED
+
 McpApproval = Literal["writes", "always", "never"]
 """Which calls of MCP tools a person is asked about: of those not marked read-only, all, or none."""
 
@@ -27,8 +29,8 @@ class PluginSettings:
             that a project's file names; servers that the caller or the user names are called.
     """
 
-    folder: str = "plugins"
+    folder: str = field(default="plugins", metadata=NAMED)
     mcp_servers: str | Mapping[str, Any] = field(default="", metadata={"path": True})
-    mcp_start_seconds: float = 30.0
-    mcp_call_seconds: float = 120.0
+    mcp_start_seconds: float = field(default=30.0, metadata=LOWER)
+    mcp_call_seconds: float = field(default=120.0, metadata=LOWER)
     mcp_approval: McpApproval = "writes"

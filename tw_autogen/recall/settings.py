@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tw_autogen.trust import COUNT, NAMED, PROMPT
+
 
 @dataclass(frozen=True)
 class RecallSettings:
@@ -25,11 +27,11 @@ class RecallSettings:
         keep_rounds: How many rounds before the current one are never summarized.
     """
 
-    planner_examples: str = field(default="", metadata={"path": True})
-    code_examples: str = field(default="", metadata={"path": True})
-    example_tokens: int = 2000
-    experience: str = field(default="", metadata={"path": True})
-    experience_top_k: int = 3
-    experience_min_score: float = 0.2
-    compress_tokens: int = 24_000
-    keep_rounds: int = 1
+    planner_examples: str = field(default="", metadata={**PROMPT, "path": True})
+    code_examples: str = field(default="", metadata={**PROMPT, "path": True})
+    example_tokens: int = field(default=2000, metadata=COUNT)
+    experience: str = field(default="", metadata={**NAMED, "path": True})
+    experience_top_k: int = field(default=3, metadata=NAMED)
+    experience_min_score: float = field(default=0.2, metadata=NAMED)
+    compress_tokens: int = field(default=24_000, metadata=NAMED)
+    keep_rounds: int = field(default=1, metadata=NAMED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 import re
 from collections.abc import Mapping
 from importlib import metadata
@@ -49,7 +50,8 @@ def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Pat
     """Find a role: a shipped one, or one that an installed package brings, by name; a folder by its path; or a class.
 
     Args:
-        wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`.
+        wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`. A single word means a folder
+            only where no role has that name; write `./word` for it.
         shipped: Where the ready-made roles lie.
         own: The folders of a project's own roles by their names; they come first.
 
@@ -62,7 +64,7 @@ def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Pat
     if isinstance(wanted, str) and (name := _own_name(wanted, own)):
         return read_role(own[name])
     folder = Path(wanted).expanduser()
-    if isinstance(wanted, Path) or folder.is_dir():
+    if isinstance(wanted, Path) or not _is_word(wanted) and folder.is_dir():
         return read_role(folder)
     names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
     for name in (wanted, _snake(wanted)):  # its alias, as in the talk, is understood too
@@ -71,9 +73,15 @@ def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Pat
     brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}
     if wanted in brought:
         return _of_entry_point(brought[wanted])
+    if folder.is_dir():  # last, so that a folder that lies here by chance takes no known role's place
+        return read_role(folder)
     hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
     hint = hint or nearest(str(wanted), [*own, *names, *brought])
     raise RoleSpecError(f"no shipped role and no folder{hint}", path=wanted)
+
+
+def _is_word(wanted: str) -> bool:
+    return "/" not in wanted and os.sep not in wanted
 
 
 def _own_name(wanted: str, own: Mapping[str, Path]) -> str:

@@ -9,7 +9,7 @@ from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.project import Project, example_files, is_project, read_project
-from tw_autogen.session.reading import ROOMS, read_settings
+from tw_autogen.session.reading import ROOMS, read_logged, read_settings, review_folder
 from tw_autogen.session.seats import (
     KernelWanted,
     ModelWanted,
@@ -24,6 +24,7 @@ from tw_autogen.session.seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds
+from tw_autogen.session.trust import Review, trust_lines
 from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "ROOMS",
     "RoleWanted",
     "RolesWanted",
+    "Review",
     "Seat",
     "Seconds",
     "Session",
@@ -65,8 +67,11 @@ __all__ = [
     "profile_value",
     "read_journal",
     "read_project",
+    "read_logged",
     "read_settings",
+    "review_folder",
     "role_name",
     "rounds_of",
     "several",
+    "trust_lines",
 ]

@@ -24,7 +24,7 @@ from tw_autogen.session.inputs import several
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
 from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, project_here, read_project
-from tw_autogen.session.reading import read_settings
+from tw_autogen.session.reading import read_logged
 from tw_autogen.session.seats import (
     KernelWanted,
     ModelWanted,
@@ -41,6 +41,7 @@ from tw_autogen.session.seats import (
 )
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.trust import refuse_link
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
 
@@ -63,6 +64,7 @@ def open_session(
     approve: Approve | None = None,
     project: Path | str | Project | None = None,
     mcp_servers: McpWanted | None = None,
+    trust: bool = False,
 ) -> Session:
     """Open a session with all its parts.
 
@@ -90,9 +92,12 @@ def open_session(
         project: A folder with settings, plugins and roles, such as TaskWeaver's: its plugins come before those of
             `plugins`, which may also name them; its roles take part where `roles` names them; what can't be used
             of it, also a plugin that fails while it is loaded, is named in the log. None: the current folder's
-            settings, and no plugins.
+            settings, as far as it is trusted, and no plugins.
         mcp_servers: MCP servers whose tools are plugins too: a JSON file with `mcpServers`, or what stands in it. They
             are started here and end with the session. None: those of the setting `plugin.mcp_servers`.
+        trust: All that the project's file, or the current folder's, sets is wanted. Otherwise what it may not set
+            unasked (servers, keys, programs, roles, sandbox, grants, policy, approval) is left out and named in the
+            log, unless the user has trusted the folder at a terminal. Holds for this call; nothing is remembered.
 
     Returns:
         A session that owns and closes what was made here.
@@ -103,7 +108,7 @@ def open_session(
     """
     policy = checked_policy(policy)
     place = project.folder if isinstance(project, Project) else project
-    read = settings if isinstance(settings, Settings) else read_settings(settings, project=place)
+    read = settings if isinstance(settings, Settings) else read_logged(settings, project=place, trust=trust)
     given = {
         role: resolve_model(replace(read.read("model", ModelSettings), name=one)) if isinstance(one, str) else one
         for role, one in checked_models(model, names=True).items()
@@ -142,6 +147,7 @@ def open_team(
     approve: Approve | None = None,
     mcp_servers: McpWanted | None = None,
     examples: Sequence[Path] = (),
+    trust: bool = False,
 ) -> Session:
     """Open a session whose roles each have a name, a model, and for code a kernel, plugins and a policy of their own.
 
@@ -153,12 +159,13 @@ def open_team(
         approve: As in `open_session`.
         mcp_servers: As in `open_session`; each CodeInterpreter may call their tools.
         examples: A project's, for roles whose folder of examples the settings don't name.
+        trust: As in `open_session`.
 
     Raises:
         ConfigError: as in `open_session`.
     """
     approve = checked_approve(approve)
-    read = settings if isinstance(settings, Settings) else read_settings(settings)
+    read = settings if isinstance(settings, Settings) else read_logged(settings, trust=trust)
     models = Models(read, examples)
     for seat in seats:
         if known(seat.role):
@@ -167,6 +174,8 @@ def open_team(
     options = read.read("session", SessionSettings)
     session_id = new_id("session")
     root = (Path(folder or options.workspace) / session_id).resolve()
+    if folder is None:
+        refuse_link(read, root)
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
         asked = _told(approve, opened)

@@ -17,6 +17,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.shipped import shipped_folder
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
+from tw_autogen.trust import Trust
 
 EXAMPLES = (
     "examples/planner_examples",
@@ -91,10 +92,15 @@ class Project:
 
 def is_project(folder: Path) -> bool:
     """Say whether a folder holds a project file."""
-    return (folder / PROJECT_FILE).exists() or (folder / TASKWEAVER_FILE).exists()
+    return any(path.exists() for path in settings_files(folder))
 
 
-def read_project(folder: Path | str, settings: Settings) -> Project:
+def settings_files(folder: Path) -> tuple[Path, ...]:
+    """Return the paths of a folder's settings files, whether they exist or not; the first that exists is read."""
+    return folder / PROJECT_FILE, folder / TASKWEAVER_FILE
+
+
+def read_project(folder: Path | str, settings: Settings, *, named: bool = True) -> Project:
     """Read what a project's folder brings; nothing of it is run.
 
     A plugin that can't be loaded here (its YAML or Python is wrong, a package is missing) is left out and named, so
@@ -103,6 +109,8 @@ def read_project(folder: Path | str, settings: Settings) -> Project:
     Args:
         folder: Of the project.
         settings: Read for that project.
+        named: The caller has written the folder's path. Otherwise a folder that is not trusted brings its examples
+            alone, and none that is a link out of the folder.
 
     Raises:
         ConfigError: there is no such folder.
@@ -110,10 +118,12 @@ def read_project(folder: Path | str, settings: Settings) -> Project:
     folder = Path(folder).expanduser().resolve()
     if not folder.is_dir():
         raise ConfigError(f"project: there is no folder {folder}")
+    brings_code = named or settings.trust is Trust.full
     place = folder / settings.read("plugin", PluginSettings).folder
-    plugins, left_out, notes = _plugins(place, settings.read("kernel", KernelSettings).python)
+    python = settings.read("kernel", KernelSettings).python
+    plugins, left_out, notes = _plugins(place, python) if brings_code else ([], [], [])
     examples: list[Path] = []
-    for path in example_files(folder):
+    for path in example_files(folder) if brings_code else own_examples(folder):
         try:
             if read_conversation(path).enabled:
                 examples.append(path)
@@ -126,21 +136,22 @@ def read_project(folder: Path | str, settings: Settings) -> Project:
         tuple(plugins),
         tuple(left_out),
         tuple(examples),
-        place if place.is_dir() else None,
+        place if place.is_dir() and brings_code else None,
         tuple(notes),
-        role_folders(folder, settings.read("session", SessionSettings).role_folder),
+        role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {},
     )
 
 
 def project_here(settings: Settings) -> Project | None:
-    """Give the current folder as a project with its roles alone, if it is one.
+    """Return the current folder as a project with its roles alone; None if it is none, or not trusted.
 
     Raises:
         ConfigError: as `role_folders`.
     """
     folder = Path.cwd()
     place = settings.read("session", SessionSettings).role_folder
-    return Project(folder, roles=role_folders(folder, place)) if is_project(folder) else None
+    trusted = settings.trust is Trust.full and settings.project and settings.project.resolve() == folder
+    return Project(folder, roles=role_folders(folder, place)) if trusted and is_project(folder) else None
 
 
 def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
@@ -167,6 +178,11 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
 def example_files(folder: Path) -> list[Path]:
     """Give the files in a project's example folders."""
     return [path for place in EXAMPLES for path in sorted((folder / place).glob("*.y*ml"))]
+
+
+def own_examples(folder: Path) -> list[Path]:
+    """Return the files in a project's example folders that lie in it, their links followed."""
+    return [path for path in example_files(folder) if path.resolve().is_relative_to(folder.resolve())]
 
 
 def _plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +16,11 @@ from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.trust import Review, trust_lines
 from tw_autogen.settings import Settings
+from tw_autogen.trust import Trust, home_folder
+
+_log = logging.getLogger(__name__)
 
 ROOMS: Mapping[str, type] = {
     "model": ModelSettings,
@@ -34,23 +40,69 @@ def read_settings(
     *,
     project: Path | str | None = None,
     environ: Mapping[str, str] | None = None,
+    trust: bool = False,
 ) -> Settings:
     """Read all settings, from the places that `tw_autogen.settings` lists.
+
+    What a folder's file sets counts in full only if the folder is trusted: by `trust`, or because the user said so at a
+    terminal and nothing that matters has changed since. `Settings.left_out` holds what does not count.
 
     Args:
         keywords: Dotted keys, such as `{"session.max_posts": 20}`.
         project: Folder with a project file; None: the current folder.
         environ: The environment; None: that of this process.
+        trust: The folder is trusted, for this call; nothing is remembered.
 
     Raises:
         SettingsError: an unknown key or a wrong value; says where it stands.
     """
-    environ = os.environ if environ is None else environ
-    home = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return Settings(
-        ROOMS,
-        keywords,
-        environ=environ,
-        project=Path(project) if project else Path.cwd(),
-        user_file=Path(home, "tw-autogen", "config.yaml"),
-    )
+    place = Path(project) if project else Path.cwd()
+    make = _reader(keywords, place, environ)
+    found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
+    if found.trust is not Trust.full and Review(found).remembered():
+        return make(trust=Trust.full)
+    return found
+
+
+def read_logged(
+    keywords: Mapping[str, Any] | None = None, *, project: Path | str | None = None, trust: bool = False
+) -> Settings:
+    """Read all settings as `read_settings` does, and log what of a folder that is not trusted does not count.
+
+    Raises:
+        SettingsError: as `read_settings`.
+    """
+    read = read_settings(keywords, project=project, trust=trust)
+    for line in trust_lines(read, "trust=True", brings_code=False):
+        _log.warning("%s", line)
+    return read
+
+
+def review_folder(
+    keywords: Mapping[str, Any] | None = None,
+    *,
+    project: Path | str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Review:
+    """Return what a folder's files want, and get only if the user trusts the folder.
+
+    Args:
+        keywords: As in `read_settings`, like the others.
+        project: Folder with a project file; None: the current folder.
+        environ: The environment; None: that of this process.
+
+    Raises:
+        SettingsError: as `read_settings`.
+    """
+    place = Path(project) if project else Path.cwd()
+    return Review(_reader(keywords, place, environ)(trust=Trust.named if project else Trust.none))
+
+
+def _reader(
+    keywords: Mapping[str, Any] | None, place: Path, environ: Mapping[str, str] | None
+) -> functools.partial[Settings]:
+    process, environ = environ is None, os.environ if environ is None else environ
+    given, home = environ.get("XDG_CONFIG_HOME", ""), home_folder(None if process else {**os.environ, **environ})
+    config = Path(given) if os.path.isabs(given) else home / ".config" if home else None
+    user_file = config / "tw-autogen" / "config.yaml" if config else None  # never a path that is relative
+    return functools.partial(Settings, ROOMS, keywords, environ=environ, project=place, user_file=user_file)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tw_autogen.trust import COUNT, LIMIT, LOWER, NAMED
+
 
 @dataclass(frozen=True)
 class SessionSettings:
@@ -32,15 +34,15 @@ class SessionSettings:
         profile_chars: How much of a request the description of its files and data may take.
     """
 
-    workspace: str = field(default=".tw/sessions", metadata={"path": True})
-    roles: tuple[str, ...] = ("planner", "code_interpreter")
-    role_folder: str = field(default="", metadata={"path": True})
+    workspace: str = field(default=".tw/sessions", metadata={**NAMED, "path": True})
+    roles: tuple[str, ...] = field(default=("planner", "code_interpreter"), metadata=NAMED)
+    role_folder: str = field(default="", metadata={**NAMED, "path": True})
     user_folder: str = field(default="", metadata={"path": True})
-    max_posts: int = 30
-    max_calls: int = 0
-    max_tokens: int = 0
-    max_dollars: float = 0.0
-    round_seconds: float = 1800.0
+    max_posts: int = field(default=30, metadata=COUNT)
+    max_calls: int = field(default=0, metadata=LIMIT)
+    max_tokens: int = field(default=0, metadata=LIMIT)
+    max_dollars: float = field(default=0.0, metadata=LIMIT)
+    round_seconds: float = field(default=1800.0, metadata=LOWER)
     most_open: int = 16
     idle_seconds: float = 0.0
-    profile_chars: int = 4000
+    profile_chars: int = field(default=4000, metadata=LOWER)

@@ -478,7 +478,7 @@ def test_a_role_that_the_folders_settings_name_and_nobody_has_is_told_at_once(wo
     (tmp_path / "taskweaver_config.json").write_text('{"session.roles": ["planner", "weather"]}', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"weather: no shipped role .*`session\.roles` in .*taskweaver_config"):
-        worker()
+        worker(trust=True)
 
 
 def test_a_project_that_is_not_there_and_servers_that_can_not_be_are_told_at_once(worker, tmp_path):

@@ -90,6 +90,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             It is called with their names, on a thread of its own, and may wait for a person.
         project: A folder with settings, plugins, roles and examples, as in `open_session`.
         mcp_servers: MCP servers whose tools are plugins, as in `open_session`; each session starts its own.
+        trust: All that the settings file of `project`, or of the current folder, sets is wanted; as in `open_session`.
+            An agent that was written down and is loaded again does not have it.
 
     The session begins with the first message and ends with `on_reset` or `close`. What was said is forgotten with
     `on_reset` only, and a state that is loaded brings it back; the kernel's variables are gone each time. While it
@@ -123,6 +125,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         approve: Approve | None = None,
         project: Path | str | None = None,
         mcp_servers: McpWanted | None = None,
+        trust: bool = False,
     ) -> None:
         super().__init__(name, description)
         if model is None and model_client is None:
@@ -131,7 +134,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             checked_models(model)
         plugins, files = several(plugins), several(files)
         roles = None if roles is None else several(roles)
-        read = read_settings(settings, project=project)
+        read = read_settings(settings, project=project, trust=trust)
         found = check_roles(roles, read, project)  # what is wrong is told now, not with the first message
         if mcp_servers is not None:
             read_mcp_servers(mcp_servers)
@@ -170,6 +173,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             settings=dict(settings or {}),
             project=project,
             mcp_servers=mcp_servers,
+            trust=trust,
         )
         self._talk = Talk(make, [Path(one).resolve() for one in files])
         self._end = weakref.finalize(self, self._talk.close)

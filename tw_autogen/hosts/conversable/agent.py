@@ -66,6 +66,7 @@ class TaskWeaverAgent(Speaking):
         approve: Asked for packages, cells, plans and commands, as in `open_session`; None: the agent's human input.
         project: A folder with settings, plugins, roles and examples, as in `open_session`.
         mcp_servers: MCP servers whose tools are plugins, as in `open_session`; each session starts its own.
+        trust: All that the settings file of `project`, or of the current folder, sets is wanted; as in `open_session`.
         **host: Any other argument of ConversableAgent. `human_input_mode` is `NEVER` unless given; `llm_config` is what
             all roles ask through; a `system_message` becomes the Planner's house rules.
 
@@ -97,6 +98,7 @@ class TaskWeaverAgent(Speaking):
         approve: Approve | None = None,
         project: Path | str | None = None,
         mcp_servers: McpWanted | None = None,
+        trust: bool = False,
         **host: Any,
     ) -> None:
         super().__init__(name, *args, does=DOES_DATA_WORK, **host)
@@ -109,7 +111,7 @@ class TaskWeaverAgent(Speaking):
         self._handed: dict[Any, list[Path]] = {}
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
-        read = read_settings(self._settings, project=project)
+        read = read_settings(self._settings, project=project, trust=trust)
         self._open = functools.partial(
             open_session,
             roles=check_roles(roles, read, project),
@@ -119,6 +121,7 @@ class TaskWeaverAgent(Speaking):
             folder=workspace,
             project=project,
             mcp_servers=mcp_servers,
+            trust=trust,
         )
         if mcp_servers is not None:
             read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message

@@ -22,7 +22,7 @@ from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, Local
 from tw_autogen.kernel.granting import refuse_folder
 from tw_autogen.model import ChatModel, Completion, Message
 from tw_autogen.role import Turn
-from tw_autogen.session import FilesWanted, PluginsWanted, PolicyWanted, SessionSettings, check_plugins, read_settings
+from tw_autogen.session import FilesWanted, PluginsWanted, PolicyWanted, SessionSettings, check_plugins, read_logged
 from tw_autogen.session.inputs import checked_inputs, copy_in
 from tw_autogen.session.seats import Seat, policy_of
 from tw_autogen.settings import Settings
@@ -51,6 +51,7 @@ class KernelCodeExecutor:
         settings: Dotted keys.
         handlers: Called with each event.
         approve: Asked for packages that code wants, where the setting `kernel.install` is `ask`.
+        trust: All that the current folder's settings file sets is wanted; as in `open_session`.
 
     Raises:
         ConfigError: a plugin, file or setting is wrong, or the folder is one that no kernel works in.
@@ -71,8 +72,9 @@ class KernelCodeExecutor:
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
         approve: Approve | None = None,
+        trust: bool = False,
     ) -> None:
-        read = read_settings(settings)
+        read = read_logged(settings, trust=trust)
         specs, sources = check_plugins(plugins), checked_inputs(files, variables or {})
         workspace = read.read("session", SessionSettings).workspace
         self.work_dir = Path(folder or Path(workspace, new_id("executor"))).resolve()

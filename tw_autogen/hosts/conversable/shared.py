@@ -65,6 +65,7 @@ class SharedSession:
         workspace: Folder in which the session makes its own; None: the setting `session.workspace`.
         settings: Dotted keys, such as `{"session.max_posts": 20}`.
         handlers: Called with each event.
+        trust: All that the current folder's settings file sets is wanted; as in `open_session`.
 
     A round opens with the first message of somebody who is no member, and closes when a member answers; what other
     agents say meanwhile belongs to it. Where several members sit without a Planner, the round stays open until somebody
@@ -87,8 +88,10 @@ class SharedSession:
         workspace: Path | str | None = None,
         settings: Mapping[str, Any] | None = None,
         handlers: Sequence[Handler] = (),
+        trust: bool = False,
     ) -> None:
-        read_settings(settings)
+        read_settings(settings, trust=trust)
+        self._trust = trust
         self.opener = ""
         self._files = tuple(Path(one).resolve() for one in several(files))
         self._workspace = workspace
@@ -304,6 +307,7 @@ class SharedSession:
             handlers=self._handlers,
             settings={"planner.instructions": rules, **self._settings},
             approve=approval_by(self._members.values()),
+            trust=self._trust,
         )
 
     def _role(self, agent: str) -> str:

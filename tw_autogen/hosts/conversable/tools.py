@@ -22,7 +22,7 @@ from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted
 from tw_autogen.plugin.files import new_file, table_words
 from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
-from tw_autogen.session import SessionSettings, check_plugins, read_settings
+from tw_autogen.session import SessionSettings, check_plugins, read_logged
 from tw_autogen.session.inputs import checked_inputs, copy_in
 
 _LONG_CHARS = 200
@@ -44,6 +44,7 @@ def register_plugins(
     settings: Mapping[str, Any] | None = None,
     seconds: float = 180.0,
     result_chars: int = 2000,
+    trust: bool = False,
 ) -> PluginTools:
     """Give an agent plugins as tools.
 
@@ -57,6 +58,7 @@ def register_plugins(
         settings: Dotted keys.
         seconds: How long one call may take.
         result_chars: Longer results come back as a summary, with the whole in a file.
+        trust: All that the current folder's settings file sets is wanted; as in `open_session`.
 
     Returns:
         What owns the kernel and the plugins; close it, or use it in `with`. It is closed at the end of the process.
@@ -76,6 +78,7 @@ def register_plugins(
         settings=settings,
         seconds=seconds,
         chars=result_chars,
+        trust=trust,
     )
     for spec in specs:
         about = {"name": spec.name, "description": spec.description, "parameters": json_schema(spec)}
@@ -96,6 +99,7 @@ class PluginTools:
         settings: Dotted keys.
         seconds: How long one call may take.
         chars: Longer results come back as a summary.
+        trust: The current folder is trusted.
     """
 
     def __init__(
@@ -109,8 +113,9 @@ class PluginTools:
         settings: Mapping[str, Any] | None = None,
         seconds: float = 180.0,
         chars: int = 2000,
+        trust: bool = False,
     ) -> None:
-        read = read_settings(settings)
+        read = read_logged(settings, trust=trust)
         sources = checked_inputs(files, variables or {})
         workspace = read.read("session", SessionSettings).workspace
         self.folder = Path(folder or Path(workspace, new_id("tools"))).resolve()

@@ -1,0 +1,197 @@
+"""Trust of the current folder at the command line: what is said, what is asked, and what does not happen."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from tw_autogen.cli import main
+from tw_autogen.testing import codes, plans, replay_server
+
+SECONDS = 100.0
+ESCAPES = re.compile(rb"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-9;?]*[A-Za-z])")
+
+
+@pytest.fixture
+def here(tmp_path):
+    """A folder whose settings, servers, role and plugin would each leave a file; give (folder, where they leave it)."""
+    folder, ran = tmp_path / "here", tmp_path / "ran"
+    for one in (folder / "roles" / "crier", folder / "plugins", ran):
+        one.mkdir(parents=True)
+
+    def leave(name):
+        return f"open({str(ran / name)!r}, 'w')\n"
+
+    role = "from tw_autogen import Role\n\n\nclass Crier(Role):\n    def reply(self, memory, **kwargs): ...\n"
+    (folder / "roles" / "crier" / "role.yaml").write_text("alias: Crier\nintro: Cries.\nmodule: crier\n")
+    (folder / "roles" / "crier" / "crier.py").write_text(leave("role") + role)
+    (folder / "plugins" / "mine.py").write_text(
+        "from tw_autogen.plugin import plugin\n" + leave("plugin")
+        + "\n\n@plugin(runs_in='host')\ndef mine() -> int:\n    'Do it.'\n    return 1\n"
+    )  # fmt: skip
+    python = folder / "python"
+    python.write_text(f"#!{sys.executable}\n{leave('python')}")
+    python.chmod(0o755)
+    server = {"command": sys.executable, "args": ["-c", leave("mcp")]}
+    wants = {
+        "session": {"roles": ["planner", "code_interpreter", "crier"], "max_posts": 9},
+        "plugin": {"mcp_servers": {"m": server}},
+        "kernel": {"sandbox": "off", "python": str(python), "read": ["/"]},
+        "model": {"base_url": "http://127.0.0.1:9/v1"},
+        "planner": {"instructions": "Be brief."},
+    }
+    (folder / "tw_autogen.yaml").write_text(json.dumps(wants))
+    return folder, ran
+
+
+WANTED = ("session.roles", "plugin.mcp_servers", "kernel.sandbox", "kernel.python", "kernel.read", "model.base_url")
+
+
+@pytest.fixture
+def run(environ, here, monkeypatch, tmp_path):
+    monkeypatch.chdir(here[0])
+    settings = {key: environ.get(key) for key in {*environ, *os.environ}}  # None takes a variable away
+    settings["HOME"] = str(tmp_path / "home")
+    (tmp_path / "home").mkdir()
+
+    def run(*args):
+        ran = CliRunner().invoke(main, list(args), env=settings)
+        assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
+        return ran
+
+    return run
+
+
+def check_line(text):
+    (line,) = [one for one in text.splitlines() if "(not trusted): left out" in one]
+    for key in (*WANTED, "roles (crier: Python in roles/crier", "plugins (Python in plugins/mine.py"):
+        assert key in line, key
+    assert "session.max_posts" not in line
+    return line
+
+
+def test_a_question_in_a_folder_that_is_not_trusted_runs_nothing_of_it_and_says_so_in_a_line(run, here):
+    with replay_server([plans("look"), codes("6 * 7"), plans("It is 42.", to="User")]) as server:
+        ran = run("--base-url", server.base_url, "-p", "What is 6*7?")
+
+    assert (ran.exit_code, ran.stdout) == (0, "It is 42.\n"), ran.stderr
+    assert check_line(ran.stderr).endswith("; trust this folder with --trust")
+    assert "becomes part of prompts: planner.instructions\n" in ran.stderr
+    assert "Be brief." in server.requests[0]["messages"][0]["content"]
+    assert list(here[1].iterdir()) == []
+
+
+def test_doctor_runs_nothing_of_it(run, here):
+    ran = run("doctor")
+
+    assert ran.exit_code == 0, ran.output
+    check_line(ran.stdout)
+    assert "trust this folder with --trust" in ran.stdout
+    assert "✓ ok   kernel" in ran.stdout
+    assert list(here[1].iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (("plugins", "list"), 0),
+        (("plugins", "check"), 2),
+        (("plugins", "check", "--host"), 2),
+        (("plugins", "check", "mine", "--host"), 2),
+        (("index", ".", "--glob", "*.yaml"), 0),
+        (("example", "from", "none"), 2),
+        (("scenario", "run", "--live", "anomaly_detection"), 2),
+    ],
+)
+def test_no_other_command_runs_anything_of_it(run, here, args, code):
+    assert run(*args).exit_code == code
+    assert list(here[1].iterdir()) == []
+
+
+def test_trust_is_said_by_a_flag_and_not_remembered(run, here):
+    ran = run("-p", "hello", "--trust", "--model", "m")
+
+    assert "mcp" in [one.name for one in here[1].iterdir()], ran.stderr
+    assert "not trusted" not in ran.stderr
+    for one in here[1].iterdir():
+        one.unlink()
+    assert "(not trusted)" in run("-p", "hello", "--base-url", "http://127.0.0.1:9/v1").stderr
+    assert list(here[1].iterdir()) == []
+
+
+def chat(command, environ, folder, home, answers, *, base_url):
+    """Chat at a terminal; give all that it shows. `answers` are typed one after the other, each behind its words."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [*command, "--no-color", "--base-url", base_url],
+        stdin=follower, stdout=follower, stderr=follower, cwd=folder, start_new_session=True,
+        env={**environ, "HOME": str(home), "COLUMNS": "100", "PROMPT_TOOLKIT_NO_CPR": "1"},
+    )  # fmt: skip
+    os.close(follower)
+    seen, raw, at = "", b"", 0
+    try:
+        for words, keys in answers:
+            while words not in seen[at:]:
+                assert select.select([leader], [], [], SECONDS)[0], f"no {words!r} in {seen}"
+                raw += os.read(leader, 4096)
+                seen = ESCAPES.sub(b"", raw).decode(errors="replace").replace("\r\n", "\n")
+            at = seen.index(words, at) + len(words)
+            os.write(leader, keys.encode())
+        while select.select([leader], [], [], SECONDS)[0]:
+            try:
+                more = os.read(leader, 4096)
+            except OSError:  # Linux says so when the last writer has gone
+                more = b""
+            if not more:
+                break
+            raw += more
+        assert process.wait(SECONDS) is not None
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        os.close(leader)
+    return ESCAPES.sub(b"", raw).decode(errors="replace").replace("\r\n", "\n")
+
+
+@pytest.fixture
+def simple(here):
+    """Leave settings that are harmless if they are trusted."""
+    (here[0] / "tw_autogen.yaml").write_text("kernel: {read: [/srv]}\nsession: {roles: [planner, crier]}\n")
+    return here
+
+
+def test_at_a_terminal_it_is_asked_once_by_name_and_a_yes_is_remembered_until_a_change(
+    command, environ, simple, tmp_path
+):
+    folder, ran = simple
+    with replay_server([]) as server:
+
+        def start(*answers):
+            return chat(command, environ, folder, tmp_path / "home", answers, base_url=server.base_url)
+
+        asked, leave = "let it have all of this? [y/N]", ("\n>", "\x04")
+        seen = start((asked, "\n"), ("Not trusted", ""), leave)
+        assert f"{folder} has files that want more than a folder may have unasked:" in seen
+        assert "  session.roles                ['planner', 'crier']" in seen
+        assert "  kernel.read                  " in seen
+        assert "  roles                        crier: Python in roles/crier, runs with all that you may do" in seen
+        assert list(ran.iterdir()) == []
+
+        seen = start((asked, "n\n"), ("\n>", "/reset\n"), ("a new session", ""), ("\n>", "\x04"))
+        assert seen.count(asked) == 1
+        assert list(ran.iterdir()) == []
+
+        seen = start((asked, "y\n"), ("to take it back, remove ", ""), leave)
+        assert [one.name for one in ran.iterdir()] == ["role"]
+        assert asked not in start(leave)
+
+        with (folder / "roles" / "crier" / "crier.py").open("a") as file:
+            file.write("# changed\n")
+        assert asked in start((asked, "\n"), leave)

@@ -1,0 +1,287 @@
+"""`Review`: what a folder that is not trusted wants, in words, and whether the user trusts it as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import reprlib
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin.mcp import read_mcp_servers
+from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.session.project import example_files, is_project, own_examples, role_folders, settings_files
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.settings import LeftOut, Settings
+from tw_autogen.trust import Trust, TrustStore, code_files, fingerprint, visible
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
+_SHORT.maxlist = _SHORT.maxdict = 20
+_MOST_NAMES = 30
+_HERE = "runs with all that you may do, outside the sandbox"
+_MEANS = {
+    "kernel.sandbox": "off: code may do what you may do",
+    "kernel.python": "the interpreter that runs the code",
+    "kernel.environment": "environment variables that code may read",
+    "kernel.read": "code may read it",
+    "kernel.write": "code may write it",
+    "kernel.allow_network": "code may open sockets",
+    "kernel.install": "packages that code asks for",
+    "kernel.preload": "modules that are imported outside the sandbox",
+    "model.base_url": "the server that gets all that is asked",
+    "embedding.base_url": "a server that gets texts",
+    "code_interpreter.policy": "what code may do",
+    "code_interpreter.approval": "when you are asked about code",
+    "planner.approval": "when you are asked about plans",
+}
+
+
+@dataclass(frozen=True)
+class Want:
+    """One thing that a folder gets only if it is trusted.
+
+    Args:
+        name: The setting's key, or `plugins` or `roles`.
+        does: What it is or does, in words whose signs can all be seen.
+    """
+
+    name: str
+    does: str
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a folder wants.
+
+    Args:
+        settings: Read for that folder, without the user's trust.
+        store: Where trust is remembered; None: the user's.
+    """
+
+    settings: Settings
+    store: TrustStore | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder, absolute, its links followed."""
+        return (self.settings.project or Path()).resolve()
+
+    @property
+    def wants(self) -> tuple[Want, ...]:
+        """All that the folder gets only if it is trusted; nothing if it is trusted already."""
+        return (*self._settings_wanted, *self._code_wanted)
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """Names of the folder's texts that become part of prompts without trust."""
+        named = [one.key for one in self.settings.prompts]
+        if self.settings.trust is not Trust.none or not is_project(self.folder):
+            return tuple(named)
+        return (*named, *(visible(str(path.relative_to(self.folder))) for path in own_examples(self.folder)))
+
+    def line(self, how: str, *, brings_code: bool = True) -> str:
+        """Return one line that names all that is left out; empty if nothing is.
+
+        Args:
+            how: How to trust the folder, such as `--trust`.
+            brings_code: Name roles and plugins too; where they would not be used in any case, they are not left out.
+        """
+        wants = self.wants if brings_code else self._settings_wanted
+        if not wants:
+            return ""
+        listed = ", ".join(f"{one.name} ({one.does})" if one.does else one.name for one in wants)
+        return f"{visible(str(self.folder))} (not trusted): left out {listed}; trust this folder with {how}"
+
+    def remembered(self) -> bool:
+        """Return whether the user trusts this folder as it is now."""
+        store = self._store
+        known, _ = store.read(self.folder)
+        return bool(known) and known == self.sha256()
+
+    def problem(self) -> str:
+        """Return in words why what was remembered can't be used; empty if it can, or nothing was."""
+        return visible(self._store.read(self.folder)[1])
+
+    def remember(self, sha256: str) -> str:
+        """Remember that the user trusts this folder as long as its hash is this one; return a problem, or nothing."""
+        if not sha256:
+            return "there is too much in this folder to remember it by; it holds for this time only"
+        return visible(self._store.write(self.folder, sha256))
+
+    def record(self) -> Path | None:
+        """Return the file in which the user's trust is remembered; None if there is no place for it."""
+        return self._store.record(self.folder)
+
+    def sha256(self) -> str:
+        """Return the hash of all files that the folder's trust is about.
+
+        These are the folder's settings files, those that they name, the code and YAML of its roles and plugins with
+        what such roles import from the folder, and its examples.
+        """
+        try:
+            return fingerprint(self.folder, self._files())
+        except ConfigError:
+            return ""  # too much to look through: never remembered
+
+    @property
+    def _store(self) -> TrustStore:
+        return self.store or TrustStore.of_user(named=self.settings.trust is Trust.named)
+
+    @property
+    def _settings_wanted(self) -> tuple[Want, ...]:
+        found: dict[str, Want] = {}
+        for one in self.settings.left_out:
+            for want in _worded(one):
+                found[f"{want.name} {want.does}"] = want
+        return tuple(found.values())
+
+    @property
+    def _code_wanted(self) -> Iterator[Want]:
+        """The roles and plugins that a folder which nobody named does not bring."""
+        if self.settings.trust is not Trust.none or not is_project(self.folder):
+            return
+        with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
+            for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
+                place = _relative(folder, self.folder)
+                yield Want("roles", f"{visible(name)}: Python in {place}, {_HERE}")
+        plugins = self.folder / self._placed("plugin", "folder")
+        if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
+            more = f" and {len(python) - _MOST_NAMES} more" if len(python) > _MOST_NAMES else ""
+            where = "run in the sandbox, or outside it where they say `runs_in: host`"
+            yield Want("plugins", f"Python in {', '.join(python[:_MOST_NAMES])}{more}: {where}")
+
+    def _placed(self, room: str, name: str) -> str:
+        """Return a folder that a setting names, also one that is left out."""
+        said = next((one.setting.value for one in self.settings.left_out if one.key == f"{room}.{name}"), None)
+        if isinstance(said, str) and said:
+            return said
+        return str(
+            getattr(self.settings.read(room, {"session": SessionSettings, "plugin": PluginSettings}[room]), name)
+        )
+
+    def _files(self) -> Iterator[Path]:
+        folder = self.folder
+        yield from settings_files(folder)
+        for one in self.settings.left_out:
+            if one.setting.file is not None:
+                yield one.setting.file.resolve()
+            yield from _named_files(one, folder)
+        try:
+            roles = role_folders(folder, self._placed("session", "role_folder"))
+        except ConfigError:  # the setting names a folder that isn't there
+            roles = {}
+        tops = {path.parent for path in roles.values()}
+        plugins = folder / self._placed("plugin", "folder")
+        for place in (*tops, plugins):
+            yield from code_files(place)
+        if roles:  # they may import from the top of the folder
+            yield from code_files(folder)
+        yield from example_files(folder)
+
+
+def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tuple[str, ...]:
+    """Return lines about what of a folder that is not trusted does not count, and what of it becomes part of prompts.
+
+    Args:
+        settings: Read for that folder.
+        how: How to trust the folder, such as `--trust`.
+        brings_code: The folder's roles, plugins and example folders would be used if it were trusted.
+    """
+    review = Review(settings)
+    texts = review.prompts if brings_code else tuple(one.key for one in settings.prompts)
+    shown = f"text of {visible(str(review.folder))} (not trusted) that becomes part of prompts: {', '.join(texts)}"
+    lines = (review.line(how, brings_code=brings_code), shown if texts else "")
+    problem = review.problem() if settings.trust is not Trust.full else ""
+    return tuple(line for line in (*lines, problem, *map(visible, settings.withheld)) if line)
+
+
+def refuse_link(settings: Settings, root: Path) -> None:
+    """Refuse to keep a session where a link in a folder that is not trusted leads.
+
+    Args:
+        settings: Say where sessions are kept, and whether that is the default.
+        root: The session's folder, links followed.
+
+    Raises:
+        ConfigError: the default, `.tw/sessions`, is a link out of the current folder.
+    """
+    default = settings.origin("session.workspace") == Settings.DEFAULT
+    if default and settings.trust is not Trust.full and not root.is_relative_to(Path.cwd().resolve()):
+        raise ConfigError(
+            f"{Path(settings.read('session', SessionSettings).workspace).absolute()} is a link out of this folder, to "
+            f"{root.parent}; say where sessions are kept: --workspace, or the setting session.workspace"
+        )
+
+
+def _worded(one: LeftOut) -> Iterator[Want]:
+    """Word what one setting would do; each MCP server for itself."""
+    value = one.setting.value
+    if one.key == "plugin.mcp_servers":
+        yield from (Want(one.key, words) for words in _servers(value))
+    elif "key" in one.key.rsplit(".", 1)[-1]:
+        yield Want(one.key, "a key")
+    else:
+        shown = visible(value if isinstance(value, str) and len(value) <= _SHORT.maxstring else _SHORT.repr(value))
+        means = _MEANS.get(one.key, "")
+        yield Want(one.key, f"{shown}: {means}" if means else shown)
+
+
+def _servers(value: Any) -> Iterator[str]:
+    """Word what MCP servers would do, with whole command lines; variables of the environment stay names."""
+    try:
+        servers = read_mcp_servers(value, environ=_Unfilled())
+    except (ConfigError, TypeError, ValueError) as error:
+        yield f"can't be read: {visible(str(error))}"
+        return
+    for server in servers:
+        if server.transport == "stdio":
+            given = "".join(f" {name}={words}" for name, words in server.env.items())
+            where = f" in {server.cwd}" if server.cwd else ""
+            words = f"would start:{given} {shlex.join([server.command, *server.args])}{where}"
+        else:
+            words = f"would connect to: {server.url}" + "".join(f", {k}: {v}" for k, v in server.headers.items())
+        yield visible(words)
+
+
+class _Unfilled(Mapping[str, str]):
+    """An environment in which each variable stands for its own name."""
+
+    def __getitem__(self, name: str) -> str:
+        return f"${{{name}}}"
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _named_files(one: LeftOut, folder: Path) -> Iterator[Path]:
+    """Return the files that a setting names: a file of servers, programs in the folder, a policy, a role's folder."""
+    value = one.setting.value
+    listed = value if isinstance(value, list) else [value]
+    words = [text for text in listed if isinstance(text, str)]
+    if one.key == "plugin.mcp_servers":
+        with contextlib.suppress(ConfigError, TypeError, ValueError):
+            for server in read_mcp_servers(value, environ=_Unfilled()):
+                words += [server.command, *server.args]
+                if server.cwd:
+                    words += [str(Path(server.cwd, text)) for text in (server.command, *server.args)]
+    for text in words:
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            path = (folder / Path(text).expanduser()).resolve()
+            if path.is_file():
+                yield path
+            elif path.is_dir() and one.key == "session.roles":
+                yield from code_files(path)
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return visible(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
