@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"errors", "shipped", "secret", "taskweaver_config"},
+    {"errors", "safe_folder", "secret", "shipped", "taskweaver_config"},
     {"conversation", "settings"},
     {"events"},
     {"approval"},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from jupyter_client.session import Session
 
 from tw_autogen.kernel.messages import Reader
 from tw_autogen.kernel.wire import Channel, execute_content
+from tw_autogen.safe_folder import remove_folder
 
 _LONGEST_PATH = 100
 """Bytes that a socket's path may have (107 on Linux, 103 on macOS, with the number that is appended)."""
@@ -135,7 +135,7 @@ class Connection:
         """Close the sockets and remove their files."""
         for socket in self.sources:
             socket.close(linger=0)
-        shutil.rmtree(self.runtime, ignore_errors=True)
+        remove_folder(self.runtime)
 
     def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: str) -> zmq.Socket[bytes]:
         socket: zmq.Socket[bytes] = context.socket(kind)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.kernel.folder import open_inside
+from tw_autogen.kernel.folder import make_hidden
 from tw_autogen.kernel.inside.checkpoint import FOLDER
+from tw_autogen.safe_folder import SafeFolder
 
 _FILE = f"{FOLDER}/cells.jsonl"
 _MOST_BYTES = 64 << 20
@@ -40,18 +39,14 @@ class CellJournal:
         Returns:
             A dictionary for each line; an empty one for a line that can't be read.
         """
-        hidden = self._folder / FOLDER
-        with contextlib.suppress(FileExistsError):
-            hidden.mkdir()
-            if uid:
-                os.chown(hidden, uid, uid, follow_symlinks=False)
-        try:
-            with os.fdopen(open_inside(self._folder, _FILE), "rb") as file:
+        data = b""
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            make_hidden(folder, FOLDER, uid)
+            with folder.open_file(_FILE) as file:
                 data = file.read(_MOST_BYTES)
-        except OSError:
-            data = b""
         if data and not data.endswith(b"\n"):
-            self._write(b"\n")
+            with contextlib.suppress(OSError):
+                self._write(b"\n")
         entries = [_entry(line) for line in data.splitlines()]
         self.position = len(entries)
         return entries
@@ -65,20 +60,20 @@ class CellJournal:
     def clear(self) -> None:
         """Forget all, checkpoints too."""
         self.position = 0
-        with contextlib.suppress(OSError):
-            shutil.rmtree(self._folder / FOLDER)
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            folder.remove_tree(FOLDER)
 
     def set_aside(self) -> None:
         """Begin a new one; what there was stays beside it, for people."""
         self.position = 0
-        old = self._folder / f"{FOLDER}.old"
-        with contextlib.suppress(OSError):
-            shutil.rmtree(old, ignore_errors=True)
-            os.replace(self._folder / FOLDER, old)
+        old = f"{FOLDER}.old"
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            with contextlib.suppress(OSError):
+                folder.remove_tree(old)
+            folder.move(FOLDER, old)
 
     def _write(self, data: bytes) -> None:
-        found = open_inside(self._folder, _FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        with os.fdopen(found, "wb") as file:
+        with SafeFolder(self._folder) as folder, folder.append_file(_FILE) as file:
             file.write(data)
 
 

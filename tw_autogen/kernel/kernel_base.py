@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from tw_autogen.kernel.running import Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.waiting import Doorbell
+from tw_autogen.safe_folder import remove_folder
 
 
 class KernelBase:
@@ -38,7 +38,7 @@ class KernelBase:
     def __init__(self, folder: Path | str | None = None, *, settings: KernelSettings | None = None) -> None:
         if folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="tw-kernel-")).resolve()
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+            weakref.finalize(self, remove_folder, self.folder)
         else:
             self.folder = Path(folder).resolve()
             self.folder.mkdir(parents=True, exist_ok=True)

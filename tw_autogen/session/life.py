@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from tw_autogen.errors import SessionClosedError
 from tw_autogen.events import Event, Handler, SessionClosed, SessionOpened
 from tw_autogen.model import Usage
 from tw_autogen.role import Role
+from tw_autogen.safe_folder import remove_folder
 from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.journal import Journal
 from tw_autogen.session.ledger import Ledger
@@ -111,7 +111,7 @@ class Life:
             self._idle.stop()
             with contextlib.ExitStack() as stack:  # each is closed even if another one's closing fails
                 if self._temporary:
-                    stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
+                    stack.callback(remove_folder, self._temporary)
                 stack.callback(self._journal.close)
                 stack.callback(self.emit, SessionClosed(self.id))
                 for one in [*self._owned, *self.roles]:
