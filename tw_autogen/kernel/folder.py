@@ -12,6 +12,9 @@ from typing import BinaryIO
 from tw_autogen.kernel.inside.exchange import FOLDER
 from tw_autogen.safe_folder import SafeFolder
 
+KERNEL_FOLDERS: set[Path] = set()
+"""The folders of all kernels that this process has had: code may have made links in them."""
+
 
 class HostExchange:
     """The host's side of the folder in which tables cross.

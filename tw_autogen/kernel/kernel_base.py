@@ -12,6 +12,7 @@ from typing import Any
 from tw_autogen.errors import KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.execution import Execution, Log, Variable
 from tw_autogen.kernel.failure import ROLLBACK, went_well
+from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.peer import Peer
@@ -42,6 +43,7 @@ class KernelBase:
         else:
             self.folder = Path(folder).resolve()
             self.folder.mkdir(parents=True, exist_ok=True)
+        KERNEL_FOLDERS.add(self.folder)
         self._owns_folder = folder is None
         self._settings = settings or KernelSettings()
         check_open_files(self.folder)

@@ -342,6 +342,16 @@ def open_unlinked(path: Path | str) -> BinaryIO:
         return root.open_file(path.relative_to(path.anchor).as_posix())
 
 
+def read_unlinked(path: Path | str, *, limit_bytes: int | None = None) -> bytes:
+    """Read a whole file by its absolute path, if no component of the path is a link.
+
+    Raises:
+        OSError: as of `open_unlinked`; with `errno.EFBIG` if the file is longer than the limit.
+    """
+    with open_unlinked(path) as file:
+        return read_limited(file, limit_bytes, os.fspath(path))
+
+
 def place_below(path: Path | str, folder: Path) -> str:
     """Return the name of a path relative to a folder, empty if it lies elsewhere; no link below the folder is followed.
 

@@ -16,7 +16,7 @@ from tw_autogen.model import Usage
 from tw_autogen.role import Role
 from tw_autogen.safe_folder import remove_folder
 from tw_autogen.session.idle import IdleTimer
-from tw_autogen.session.journal import Journal
+from tw_autogen.session.journal import JOURNAL, Journal
 from tw_autogen.session.ledger import Ledger
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds
@@ -51,7 +51,7 @@ class Life:
         self.folder = self._team.folders[0] if self._team.folders else root / "files"
         for one in (root, self.folder):
             one.mkdir(parents=True, exist_ok=True)
-        self._journal = Journal(root / "events.jsonl", [self._ledger, *handlers])
+        self._journal = Journal(root / JOURNAL, [self._ledger, *handlers])
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
 
