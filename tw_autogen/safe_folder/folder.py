@@ -155,8 +155,8 @@ class SafeFolder:
             owner: The user and group that a new directory is given to; 0: the caller.
 
         Raises:
-            FileExistsError: something else has this name.
-            OSError: a link is in the way, or the system refuses.
+            PermissionError: something else has this name, or is in the way.
+            OSError: the system refuses.
         """
         components = _components(name)
         for depth in range(1, len(components) if parents else 1):
@@ -165,8 +165,10 @@ class SafeFolder:
             try:
                 calls.make_folder(at, last)
             except FileExistsError:
-                if not stat.S_ISDIR(calls.lstat(at, last).st_mode):
-                    raise
+                about = calls.lstat(at, last)
+                if not stat.S_ISDIR(about.st_mode):
+                    kind = "link" if stat.S_ISLNK(about.st_mode) else "file"
+                    raise PermissionError(errno.EPERM, f"a {kind} is in the way", name) from None
             else:
                 if owner:
                     calls.give(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)

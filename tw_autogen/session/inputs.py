@@ -128,8 +128,9 @@ def readable_by_path(paths: Sequence[Path], folder: Path) -> Iterator[list[Path]
 
 
 def _below_a_kernel(path: Path) -> Path | None:
-    """Return the folder of a session or kernel that a path lies in, so that code may have made links in it."""
-    for one in Path(os.path.abspath(path)).parents:
-        if one in KERNEL_FOLDERS or one.with_name(JOURNAL).is_file():
-            return one
+    """Return the outermost folder of a session or kernel that a path lies in, where code may have made links."""
+    for one in reversed(Path(os.path.abspath(path)).parents):
+        real = one.resolve()
+        if real in KERNEL_FOLDERS or (real.parent / JOURNAL).is_file():
+            return real
     return None
