@@ -19,16 +19,22 @@ MODULES = sorted(
     and not path.is_relative_to(NOT_OF_THE_HOST[1])
     and "_shipped" not in path.parts
 )
-OS = set(
+
+
+def words(text):
+    return frozenset(text.split())
+
+
+OS = words(
     "open unlink remove rmdir rename replace chmod chown lchown fchmod fchown mkdir makedirs listdir scandir walk fwalk "
-    "stat lstat link symlink readlink truncate utime mkfifo removedirs renames access".split()  # noqa: SIM905
+    "stat lstat link symlink readlink truncate utime mkfifo removedirs renames access"
 )
-SHUTIL = {"copy", "copy2", "copyfile", "copymode", "copystat", "copytree", "rmtree", "move", "chown"}
-PATH = set(
+SHUTIL = words("copy copy2 copyfile copymode copystat copytree rmtree move chown")
+PATH = words(
     "read_text read_bytes write_text write_bytes glob rglob iterdir unlink chmod lchmod rmdir touch stat lstat exists "
-    "is_file is_dir is_symlink readlink samefile symlink_to hardlink_to mkdir".split()  # noqa: SIM905
+    "is_file is_dir is_symlink readlink samefile symlink_to hardlink_to mkdir"
 )
-READERS = set(["read_csv", "read_parquet", "read_excel", "read_json"])
+READERS = words("read_csv read_parquet read_excel read_json")
 TABLE = {
     "plugins/sql_pull_data.py": "opens its private copies, and a database beside the plugin",
     "roles/manual_reader/manual_reader.py": "checks that the folder which the user has set exists",
