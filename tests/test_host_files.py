@@ -26,8 +26,8 @@ def words(text):
 
 
 OS = words(
-    "open unlink remove rmdir rename replace chmod chown lchown fchmod fchown mkdir makedirs listdir scandir walk fwalk "
-    "stat lstat link symlink readlink truncate utime mkfifo removedirs renames access"
+    "open unlink remove rmdir rename replace chmod chown lchown fchmod fchown mkdir makedirs listdir scandir walk "
+    "fwalk stat lstat link symlink readlink truncate utime mkfifo removedirs renames access"
 )
 SHUTIL = words("copy copy2 copyfile copymode copystat copytree rmtree move chown")
 PATH = words(
