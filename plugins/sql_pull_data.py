@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import sqlite3
+import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +18,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from tw_autogen.plugin import Plugin, register_plugin
+from tw_autogen.safe_folder import SafeFolder, place_below
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)
@@ -34,6 +38,8 @@ _THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
 _SELECT_LINE = re.compile(r"^[ \t]*(select|with)\b.*", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 _CANNOT = re.compile(r"\s*CANNOT\b[:\s]*(.*)", re.DOTALL)
 _SCHEMA_CHARS = 8000
+_PORTION = 100
+_LESS = "ask for less, or raise `max_mb`"
 _CONNECT_VIRTUAL_TABLES = (  # an engine that may only read cannot do so by itself: it declares a table
     "SELECT count(*) FROM sqlite_master AS m, pragma_table_info(m.name) WHERE m.sql LIKE 'create virtual %'"
 )
@@ -66,16 +72,83 @@ class Database(Protocol):
     dialect: str
 
     def tables(self) -> dict[str, list[str]]: ...
-    def run(self, sql: str, *, max_rows: int, seconds: float) -> Rows: ...
+    def run(self, sql: str, *, max_rows: int, max_bytes: int, seconds: float) -> Rows: ...
+
+
+class PrivateCopies:
+    """Copies of SQLite files that code can change, in a folder of the host's own; each is made again once it changed.
+
+    SQLite opens a file by its path, so it would follow a link that code puts there. With the database comes its
+    write-ahead log, without which rows that were committed lately would be missing. A rollback journal does not come:
+    it can name further files, which SQLite would open and remove.
+
+    Args:
+        folder: Where code runs.
+        limit_bytes: A longer database or log is an error.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        self._folder = folder
+        self._limit_bytes = limit_bytes
+        self._own = tempfile.TemporaryDirectory(prefix="tw-sql-")
+        self._made: dict[str, object] = {}
+        self._lock = threading.Lock()
+
+    def find(self, name: str) -> Path | None:
+        """Return the path of a copy of a file; None if there is none of that name.
+
+        Raises:
+            QueryFailed: what has this name can't be read, and why.
+        """
+        path = Path(self._own.name, f"{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:16]}.db")
+        with self._lock, SafeFolder(self._folder) as folder:
+            try:
+                state = [_state(folder.info(name))]
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                raise QueryFailed(f"{name}: {error.strerror}") from error
+            with contextlib.suppress(FileNotFoundError):
+                state.append(_state(folder.info(f"{name}-wal")))
+            if self._made.get(name) != state:
+                self._made.pop(name, None)
+                for suffix in ("-wal", "-shm"):
+                    path.with_name(path.name + suffix).unlink(missing_ok=True)
+                try:
+                    folder.copy_out(name, path, limit_bytes=self._limit_bytes)
+                    if len(state) > 1:
+                        log = path.with_name(f"{path.name}-wal")
+                        folder.copy_out(f"{name}-wal", log, limit_bytes=self._limit_bytes)
+                except OSError as error:
+                    raise QueryFailed(f"{name}: {error.strerror}") from error
+                self._made[name] = state
+        return path
+
+    def close(self) -> None:
+        """Remove them."""
+        self._own.cleanup()
+
+
+def _state(info: os.stat_result) -> tuple[int, ...]:
+    """Return what no change of a file leaves as it was: code can't set its time of change."""
+    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
 class SqliteDatabase:
-    """An SQLite file, opened read-only, in which the engine itself refuses whatever is not reading."""
+    """An SQLite file in which the engine itself refuses whatever is not reading.
+
+    Args:
+        path: The file; opened read-only.
+        name: What it is called in messages; its own name by default.
+        copied: It is a private copy, beside which SQLite may write what it needs to read a write-ahead log.
+    """
 
     dialect = "SQLite"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "", *, copied: bool = False) -> None:
         self.path = path
+        self._name = name or path.name
+        self._mode = "rw" if copied else "ro"
 
     def tables(self) -> dict[str, list[str]]:
         sql = (
@@ -89,18 +162,20 @@ class SqliteDatabase:
                     found[table] = [column.strip() for (column,) in columns]
         return found
 
-    def run(self, sql: str, *, max_rows: int, seconds: float) -> Rows:
+    def run(self, sql: str, *, max_rows: int, max_bytes: int, seconds: float) -> Rows:
         deadline = time.monotonic() + seconds
         with self._open() as connection:
             with contextlib.suppress(sqlite3.OperationalError):  # of a module that is not there
                 connection.execute(_CONNECT_VIRTUAL_TABLES).fetchall()
             connection.set_authorizer(_reading_only)
             connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+            if hasattr(connection, "setlimit"):  # since Python 3.11
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
             try:
                 cursor = connection.execute(sql)
                 if cursor.description is None:
                     raise Refused("this statement gives no rows")
-                values = cursor.fetchmany(max_rows + 1)
+                values = _fetched(cursor.fetchmany, max_rows + 1, max_bytes)
             except (sqlite3.Error, sqlite3.Warning) as error:  # a second statement is a Warning up to Python 3.11
                 raise self._told(error, seconds) from error
             return Rows([one[0] for one in cursor.description], values[:max_rows], len(values) > max_rows)
@@ -108,16 +183,19 @@ class SqliteDatabase:
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            with contextlib.closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as connection:
+            uri = f"{self.path.as_uri()}?mode={self._mode}"
+            with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
                 connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")
                 yield connection
         except sqlite3.DatabaseError as error:
-            raise QueryFailed(f"{self.path.name}: {error}") from error
+            raise QueryFailed(f"{self._name}: {error}") from error
 
     def _told(self, error: Exception, seconds: float) -> ValueError:
         words = str(error)
         if "authoriz" in words or "prohibited" in words or "one statement at a time" in words:
             return Refused(words)
+        if "too big" in words:
+            return QueryFailed(f"a value is larger than a whole result may be; {_LESS}")
         if words == "interrupted":
             return QueryFailed(f"stopped after {seconds:g} seconds; ask for less, or raise `seconds`")
         return QueryFailed(words)
@@ -172,13 +250,13 @@ class UrlDatabase:
                     tables[name] = [f"{column['name']} {column['type']}" for column in found.get_columns(name)]
             return tables
 
-    def run(self, sql: str, *, max_rows: int, seconds: float) -> Rows:
+    def run(self, sql: str, *, max_rows: int, max_bytes: int, seconds: float) -> Rows:
         check_one_select(sql)
         with self._asking(), self._connect() as connection, connection.begin() as transaction:
             for first in self._FIRST.get(self.dialect, ()):
                 connection.exec_driver_sql(first.format(milliseconds=int(seconds * 1000)))
             result = connection.exec_driver_sql(sql)
-            columns, values = list(result.keys()), [tuple(row) for row in result.fetchmany(max_rows + 1)]
+            columns, values = list(result.keys()), _fetched(result.fetchmany, max_rows + 1, max_bytes)
             result.close()
             transaction.rollback()
         return Rows(columns, values[:max_rows], len(values) > max_rows)
@@ -195,6 +273,28 @@ class UrlDatabase:
 
     def _without_password(self, error: object) -> str:
         return str(error).replace(self._password, "***") if self._password else str(error)
+
+
+def _fetched(fetch: Callable[[int], Sequence[Sequence[Any]]], most: int, max_bytes: int) -> list[tuple[Any, ...]]:
+    """Fetch rows in portions.
+
+    Args:
+        fetch: Returns so many more rows; none at the end.
+        most: How many at most.
+        max_bytes: How large texts and bytes may be in all; every other value counts as 8.
+
+    Raises:
+        QueryFailed: they are larger.
+    """
+    rows: list[tuple[Any, ...]] = []
+    left = max_bytes
+    while len(rows) < most and (portion := fetch(min(_PORTION, most - len(rows)))):
+        for row in portion:
+            left -= sum(len(one) if isinstance(one, str | bytes) else 8 for one in row)
+            rows.append(tuple(row))
+        if left < 0:
+            raise QueryFailed(f"the result is larger than {max_bytes >> 20} MB; {_LESS}")
+    return rows
 
 
 def check_begin(sql: str) -> None:
@@ -227,6 +327,8 @@ def _code(sql: str) -> str:
 
 @register_plugin
 class SqlPullData(Plugin):
+    _copies: PrivateCopies | None = None
+
     def __call__(self, query: str) -> tuple[pd.DataFrame, str]:
         database = self._database()
         if _looks_like_sql(query):
@@ -259,9 +361,11 @@ class SqlPullData(Plugin):
 
     def _pull(self, database: Database, sql: str) -> tuple[pd.DataFrame, str]:
         max_rows = int(self.config.get("max_rows") or 100_000)
+        max_bytes = int(float(self.config.get("max_mb") or 256) * (1 << 20))
         try:
             check_begin(sql)
-            rows = database.run(sql, max_rows=max_rows, seconds=float(self.config.get("seconds") or 30))
+            seconds = float(self.config.get("seconds") or 30)
+            rows = database.run(sql, max_rows=max_rows, max_bytes=max_bytes, seconds=seconds)
         except Refused as error:
             raise Refused(f"only reading is allowed, one SELECT (or WITH … SELECT) at a time: {error}") from None
         frame = pd.DataFrame(rows.values, columns=_distinct(rows.columns))
@@ -277,24 +381,40 @@ class SqlPullData(Plugin):
     def _database(self) -> Database:
         named = self.ctx.get_session_var("database", None) or os.path.expandvars(self.config.get("database") or "")
         if not named:
-            return SqliteDatabase(self._only_file())
+            return self._only_file()
         path = named.removeprefix("sqlite:///")
         if "://" in path:
             return UrlDatabase(named)
-        places = [folder / path for folder in (Path(self.ctx.folder), Path(__file__).resolve().parent)]
-        for place in places:
-            if place.is_file():
-                return SqliteDatabase(place.resolve())
+        folder, beside = Path(self.ctx.folder), Path(__file__).resolve().parent
+        inner = place_below(folder / path, folder)
+        if inner and (found := self._copied(inner)):
+            return found
+        place = beside / path
+        if place.is_file() and not place_below(place, folder):
+            return SqliteDatabase(place.resolve())
+        places = (folder / path, place)
         raise FileNotFoundError(f"no database {path!r}; looked in {' and '.join(str(one.parent) for one in places)}")
 
-    def _only_file(self) -> Path:
-        folder = Path(self.ctx.folder)
-        files = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES)
-        if len(files) == 1:
-            return files[0].resolve()
-        found = (
-            f"several databases are here ({', '.join(one.name for one in files)})" if files else "no database is set"
-        )
+    def _copied(self, name: str) -> SqliteDatabase | None:
+        """Return a database of the session's folder, as a copy that code can't change."""
+        if self._copies is None:
+            limit_bytes = int(float(self.config.get("max_database_mb") or 2000) * (1 << 20))
+            self._copies = PrivateCopies(Path(self.ctx.folder), limit_bytes)
+        path = self._copies.find(name)
+        return path and SqliteDatabase(path, name, copied=True)
+
+    def close(self) -> None:
+        """Remove the copies of databases."""
+        if self._copies is not None:
+            self._copies.close()
+            self._copies = None
+
+    def _only_file(self) -> SqliteDatabase:
+        with SafeFolder(self.ctx.folder) as folder:
+            names = [one.name for one in folder.walk(enter=lambda name: False) if Path(one.name).suffix in SUFFIXES]
+        if len(names) == 1 and (only := self._copied(names[0])):
+            return only
+        found = f"several databases are here ({', '.join(names)})" if names else "no database is set"
         raise ValueError(
             f"{found}; name one: `database` under `configurations` in sql_pull_data.yaml, or the session variable "
             "`database` (a path of an SQLite file, or a database URL)"

@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"errors", "shipped", "private", "secret", "taskweaver_config", "visible", "bounded_json"},
+    {"errors", "safe_folder", "shipped", "private", "secret", "taskweaver_config", "visible", "bounded_json"},
     {"trust"},
     {"conversation", "settings"},
     {"events"},

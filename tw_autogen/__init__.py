@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tw_autogen.plugin import Plugin, PluginContext, PluginSpec, callable_plugin, register_plugin, test_plugin
     from tw_autogen.recall import DocumentIndex, Passage
     from tw_autogen.role import Role, Turn
+    from tw_autogen.safe_folder import SafeFolder
     from tw_autogen.session import Answer, Session, open_session
 
 _ROOMS = {
@@ -53,6 +54,7 @@ _ROOMS = {
     "plugin": ("Plugin", "PluginContext", "PluginSpec", "callable_plugin", "register_plugin", "test_plugin"),
     "recall": ("DocumentIndex", "Passage"),
     "role": ("Role", "Turn"),
+    "safe_folder": ("SafeFolder",),
     "session": ("Answer", "Session", "open_session"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
@@ -86,6 +88,7 @@ __all__ = [
     "Role",
     "RoleAgent",
     "Round",
+    "SafeFolder",
     "Session",
     "SharedSession",
     "TaskWeaverAgent",

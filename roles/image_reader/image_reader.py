@@ -3,10 +3,11 @@
 import base64
 import re
 from dataclasses import dataclass
+from errno import EFBIG
 from pathlib import Path
 from typing import Any
 
-from tw_autogen import ChatModel, Memory, Post, Role
+from tw_autogen import ChatModel, Memory, Post, Role, SafeFolder
 
 _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -57,9 +58,11 @@ class ImageReader(Role):
         asked, turn = memory.last_post, kwargs.get("turn")
         if turn is None:
             return Post(self.name, asked.send_from, "There is no session here whose pictures could be looked at.")
-        seen, problems = self._pictures(asked.message, turn.folder.resolve())
+        with SafeFolder(turn.folder.resolve()) as folder:
+            seen, problems = self._pictures(asked.message, folder)
+            listed = _listed(folder)
         if not seen:
-            said = " ".join(problems) or f"Name a picture. {_listed(turn.folder.resolve())}"
+            said = " ".join(problems) or f"Name a picture. {listed}"
             return Post(self.name, asked.send_from, f"Nothing was looked at. {said}")
         parts: list[dict[str, Any]] = [{"type": "text", "text": f"Pictures: {', '.join(seen)}\n\n{asked.message}"}]
         parts += [{"type": "image_url", "image_url": {"url": url}} for url in seen.values()]
@@ -68,20 +71,25 @@ class ImageReader(Role):
         lines = [f"Looked at {', '.join(seen)}.", *problems]
         return Post(self.name, asked.send_from, f"{' '.join(lines)}\n\n{said}")
 
-    def _pictures(self, request: str, folder: Path) -> tuple[dict[str, str], list[str]]:
+    def _pictures(self, request: str, folder: SafeFolder) -> tuple[dict[str, str], list[str]]:
         """Give the pictures that a request names as `data:` URLs by name, and what is wrong with the others."""
         found: dict[str, str] = {}
         problems = []
-        for path in _files(folder):
-            name = path.relative_to(folder).as_posix()
-            named = rf"(?<![\w./-])(?:{re.escape(name)}|{re.escape(path.name)})(?![\w-])"
+        limit = int(self._settings.max_mb * 1e6)
+        for name in _files(folder):
+            named = rf"(?<![\w./-])(?:{re.escape(name)}|{re.escape(Path(name).name)})(?![\w-])"
             if not re.search(named, request, re.IGNORECASE):
                 continue
             if len(found) == self._settings.max_images:
                 problems.append(f"{name} was left out: {len(found)} pictures at a time.")
-            elif path.stat().st_size > self._settings.max_mb * 1e6:
-                problems.append(f"{name} was left out: it is larger than {self._settings.max_mb:g} MB.")
-            elif kind := _kind(content := path.read_bytes()):
+                continue
+            try:
+                content = folder.read_file(name, limit_bytes=limit)
+            except OSError as error:
+                large = f"larger than {self._settings.max_mb:g} MB"
+                problems.append(f"{name} was left out: it is {large if error.errno == EFBIG else error.strerror}.")
+                continue
+            if kind := _kind(content):
                 found[name] = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
             else:
                 problems.append(f"{name} was left out: it is no PNG, JPEG, GIF or WebP picture.")
@@ -93,9 +101,8 @@ class ImageReader(Role):
         return found, problems
 
 
-def _files(folder: Path) -> list[Path]:
-    found = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in _SUFFIXES and path.is_file())
-    return [path for path in found if path.resolve().is_relative_to(folder)]
+def _files(folder: SafeFolder) -> list[str]:
+    return sorted(one.name for one in folder.walk() if one.is_file and Path(one.name).suffix.lower() in _SUFFIXES)
 
 
 def _kind(content: bytes) -> str:
@@ -104,6 +111,6 @@ def _kind(content: bytes) -> str:
     return next((kind for begin, kind in _KINDS.items() if content.startswith(begin)), "")
 
 
-def _listed(folder: Path) -> str:
-    names = [path.relative_to(folder).as_posix() for path in _files(folder)]
+def _listed(folder: SafeFolder) -> str:
+    names = _files(folder)
     return f"There are: {', '.join(names[:_MOST_LISTED])}" if names else "There is none among the session's files."

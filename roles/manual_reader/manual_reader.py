@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tw_autogen import Memory, Post, Role, Turn
+from tw_autogen import Memory, Post, Role, SafeFolder, Turn
 
 _LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*$")
@@ -14,6 +14,7 @@ _RULE = re.compile(r"([=\-~^*+#\"'`.:])\1{2,}\s*$")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]+")
 _TEXTS = (".md", ".txt", ".rst", ".pdf", ".doc", ".docx", ".odt", ".html", ".htm")
 _MOST_FILES = 500
+_MOST_BYTES = 50_000_000
 _SHOWN = 40
 _PINNED_TIMES = 3
 
@@ -71,50 +72,51 @@ class ManualReader(Role):
 
     def offer(self, request: str) -> str:
         """Name the manuals; those of the session are described to the Planner anyway."""
-        names = [name for name, _ in self._manuals(self._folder)] if self._folder else []
+        names = self._manuals(self._folder) if self._folder else []
         return f"{self.name} can read: {_listed(names)}" if names else ""
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Read what the newest post names."""
         asked, turn = memory.last_post, kwargs.get("turn")
         folder = self._folder or (turn.folder.resolve() if turn is not None else None)
-        manuals = dict(self._manuals(folder)) if folder else {}
-        request, missing = _told_apart(asked.message, list(manuals), folder, self._settings.suffixes)
-        wanted = _named(request, list(manuals))
+        manuals = self._manuals(folder) if folder else []
+        request, missing = _told_apart(asked.message, manuals, folder, self._settings.suffixes)
+        wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
-            wanted = list(manuals)
-        said = [self._read(name, manuals[name], request, turn) for name in wanted]
+            wanted = manuals
+        said = [self._read(name, folder, request, turn) for name in wanted if folder]
         if missing:
             is_are = "is" if len(manuals) == 1 else "are"
-            there = f"there {is_are}: {_listed(list(manuals))}" if manuals else "there is no manual here"
+            there = f"there {is_are}: {_listed(manuals)}" if manuals else "there is no manual here"
             start = "There" if said else "Nothing was read: there"
             said.append(f"{start} is no {', no '.join(missing)}; {there}")
         elif not said:
-            there = f"There are: {_listed(list(manuals))}" if manuals else "There is none here."
+            there = f"There are: {_listed(manuals)}" if manuals else "There is none here."
             said.append(f"Nothing was read: name the file. {there}")
         message = "\n\n".join(said)
         return Post(self.name, asked.send_from, message)
 
-    def _manuals(self, folder: Path) -> Iterator[tuple[str, Path]]:
-        """Give the manuals by name; nothing hidden, and nothing outside the folder that a link leads to."""
-        found = 0
-        for path in sorted(folder.rglob("*")):
-            name = path.relative_to(folder)
-            if path.suffix.lower() not in self._settings.suffixes or any(part.startswith(".") for part in name.parts):
-                continue
-            if path.is_file() and path.resolve().is_relative_to(folder):
-                found += 1
-                if found > _MOST_FILES:
-                    return
-                yield name.as_posix(), path
+    def _manuals(self, folder: Path) -> list[str]:
+        """Return the manuals' names; nothing hidden, and no links."""
+        names: list[str] = []
+        with SafeFolder(folder) as opened:
+            for one in opened.walk(enter=lambda name: not name.startswith(".")):
+                path = PurePosixPath(one.name)
+                if one.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
+                    names.append(one.name)
+                    if len(names) == _MOST_FILES:
+                        break
+        return sorted(names, key=lambda name: PurePosixPath(name).parts)
 
-    def _read(self, name: str, path: Path, request: str, turn: Turn | None) -> str:
+    def _read(self, name: str, folder: Path, request: str, turn: Turn | None) -> str:
         try:
-            text = path.read_text(encoding="utf-8-sig")
+            with SafeFolder(folder) as opened:
+                text = opened.read_file(name, limit_bytes=_MOST_BYTES).decode("utf-8-sig")
         except UnicodeDecodeError:
             return f"{name} can't be read: not UTF-8; save it as UTF-8"
         except OSError as error:
-            return f"{name} can't be read: {error}"
+            return f"{name} can't be read: {error.strerror}"
+        text = text.replace("\r\n", "\n")
         lines = text.splitlines()
         headings = list(_headings(lines))
         part = _wanted_part(request.replace(name, ""), headings, len(lines))

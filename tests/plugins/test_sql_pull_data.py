@@ -370,3 +370,42 @@ def test_a_url_without_sqlalchemy_says_what_to_install(tmp_path):
 
     assert run.returncode == 1
     assert "ImportError: a database URL needs SQLAlchemy; install it with: pip install 'tw-autogen[sql]'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT hex(zeroblob(4000000)) AS x", "larger than a whole result may be"),
+        ("SELECT zeroblob(300000) AS x FROM time_series", "the result is larger than 1 MB"),
+    ],
+    ids=["a value", "all rows"],
+)
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="sqlite3 sets no limits before Python 3.11")
+def test_a_result_that_would_fill_the_hosts_memory_is_an_error(database, tmp_path, query, said):
+    with (
+        load_plugin(SPEC, tmp_path, configurations={"max_mb": 1}) as pull,
+        pytest.raises(ValueError, match=said),
+    ):
+        pull(query)
+
+
+def test_rows_that_are_still_in_the_write_ahead_log_are_read_and_so_are_later_ones(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "live.db", isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE t (n INTEGER)")
+        writer.execute("INSERT INTO t VALUES (1)")
+        with load_plugin(SPEC, tmp_path) as pull:
+            first = len(pull("SELECT * FROM t")[0])
+            again = len(pull("SELECT * FROM t")[0])
+            writer.execute("INSERT INTO t VALUES (2)")
+            later = len(pull("SELECT * FROM t")[0])
+
+    assert (first, again, later) == (1, 1, 2)
+
+
+def test_a_database_over_its_limit_is_an_error(database, tmp_path):
+    with (
+        load_plugin(SPEC, tmp_path, configurations={"max_database_mb": 0.001}) as pull,
+        pytest.raises(ValueError, match=r"sales\.db: larger than 1048 bytes"),
+    ):
+        pull("SELECT 1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from tw_autogen.cli.show import Show
 from tw_autogen.cli.terminal import link, marks, out
 from tw_autogen.events import Event
 from tw_autogen.model import Recording, ReplayModel
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario import Outcome, Scenario, read_scenario, run_scenario
 from tw_autogen.session.notebook import write_notebook
 from tw_autogen.shipped import shipped_folder
@@ -86,8 +86,10 @@ def _keep(session_folder: Path, events: list[Event], folder: Path) -> list[Path]
     """Bring what was made to where it stays, in place of what an earlier demo left there."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = []
-    for name in _FILES:
-        (folder / name).unlink(missing_ok=True)
-        if (session_folder / name).is_file():
-            kept.append(Path(shutil.copy(session_folder / name, folder / name)))
+    with SafeFolder(session_folder) as made:
+        for name in _FILES:
+            (folder / name).unlink(missing_ok=True)
+            if made.has_file(name):
+                made.copy_out(name, folder / name)
+                kept.append(folder / name)
     return [*kept, write_notebook(events, folder / _NOTEBOOK)]

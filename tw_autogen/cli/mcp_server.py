@@ -8,7 +8,6 @@ import contextlib
 import functools
 import math
 import mimetypes
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
-from tw_autogen.kernel.folder import open_inside
 from tw_autogen.plugin.mcp import sdk
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import DOES_DATA_WORK, Answer, Session, failure_text
 
 T = TypeVar("T")
@@ -138,7 +137,7 @@ class AgentServer:
         name = given.name
         if Path(name).is_absolute() and Path(name).is_relative_to(folder):
             name = str(Path(name).relative_to(folder))
-        with os.fdopen(open_inside(folder, name), "rb") as file:
+        with SafeFolder(folder) as opened, opened.open_file(name) as file:
             content = file.read(_BYTES + 1)
         if len(content) > _BYTES:
             return self._failed(f"{name} has more than {_BYTES >> 20} MB; it lies at {folder / name}")

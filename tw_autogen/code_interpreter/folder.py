@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from tw_autogen.kernel import Artifact
+from tw_autogen.safe_folder import SafeFolder
 
 _KINDS: Mapping[str, str] = {
     ".png": "image", ".jpg": "image", ".jpeg": "image", ".gif": "image", ".webp": "image", ".svg": "svg",
@@ -21,15 +22,12 @@ Snapshot = Mapping[Path, tuple[int, int]]
 def snapshot(folder: Path) -> Snapshot:
     """Take down when each file below the folder was last written, and its size; hidden ones and links are left out."""
     found: dict[Path, tuple[int, int]] = {}
-    for top, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not one.startswith((".", "__")))
-        for name in sorted(names):
-            path = Path(top, name)
-            if not name.startswith(".") and path.is_file() and not path.is_symlink():
-                stat = path.stat()
-                found[path] = (stat.st_mtime_ns, stat.st_size)
-        if len(found) > _MOST_FILES:  # somebody else's tree: not worth the time of every cell
-            break
+    with contextlib.suppress(FileNotFoundError), SafeFolder(folder) as opened:
+        for one in opened.walk(enter=lambda name: not name.startswith((".", "__"))):
+            if one.is_file and not one.name.rpartition("/")[2].startswith("."):
+                found[folder / one.name] = (one.info.st_mtime_ns, one.info.st_size)
+                if len(found) > _MOST_FILES:  # somebody else's tree: not worth the time of every cell
+                    break
     return found
 
 

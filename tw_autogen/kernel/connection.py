@@ -19,6 +19,7 @@ from jupyter_client.session import Session
 
 from tw_autogen.kernel.messages import Reader
 from tw_autogen.kernel.wire import Channel, execute_content
+from tw_autogen.safe_folder import remove_folder
 
 _LONGEST_PATH = 94
 """Bytes that a socket's path may have in the runtime folder (107 on Linux, 103 on macOS, in the folder of a start)."""
@@ -149,7 +150,7 @@ class Connection:
 
     def clear(self) -> None:
         """Remove the folder of the process that has ended."""
-        remove_tree(self.own)
+        remove_folder(self.own)
 
     def _numbers(self) -> list[int]:
         return [int(self.info[one]) for one in _PORTS] if self._binds else []
@@ -234,7 +235,7 @@ class Connection:
         """Close the sockets and remove the runtime folder."""
         for one in self.sources:
             one.close(linger=0)
-        remove_tree(self.runtime)
+        remove_folder(self.runtime)
 
     def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: Channel) -> zmq.Socket[bytes]:
         one: zmq.Socket[bytes] = context.socket(kind)
@@ -251,9 +252,3 @@ class Connection:
         separator = "-" if info["transport"] == "ipc" else ":"
         one.connect(f"{info['transport']}://{info['ip']}{separator}{info[channel + '_port']}")
         return one
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder that code may have written to, as far as possible; links in it are not followed."""
-    with contextlib.suppress(RecursionError):  # before Python 3.13, for folders nested too deeply
-        shutil.rmtree(folder, ignore_errors=True)

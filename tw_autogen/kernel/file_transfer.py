@@ -11,11 +11,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tw_autogen.kernel.execution import Log
-from tw_autogen.kernel.folder import open_inside
+from tw_autogen.kernel.folder import make_hidden
 from tw_autogen.kernel.inside.exchange import FOLDER
-from tw_autogen.kernel.inside.remote import PIECE, Mirror
+from tw_autogen.kernel.inside.remote import MOST_FILES, PIECE, Mirror
+from tw_autogen.safe_folder import SafeFolder
 
-_BINARY = getattr(os, "O_BINARY", 0)
 _AT_ONCE_BYTES = 16 << 20
 """How much one request to the kernel moves, so that none takes longer than its time limit."""
 
@@ -36,8 +36,8 @@ class FileTransfer:
     def __init__(self, folder: Path, most_bytes: int) -> None:
         self._folder = folder
         self._most_bytes = most_bytes
-        self._mirror = Mirror(folder, most_bytes)
-        self._parts: dict[str, str] = {}
+        self._mirror = _HostMirror(folder, most_bytes)
+        self._parts: dict[str, tuple[str, int]] = {}
         self._numbers = itertools.count(1)
 
     def send(self, ask: Ask) -> list[Log]:
@@ -80,7 +80,7 @@ class FileTransfer:
         raise LookupError(f"files are not asked to {what!r}")
 
     def _read(self, name: str, place: int, size: int) -> str:
-        with os.fdopen(open_inside(self._folder, name, os.O_RDONLY | _BINARY), "rb") as file:
+        with SafeFolder(self._folder) as folder, folder.open_file(name) as file:
             file.seek(place)
             data = file.read(size)
         if len(data) < size:
@@ -88,29 +88,58 @@ class FileTransfer:
         return base64.b64encode(data).decode()
 
     def _write(self, name: str, place: int, data: bytes, *, last: bool) -> None:
-        if place + len(data) > self._most_bytes and not name.startswith(f"{FOLDER}/"):
-            raise PermissionError(f"more than {self._most_bytes} bytes: {name!r}")
-        flags = os.O_WRONLY | os.O_APPEND | _BINARY
-        if place == 0:
-            self._parts[name] = f"{FOLDER}/part-{os.getpid()}-{next(self._numbers)}"
-            flags |= os.O_CREAT | os.O_EXCL
-        part = self._parts[name]
-        (self._folder / FOLDER).mkdir(exist_ok=True)
-        with os.fdopen(open_inside(self._folder, part, flags), "ab") as file:
-            file.write(data)
-        if last:
-            del self._parts[name]
-            target = self._folder / name
-            if not target.parent.resolve().is_relative_to(self._folder.resolve()):
-                raise PermissionError(f"a link is in the way: {name!r}")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(self._folder / part, target)
-            self._mirror.note(name)
+        with SafeFolder(self._folder) as folder:
+            if place == 0:
+                self._drop(folder, name)
+                make_hidden(folder, FOLDER)
+                self._parts[name] = f"{FOLDER}/part-{os.getpid()}-{next(self._numbers)}", 0
+            part, size = self._parts[name]
+            if place != size:
+                raise PermissionError(f"{name!r}: a piece for byte {place}, expected byte {size}")
+            size += len(data)
+            if size > self._most_bytes and not name.startswith(f"{FOLDER}/"):
+                self._drop(folder, name)
+                raise PermissionError(f"more than {self._most_bytes} bytes: {name!r}")
+            with folder.create_file(part) if place == 0 else folder.append_file(part) as file:
+                file.write(data)
+            self._parts[name] = part, size
+            if last:
+                del self._parts[name]
+                above = name.rpartition("/")[0]
+                if above:
+                    folder.make_folder(above, parents=True)
+                folder.move(part, name)
+                self._mirror.note(name)
+
+    def _drop(self, folder: SafeFolder, name: str) -> None:
+        """Remove what has come of a file that will not be completed."""
+        part, _ = self._parts.pop(name, ("", 0))
+        if part:
+            with contextlib.suppress(OSError):
+                folder.remove(part)
 
     def _unlink(self, name: str) -> None:
-        with contextlib.suppress(OSError):
-            os.close(open_inside(self._folder, name))
-            (self._folder / name).unlink()
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            folder.remove(name)
+
+
+class _HostMirror(Mirror):
+    """A mirror of the host's folder, read without following a link."""
+
+    def _walk(self) -> dict[str, tuple[int, int]]:
+        found: dict[str, tuple[int, int]] = {}
+        with SafeFolder(self._folder) as folder:
+            for one in folder.walk(enter=lambda name: not name.startswith((".", "__"))):
+                if one.is_file and not one.name.rpartition("/")[2].startswith("."):
+                    found[one.name] = one.info.st_mtime_ns, one.info.st_size
+                    if len(found) >= MOST_FILES:
+                        break
+        return found
+
+    def _state(self, name: str) -> tuple[int, int]:
+        with SafeFolder(self._folder) as folder:
+            info = folder.info(name)
+        return info.st_mtime_ns, info.st_size
 
 
 def _loads(changed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:

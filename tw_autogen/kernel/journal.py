@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.kernel.folder import open_inside, remove_inside
+from tw_autogen.kernel.folder import make_hidden
 from tw_autogen.kernel.inside.checkpoint import FOLDER
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust import keyed_hash, same_hash, user_key
 
 _FILE = f"{FOLDER}/cells.jsonl"
@@ -44,18 +44,14 @@ class CellJournal:
         Returns:
             A dictionary for each line; an empty one for a line that can't be read.
         """
-        hidden = self._folder / FOLDER
-        with contextlib.suppress(FileExistsError):
-            hidden.mkdir()
-            if uid:
-                os.chown(hidden, uid, uid, follow_symlinks=False)
-        try:
-            with os.fdopen(open_inside(self._folder, _FILE), "rb") as file:
+        data = b""
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            make_hidden(folder, FOLDER, uid)
+            with folder.open_file(_FILE) as file:
                 data = file.read(_MOST_BYTES)
-        except OSError:
-            data = b""
         if data and not data.endswith(b"\n"):
-            self._write(b"\n")
+            with contextlib.suppress(OSError):
+                self._write(b"\n")
         entries = [_entry(line) for line in data.splitlines()]
         self.position = len(entries)
         self._mark()
@@ -67,31 +63,39 @@ class CellJournal:
         That is shown by a keyed hash of the folder's path and inode; the key lies in the user's state folder. It says
         who made the session and where, not that code has left the files alone: these are read in the kernel only.
         """
-        if not any(os.path.lexists(self._folder / name) for name in (_FILE, _COPY)):
+        if not self._keeps_anything():
             return True
         key = user_key()
         if key is None:
             return False
         try:
-            with os.fdopen(open_inside(self._folder, _MARK), "rb") as file:
-                said = file.read(_MARK_BYTES)
+            with SafeFolder(self._folder) as folder:
+                said = folder.read_file(_MARK, limit_bytes=_MARK_BYTES)
             return same_hash(said.decode("ascii"), self._hash(key))
         except (OSError, UnicodeDecodeError):
             return False
+
+    def _keeps_anything(self) -> bool:
+        """Return whether something lies where cells or variables are kept."""
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            for name in (_FILE, _COPY):
+                with contextlib.suppress(FileNotFoundError):
+                    folder.info(name)
+                    return True
+            return False
+        return self._folder.exists()
 
     def _mark(self) -> None:
         """Mark the folder as one in which this user keeps a journal; where no key can be kept, it stays unmarked."""
         key = user_key()
         if key is not None:
-            with contextlib.suppress(OSError):
-                remove_inside(self._folder, _MARK)
-            with contextlib.suppress(OSError):
-                found = open_inside(self._folder, _MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-                with os.fdopen(found, "wb") as file:
-                    file.write(self._hash(key).encode("ascii"))
+            with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+                folder.copy_in(io.BytesIO(self._hash(key).encode("ascii")), _MARK)
 
     def _hash(self, key: bytes) -> str:
-        return keyed_hash(key, "kernel", str(self._folder.resolve()), str(os.stat(self._folder).st_ino))
+        with SafeFolder(self._folder) as folder:
+            inode = folder.info(".").st_ino
+        return keyed_hash(key, "kernel", str(self._folder.resolve()), str(inode))
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Add a line; code that has put something else in the file's place loses the journal, and breaks nothing."""
@@ -102,20 +106,20 @@ class CellJournal:
     def clear(self) -> None:
         """Forget all, checkpoints too."""
         self.position = 0
-        with contextlib.suppress(OSError):
-            shutil.rmtree(self._folder / FOLDER)
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            folder.remove_tree(FOLDER)
 
     def set_aside(self) -> None:
         """Begin a new one; what there was stays beside it, for people."""
         self.position = 0
-        old = self._folder / f"{FOLDER}.old"
-        with contextlib.suppress(OSError):
-            shutil.rmtree(old, ignore_errors=True)
-            os.replace(self._folder / FOLDER, old)
+        old = f"{FOLDER}.old"
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            with contextlib.suppress(OSError):
+                folder.remove_tree(old)
+            folder.move(FOLDER, old)
 
     def _write(self, data: bytes) -> None:
-        found = open_inside(self._folder, _FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        with os.fdopen(found, "wb") as file:
+        with SafeFolder(self._folder) as folder, folder.append_file(_FILE) as file:
             file.write(data)
 
 

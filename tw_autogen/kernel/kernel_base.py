@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 from tw_autogen.errors import KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.execution import Execution, Log, Variable
 from tw_autogen.kernel.failure import ROLLBACK, went_well
+from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.kernel.kernel import Loadable
 from tw_autogen.kernel.live import Live
 from tw_autogen.kernel.peer import Peer
@@ -22,6 +22,7 @@ from tw_autogen.kernel.running import Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.waiting import Doorbell
+from tw_autogen.safe_folder import remove_folder
 
 
 class KernelBase:
@@ -38,10 +39,11 @@ class KernelBase:
     def __init__(self, folder: Path | str | None = None, *, settings: KernelSettings | None = None) -> None:
         if folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="tw-kernel-")).resolve()
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+            weakref.finalize(self, remove_folder, self.folder)
         else:
             self.folder = Path(folder).resolve()
             self.folder.mkdir(parents=True, exist_ok=True)
+        KERNEL_FOLDERS.add(self.folder)
         self._owns_folder = folder is None
         self._settings = settings or KernelSettings()
         check_open_files(self.folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from tw_autogen.kernel.kernel_base import KernelBase, is_table
 from tw_autogen.kernel.results import execution_of
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.turns import OutOfTurn, Turns
+from tw_autogen.safe_folder import remove_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -161,7 +161,7 @@ class LiveKernel(KernelBase):
             if free:
                 self._end()
         if self._owns_folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_folder(self.folder)
 
     def __enter__(self) -> Self:
         return self

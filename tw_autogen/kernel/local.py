@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, words
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import remove_folder
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
 
@@ -94,7 +94,7 @@ class LocalKernel(LiveKernel):
         self._installer = Installer(self._settings, self.folder, approve)
         self._served.add_unnamed(INSTALL, self._installer)
         if self._owns_folder:
-            weakref.finalize(self, shutil.rmtree, self._installer.folder, ignore_errors=True)
+            weakref.finalize(self, remove_folder, self._installer.folder)
         if resume and (self._settings.sandbox == OFF or start is not None):
             raise ConfigError(
                 f"{self.folder}: no resuming without a sandbox, because code that ran here may have written what would "
@@ -145,7 +145,7 @@ class LocalKernel(LiveKernel):
         """End the process; files stay, unless the folder is ours."""
         super().close()
         if self._owns_folder:
-            shutil.rmtree(self._installer.folder, ignore_errors=True)
+            remove_folder(self._installer.folder)
 
     def _before_plugin(self, plugin: Loadable) -> None:
         """Let the kernel read what lies beside a plugin, but for dotfiles: a fresh one is replaced by one that may.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from tw_autogen.kernel.sandbox import levels
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_forked, start_waiting
+from tw_autogen.safe_folder import remove_folder
 
 _FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 
@@ -82,7 +82,7 @@ class Nest:
         self.server.close()
         for _, started in self.ready:
             started.discard()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
 
 
 class ColdSource:
@@ -135,7 +135,7 @@ def begin(settings: KernelSettings, *, stewarded: bool = STEWARDED) -> Nest:
         else:
             server = _fork_server(settings, folder / "log")
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         raise
     return Nest(settings, server, folder)
 

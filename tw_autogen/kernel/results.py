@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.failure import error_text, not_undone, rows, went_well
-from tw_autogen.kernel.folder import plain_file
 from tw_autogen.kernel.inside.output import MARK_CHARS, clip
 from tw_autogen.kernel.running import Outcome
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import SafeFolder
 
 
 def execution_of(
@@ -50,7 +51,11 @@ def execution_of(
 
 
 def _artifacts(report: dict[str, Any], folder: Path) -> Iterator[Artifact]:
-    for name, kind, relative, preview in rows(report, "artifacts", 4):
-        path = plain_file(folder, str(relative))
-        if path is not None:
-            yield Artifact(str(name), str(kind), path, str(preview))
+    found = rows(report, "artifacts", 4)
+    if not found:
+        return
+    with SafeFolder(folder) as opened:
+        for name, kind, relative, preview in found:
+            with contextlib.suppress(OSError):
+                opened.open_file(str(relative)).close()
+                yield Artifact(str(name), str(kind), folder / str(relative), str(preview))

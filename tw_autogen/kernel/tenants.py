@@ -9,6 +9,8 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tw_autogen.safe_folder import SafeFolder
+
 USERS = range(61184, 65520)
 """The numbers that systemd gives to services that need a user for a while; nobody's files belong to them."""
 
@@ -63,7 +65,10 @@ TENANTS = Tenants()
 
 
 def hand_over(folder: Path, uid: int) -> _Owners:
-    """Make a session's folder its kernel's; links are not followed, and what belongs to somebody else stays theirs.
+    """Change the owner of a session's folder to its kernel's user, where it is root's or an earlier kernel's.
+
+    All by descriptor: what another kernel exchanges in the folder meanwhile leads to no other file. What belongs to
+    somebody else stays theirs, and so does a file of root's that has a second hard link: it may lie elsewhere too.
 
     Args:
         folder: With all in it.
@@ -75,23 +80,20 @@ def hand_over(folder: Path, uid: int) -> _Owners:
     owners: _Owners = {}
     if not uid:
         return owners
+    with contextlib.suppress(FileNotFoundError), SafeFolder(folder) as opened:
+        top = opened.info(".")
 
-    def take(path: str | Path, found: os.stat_result) -> None:
-        os.chown(path, uid, uid, follow_symlinks=False)
-        owner = (found.st_uid, found.st_gid)
-        if owner[0] != uid and owner[0] not in USERS and owner != _ROOT:
-            owners[found.st_dev, found.st_ino] = owner
+        def take(found: os.stat_result) -> tuple[int, int] | None:
+            linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # a file that has a name elsewhere too
+            whole = os.path.samestat(found, top)
+            if found.st_uid == uid or not (whole or found.st_uid in USERS or (found.st_uid == 0 and not linked)):
+                return None
+            owner = (found.st_uid, found.st_gid)
+            if owner[0] not in USERS and owner != _ROOT:
+                owners[found.st_dev, found.st_ino] = owner
+            return uid, uid
 
-    with contextlib.suppress(FileNotFoundError):
-        take(folder, os.lstat(folder))
-    for where, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            with contextlib.suppress(OSError):
-                path = os.path.join(where, name)
-                found = os.lstat(path)
-                linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # of a file that lies elsewhere too
-                if found.st_uid in USERS or (found.st_uid == 0 and not linked):
-                    take(path, found)
+        opened.give(take)
     return owners
 
 
@@ -100,15 +102,8 @@ def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
     if not uid:
         return
 
-    def give(name: str, here: int | None = None) -> None:
-        with contextlib.suppress(OSError):
-            found = os.lstat(name, dir_fd=here)
-            if found.st_uid == uid:
-                user, group = owners.get((found.st_dev, found.st_ino), _ROOT)
-                os.chown(name, user, group, dir_fd=here, follow_symlinks=False)
+    def give(found: os.stat_result) -> tuple[int, int] | None:
+        return owners.get((found.st_dev, found.st_ino), _ROOT) if found.st_uid == uid else None
 
-    with contextlib.suppress(OSError):  # it may be gone
-        for _, folders, files, here in os.fwalk(folder):
-            for name in (*folders, *files):
-                give(name, here)
-    give(str(folder))
+    with contextlib.suppress(OSError), SafeFolder(folder) as opened:  # it may be gone
+        opened.give(give)

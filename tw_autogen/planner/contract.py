@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen import bounded_json
+from tw_autogen.safe_folder import SafeFolder
 
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+")
 _NO = re.compile(r"\b(?:not|never|no|without)\b|n't\b", re.I)
@@ -106,10 +107,18 @@ class AnswerContract:
         many = [one.group() for one in _NUMBER.finditer(answer) if len(one["decimals"]) > (self.decimals or 0)]
         if self.decimals is not None and many:
             problems.append(f"{', '.join(many[:3])} has more than the {self.decimals} decimals that were asked for")
-        missing = [name for name in self.files if not any((folder / name).exists() for folder in folders)]
+        missing = [name for name in self.files if not any(_is_there(folder, name) for folder in folders)]
         if missing:
             problems.append(f"there is no file {', '.join(missing)}, which the User asked for")
         return problems
+
+
+def _is_there(folder: Path, name: str) -> bool:
+    try:
+        with SafeFolder(folder) as opened:
+            return opened.has_file(name)
+    except OSError:
+        return False
 
 
 def _wants_json(sentence: str) -> bool:

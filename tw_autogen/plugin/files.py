@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from tw_autogen.kernel.folder import open_inside
 from tw_autogen.kernel.inside.artifacts import FileNames
+from tw_autogen.safe_folder import SafeFolder, open_unlinked
 
 _HEAD_ROWS = 5
 _LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
@@ -39,10 +39,12 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
 
 def named_files(folder: Path, text: str) -> list[Path]:
     """Give the plain files of a folder whose names stand in a text."""
-    if not folder.is_dir():
+    try:
+        with SafeFolder(folder) as opened:
+            names = [one.name for one in opened.walk(enter=lambda name: False) if one.is_file]
+    except FileNotFoundError:
         return []
-    plain = (one for one in sorted(folder.iterdir()) if one.is_file() and not one.is_symlink())
-    return [one for one in plain if re.search(rf"(?<![\w.-]){re.escape(one.name)}(?![\w-])", text)]
+    return [folder / one for one in names if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w-])", text)]
 
 
 def table_words(table: Any) -> str:
@@ -64,15 +66,29 @@ def new_file(folder: Path, name: str, kind: str) -> tuple[Path, BinaryIO]:
         OSError: it can't be made, or a link is in the way.
     """
     below, _, plain = name.rpartition("/")
-    (folder / below).mkdir(parents=True, exist_ok=True)
-    path = FileNames(folder / below).free(plain, kind)
-    found = open_inside(folder, str(path.relative_to(folder)), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    return path, os.fdopen(found, "wb")
+    folder.mkdir(parents=True, exist_ok=True)
+    names = FileNames(folder / below)
+    with SafeFolder(folder) as opened:
+        if below:
+            opened.make_folder(below, parents=True)
+        while True:
+            path = names.free(plain, kind)
+            with contextlib.suppress(FileExistsError):
+                return path, opened.create_file(path.relative_to(folder).as_posix())
 
 
 def bring(source: Path, folder: Path) -> Path:
-    """Copy a file into a session's folder, under its own name if that is free."""
-    path, target = new_file(folder, source.name, "file")
-    with target, source.open("rb") as opened:
-        shutil.copyfileobj(opened, target)
+    """Copy a file into a session's folder, under its own name if that is free.
+
+    Args:
+        source: Absolute, with links resolved.
+        folder: The session's.
+
+    Raises:
+        OSError: a link has been put in the way meanwhile, or the system refuses.
+    """
+    with open_unlinked(source) as opened:
+        path, target = new_file(folder, source.name, "file")
+        with target:
+            shutil.copyfileobj(opened, target)
     return path

@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.kinds import Problems, Regex, Words, listing, row, short
 
 
 def file(folder: Path, name: Words, *, contains: Words | None = None, matches: Regex | None = None) -> Problems:
     """Expect a file under this name, or under one of these, which is not empty and holds certain text."""
-    found = next((path for path in (folder / one for one in name) if path.is_file()), None)
+    found = next((one for one in name if _read(folder, one) is not None), None)
     if found is None:
         yield f"expected the file {' or '.join(name)}, found {listing(folder)}"
         return
-    data = found.read_bytes()
+    data = _read(folder, found) or b""
+    last = found.rpartition("/")[2]
     if not data.strip():
-        yield f"{found.name}: expected something in the file, found nothing"
+        yield f"{last}: expected something in the file, found nothing"
         return
     text = data.decode("utf-8", errors="replace")
     for part in contains or ():
         if part not in text:
-            yield f"{found.name}: expected {part!r} in the file, found {short(text)}"
+            yield f"{last}: expected {part!r} in the file, found {short(text)}"
     if matches and not matches.search(text):
-        yield f"{found.name}: expected text that matches {matches.pattern!r}, found {short(text)}"
+        yield f"{last}: expected text that matches {matches.pattern!r}, found {short(text)}"
 
 
 def same_content(folder: Path, names: Words) -> Problems:
     """Expect that these files are there and hold the same text, whatever spaces stand around it."""
     texts = {
-        name: (folder / name).read_text(encoding="utf-8", errors="replace").strip()
+        name: content.decode("utf-8", errors="replace").strip()
         for name in names
-        if (folder / name).is_file()
+        if (content := _read(folder, name)) is not None
     }
     if missing := [name for name in names if not texts.get(name)]:
         yield f"expected text in {', '.join(missing)}, found {listing(folder)}"
@@ -54,12 +57,12 @@ def table(
     within: NonNegativeFloat = 0.0,
 ) -> Problems:
     """Expect a CSV file with these columns, so many rows, and these numbers in a column, in whatever order."""
-    path = folder / name
-    if not path.is_file():
+    content = _read(folder, name)
+    if content is None:
         yield f"expected the table {name}, found {listing(folder)}"
         return
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
-        lines = [line for line in csv.reader(stream) if line]
+    text = content.decode("utf-8-sig", errors="replace")
+    lines = [line for line in csv.reader(io.StringIO(text, newline="")) if line]
     header, body = tuple(lines[0]) if lines else (), lines[1:]
     if columns is not None and header != columns:
         yield f"{name}: expected the columns {', '.join(columns)}, found {', '.join(header) or 'none'}"
@@ -72,6 +75,15 @@ def table(
         cells = [line[header.index(column)] if header.index(column) < len(line) else "" for line in body]
         if not _same_numbers(cells, wanted, within):
             yield f"{name}: expected in {column!r} the numbers {row(wanted)}, found {row(cells)}"
+
+
+def _read(folder: Path, name: str) -> bytes | None:
+    """Return what is in a file of the session's folder; None if there is no plain file of that name."""
+    try:
+        with SafeFolder(folder) as opened:
+            return opened.read_file(name)
+    except OSError:
+        return None
 
 
 def _same_numbers(cells: Sequence[str], wanted: Sequence[float], within: float) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.evidence import Seen
 
 _SHOWN_CHARS = 200
@@ -45,7 +46,8 @@ def span(rounds: Rounds) -> str:
 
 def listing(folder: Path) -> str:
     """Name the files that are there."""
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    with SafeFolder(folder) as opened:
+        names = sorted(one.name for one in opened.walk() if one.is_file)
     return f"the files {', '.join(names)}" if names else "no file"
 
 

@@ -22,6 +22,7 @@ from tw_autogen.events import (
     PostClosed,
     TalkShortened,
 )
+from tw_autogen.safe_folder import read_unlinked
 from tw_autogen.scenario.evidence import Seen
 from tw_autogen.scenario.heard import Call
 from tw_autogen.scenario.run import Outcome
@@ -120,9 +121,13 @@ def _things(seen: Seen) -> Iterator[dict[str, Any]]:
 def _picture(path: Path) -> str:
     """Give a picture as a data URL; empty if the file is none, too large, or gone."""
     mime = _PICTURES.get(path.suffix.lower())
-    if not mime or not path.is_file() or path.stat().st_size > _LARGEST_PICTURE_BYTES:
+    if not mime:
         return ""
-    return f"data:{mime};base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"
+    try:
+        content = read_unlinked(path, limit_bytes=_LARGEST_PICTURE_BYTES)
+    except OSError:
+        return ""
+    return f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _calls(outcome: Outcome) -> list[dict[str, Any]]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.safe_folder import SafeFolder, place_below
+from tw_autogen.session.journal import JOURNAL
 
 FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""
@@ -58,22 +62,75 @@ def copy_in(path: Path, folder: Path) -> Path:
         The copy.
 
     Raises:
-        ConfigError: a folder of that name is in the way.
+        ConfigError: a folder of that name is in the way, or the file can't be read; see `opened_as_given`.
     """
     target = folder / path.name
-    if not target.is_symlink() and target.exists() and target.samefile(path):
-        return target
-    if target.is_dir() and not target.is_symlink():
-        raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {path.name!r}")
-    made, name = tempfile.mkstemp(prefix=".given-", dir=folder)
-    try:
-        with os.fdopen(made, "wb") as file, path.open("rb") as given:
-            shutil.copyfileobj(given, file)
-        os.chmod(name, stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
-        if os.name == "nt" and target.exists():
-            target.chmod(stat.S_IWRITE)  # a read-only file can't be replaced there
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with SafeFolder(folder) as opened:
+        if place_below(path, folder) == path.name:
+            opened_as_given(path, folder).close()
+            return target
+        try:
+            if stat.S_ISDIR(opened.info(path.name).st_mode):
+                raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {path.name!r}")
+        except FileNotFoundError:
+            pass
+        with opened_as_given(path, folder) as given:
+            try:
+                opened.copy_in(given, path.name, mode=stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+            except PermissionError as error:
+                raise ConfigError(f"{path}: can't be put into the working folder: {error.strerror}") from error
     return target
+
+
+def opened_as_given(path: Path, folder: Path) -> BinaryIO:
+    """Open a file that a request brings; in a folder where code runs or ran, no link is followed.
+
+    Args:
+        path: The file.
+        folder: The session's.
+
+    Raises:
+        ConfigError: it is no plain file of such a folder; names the reason.
+    """
+    here = folder if place_below(path, folder) else _below_a_kernel(path)
+    try:
+        if here is None:
+            return path.open("rb")
+        with SafeFolder(here) as opened:
+            return opened.open_file(place_below(path, here))
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def readable_by_path(paths: Sequence[Path], folder: Path) -> Iterator[list[Path]]:
+    """Return paths under which the files of a request can be read by name.
+
+    A file in a folder where code runs or ran is copied to a folder of the host's own, which is removed at the end.
+
+    Args:
+        paths: The files.
+        folder: The session's.
+
+    Raises:
+        ConfigError: as of `opened_as_given`.
+    """
+    with tempfile.TemporaryDirectory(prefix="tw-given-") as own:
+        found = []
+        for path in paths:
+            if place_below(path, folder) or _below_a_kernel(path):
+                with opened_as_given(path, folder) as given, Path(own, path.name).open("xb") as copy:
+                    shutil.copyfileobj(given, copy)
+                found.append(Path(own, path.name))
+            else:
+                found.append(path)
+        yield found
+
+
+def _below_a_kernel(path: Path) -> Path | None:
+    """Return the outermost folder of a session or kernel that a path lies in, where code may have made links."""
+    for one in reversed(Path(os.path.abspath(path)).parents):
+        real = one.resolve()
+        if real in KERNEL_FOLDERS or (real.parent / JOURNAL).is_file():
+            return real
+    return None

@@ -25,6 +25,9 @@ from tw_autogen.events import (
 from tw_autogen.private import open_private
 from tw_autogen.session.redact import redactor
 
+JOURNAL = "events.jsonl"
+"""Name of the file, beside the session's folder."""
+
 _log = logging.getLogger(__name__)
 
 

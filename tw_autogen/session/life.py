@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -16,8 +15,9 @@ from tw_autogen.events import Event, Handler, SessionClosed, SessionOpened
 from tw_autogen.model import Usage
 from tw_autogen.private import make_private_folder
 from tw_autogen.role import Role
+from tw_autogen.safe_folder import remove_folder
 from tw_autogen.session.idle import IdleTimer
-from tw_autogen.session.journal import Journal
+from tw_autogen.session.journal import JOURNAL, Journal
 from tw_autogen.session.ledger import Ledger
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds
@@ -52,7 +52,7 @@ class Life:
         self.folder = self._team.folders[0] if self._team.folders else root / "files"
         make_private_folder(root, passable=True)
         make_private_folder(self.folder)
-        self._journal = Journal(root / "events.jsonl", [self._ledger, *handlers])
+        self._journal = Journal(root / JOURNAL, [self._ledger, *handlers])
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
 
@@ -112,7 +112,7 @@ class Life:
             self._idle.stop()
             with contextlib.ExitStack() as stack:  # each is closed even if another one's closing fails
                 if self._temporary:
-                    stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
+                    stack.callback(remove_folder, self._temporary)
                 stack.callback(self._journal.close)
                 stack.callback(self.emit, SessionClosed(self.id))
                 for one in [*self._owned, *self.roles]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -25,6 +26,7 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
+from tw_autogen.safe_folder import read_unlinked
 from tw_autogen.session.journal import read_journal
 from tw_autogen.session.svg import UnsafeSvgError, safe_svg
 
@@ -171,11 +173,13 @@ def _picture(artifact: Mapping[str, Any]) -> dict[str, str]:
     path = Path(artifact["path"])
     name = path.name + (f": {artifact['preview']}" if artifact.get("preview") else "")
     data = {"text/plain": name}
-    if path.suffix.lower() in (".png", ".svg") and path.is_file() and path.stat().st_size <= _LARGEST_IMAGE_BYTES:
-        if path.suffix.lower() == ".png":
-            data["image/png"] = base64.b64encode(path.read_bytes()).decode("ascii")
-        else:
-            data |= _drawing(path.read_text(encoding="utf-8", errors="replace"), name)
+    if path.suffix.lower() in (".png", ".svg"):
+        with contextlib.suppress(OSError):
+            content = read_unlinked(path, limit_bytes=_LARGEST_IMAGE_BYTES)
+            if path.suffix.lower() == ".png":
+                data["image/png"] = base64.b64encode(content).decode("ascii")
+            else:
+                data |= _drawing(content.decode("utf-8", errors="replace"), name)
     return data
 
 

@@ -15,7 +15,7 @@ from tw_autogen.events import BoardWritten, PostClosed, PostOpened, RoundClosed,
 from tw_autogen.model import Usage
 from tw_autogen.role import Role, Turn, checked_post, role_error
 from tw_autogen.session.answer import USER, Answer
-from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in
+from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, readable_by_path
 from tw_autogen.session.life import Life
 from tw_autogen.session.limits import refuse_loop, refuse_more
 from tw_autogen.session.profile import profile_request
@@ -63,7 +63,8 @@ class Steps(Life):
             self.variables.update(variables or {})
             self.rounds.append(Round(text))
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
-            profile = profile_request(sources, variables or {}, self._settings.profile_chars)
+            with readable_by_path(sources, self.folder) as paths:
+                profile = profile_request(paths, variables or {}, self._settings.profile_chars)
             parts = (text, profile, self._users_folder())
             self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             return self.rounds[-1]

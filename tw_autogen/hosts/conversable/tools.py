@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 
@@ -22,11 +22,12 @@ from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted
 from tw_autogen.plugin.files import new_file, table_words
 from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import SessionSettings, check_plugins, read_logged
 from tw_autogen.session.inputs import checked_inputs, copy_in
 
 _LONG_CHARS = 200
-_READERS: Mapping[str, Callable[[Path], Any]] = {
+_READERS: Mapping[str, Callable[[BinaryIO], Any]] = {
     ".csv": pd.read_csv,
     ".parquet": pd.read_parquet,
     ".json": pd.read_json,
@@ -186,13 +187,19 @@ class PluginTools:
         self.close()
 
     def _table(self, name: str) -> Any:
-        path = (self.folder / name).resolve()
-        there = ", ".join(sorted(one.name for one in self.folder.iterdir() if one.suffix in _READERS)) or "none"
-        if not path.is_relative_to(self.folder) or not path.is_file():
-            raise FileNotFoundError(f"{name!r} is no file of the working folder; tables there: {there}")
-        if path.suffix.lower() not in _READERS:
-            raise ValueError(f"{name!r}: expected one of {', '.join(_READERS)}; tables there: {there}")
-        return _READERS[path.suffix.lower()](path)
+        path = Path(name)
+        inner = str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else name
+        with SafeFolder(self.folder) as folder:
+            names = [one.name for one in folder.walk(enter=lambda name: False) if one.is_file]
+            there = ", ".join(one for one in names if Path(one).suffix in _READERS) or "none"
+            try:
+                file = folder.open_file(inner)
+            except OSError as error:
+                raise FileNotFoundError(f"{name!r} is no file of the working folder; tables there: {there}") from error
+        with file:
+            if path.suffix.lower() not in _READERS:
+                raise ValueError(f"{name!r}: expected one of {', '.join(_READERS)}; tables there: {there}")
+            return _READERS[path.suffix.lower()](file)
 
     def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
         if spec.name not in self._loaded:

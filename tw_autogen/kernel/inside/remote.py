@@ -27,7 +27,8 @@ FILES = "files"
 PIECE = 1 << 20
 """Bytes in one message; in base64 far below the 10 MiB at which a gateway closes its websocket."""
 
-_MOST_FILES = 1000
+MOST_FILES = 1000
+"""How many files a folder may have that are kept the same on both sides."""
 
 
 class HostFiles:
@@ -110,6 +111,8 @@ class _Outgoing(io.BytesIO):
 class Mirror:
     """Tells which files below a folder the other side has not seen; hidden ones and links stay where they are.
 
+    Here it reads the kernel's folder by path; in the host a subclass does so without following a link.
+
     Args:
         folder: The host's, or the kernel's.
         most_bytes: Larger files don't travel.
@@ -136,7 +139,7 @@ class Mirror:
     def note(self, name: str) -> None:
         """Take down that both sides have this file as it is now."""
         with contextlib.suppress(OSError):
-            self._seen[name] = _state(self._folder / name)
+            self._seen[name] = self._state(name)
 
     def _walk(self) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}
@@ -147,15 +150,15 @@ class Mirror:
                 if name.startswith(".") or path.is_symlink() or not path.is_file():
                     continue
                 with contextlib.suppress(OSError):  # gone meanwhile
-                    found[path.relative_to(self._folder).as_posix()] = _state(path)
-                if len(found) >= _MOST_FILES:  # somebody's whole tree: not what a session works on
+                    inner = path.relative_to(self._folder).as_posix()
+                    found[inner] = self._state(inner)
+                if len(found) >= MOST_FILES:  # somebody's whole tree: not what a session works on
                     return found
         return found
 
-
-def _state(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size
+    def _state(self, name: str) -> tuple[int, int]:
+        stat = (self._folder / name).stat()
+        return stat.st_mtime_ns, stat.st_size
 
 
 class RemoteFolder:

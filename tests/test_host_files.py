@@ -1,0 +1,183 @@
+"""Only named modules of the host touch files by path; everything else uses `SafeFolder`, as code can change a folder.
+
+The table names every module with a raw call of the file system, and whose files these are. What runs in a kernel or
+before its code (`kernel/inside`, `kernel/launcher`) is not of the host.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NOT_OF_THE_HOST = (ROOT / "tw_autogen/kernel/inside", ROOT / "tw_autogen/kernel/launcher")
+MODULES = sorted(
+    path
+    for folder in ("tw_autogen", "roles", "plugins")
+    for path in (ROOT / folder).rglob("*.py")
+    if not path.is_relative_to(NOT_OF_THE_HOST[0])
+    and not path.is_relative_to(NOT_OF_THE_HOST[1])
+    and "_shipped" not in path.parts
+)
+
+
+def words(text):
+    return frozenset(text.split())
+
+
+OS = words(
+    "open unlink remove rmdir rename replace chmod chown lchown fchmod fchown mkdir makedirs listdir scandir walk "
+    "fwalk stat lstat link symlink readlink truncate utime mkfifo removedirs renames access"
+)
+SHUTIL = words("copy copy2 copyfile copymode copystat copytree rmtree move chown")
+PATH = words(
+    "read_text read_bytes write_text write_bytes glob rglob iterdir unlink chmod lchmod rmdir touch stat lstat exists "
+    "is_file is_dir is_symlink readlink samefile symlink_to hardlink_to mkdir"
+)
+READERS = words("read_csv read_parquet read_excel read_json")
+TABLE = {
+    "plugins/sql_pull_data.py": "opens its private copies, and a database beside the plugin",
+    "roles/manual_reader/manual_reader.py": "checks that the folder which the user has set exists",
+    "tw_autogen/bench/dabench.py": "data and results of the user's own",
+    "tw_autogen/bench/mathematics.py": "data and results of the user's own",
+    "tw_autogen/bench/results.py": "data and results of the user's own",
+    "tw_autogen/bench/task.py": "data and results of the user's own",
+    "tw_autogen/cli/ask.py": "files that the user names, before a session takes them",
+    "tw_autogen/cli/chat.py": "files that the user names, before a session takes them",
+    "tw_autogen/cli/demo.py": "replaces what an earlier demo left in the user's folder",
+    "tw_autogen/cli/example.py": "finds a session by its journal, beside the folder that code can write",
+    "tw_autogen/cli/mcp_server.py": "files that a client names, before a session takes them",
+    "tw_autogen/cli/piped.py": "writes standard input to a temporary folder of the host's own",
+    "tw_autogen/cli/plugin_lists.py": "the user's plugins",
+    "tw_autogen/cli/plugins.py": "the user's plugins",
+    "tw_autogen/cli/prompt.py": "the history of the terminal",
+    "tw_autogen/cli/scenario.py": "scenarios of the user's or of the package",
+    "tw_autogen/cli/scenario_names.py": "scenarios of the user's or of the package",
+    "tw_autogen/cli/scenario_show.py": "scenarios of the user's or of the package",
+    "tw_autogen/code_interpreter/words.py": "prompts of the package",
+    "tw_autogen/conversation/plain.py": "the user's examples and saved sessions",
+    "tw_autogen/hosts/conversable/executor.py": "makes the working folder before a kernel runs there",
+    "tw_autogen/hosts/conversable/tools.py": "makes the working folder before a kernel runs there",
+    "tw_autogen/kernel/bundle.py": "the package's own source",
+    "tw_autogen/kernel/connection.py": "makes the kernel's runtime folder; reads the log there",
+    "tw_autogen/kernel/container_process.py": "the kernel's runtime folder, before the kernel starts",
+    "tw_autogen/kernel/environment.py": "the host's cache folder",
+    "tw_autogen/kernel/forkserver.py": "the fork server's log, and the interpreter's modules",
+    "tw_autogen/kernel/gateway_process.py": "asks a gateway whether a kernel exists; no file",
+    "tw_autogen/kernel/granting.py": "folders that the user grants",
+    "tw_autogen/kernel/installing.py": "the folder of packages, which code can't write",
+    "tw_autogen/kernel/kernel_base.py": "makes the kernel's folder before a kernel runs there",
+    "tw_autogen/kernel/place.py": "the kernel's runtime folder, before the kernel starts; paths that the user grants",
+    "tw_autogen/kernel/process.py": "the kernel's runtime folder, before the kernel starts; /dev/fd",
+    "tw_autogen/kernel/provisioner.py": "a folder of the notebook's user",
+    "tw_autogen/kernel/sandbox.py": "the mount point of a sandbox; /proc",
+    "tw_autogen/kernel/seatbelt.py": "folders of the system",
+    "tw_autogen/kernel/websocket_wire.py": "asks a gateway whether a kernel exists; no file",
+    "tw_autogen/model/embedders.py": "a model's files",
+    "tw_autogen/model/recording.py": "recordings of the user's",
+    "tw_autogen/model/vectors.py": "the host's cache of vectors",
+    "tw_autogen/planner/planner.py": "prompts of the package",
+    "tw_autogen/plugin/files.py": "makes the session's folder; looks which files agents link to",
+    "tw_autogen/plugin/folder.py": "the user's plugins",
+    "tw_autogen/plugin/functions.py": "the user's plugins",
+    "tw_autogen/plugin/imports.py": "the user's plugins",
+    "tw_autogen/plugin/installed.py": "the user's plugins",
+    "tw_autogen/plugin/load.py": "the user's plugins",
+    "tw_autogen/plugin/mcp/config.py": "the user's list of servers, and their logs",
+    "tw_autogen/plugin/mcp/connection.py": "the user's list of servers, and their logs",
+    "tw_autogen/plugin/mcp/servers.py": "the user's list of servers, and their logs",
+    "tw_autogen/plugin/source.py": "the user's plugins",
+    "tw_autogen/plugin/spec.py": "the user's plugins",
+    "tw_autogen/plugin/write.py": "the user's plugins",
+    "tw_autogen/recall/compress.py": "prompts of the package",
+    "tw_autogen/recall/distill.py": "prompts of the package",
+    "tw_autogen/recall/documents.py": "the user's documents, examples and lessons",
+    "tw_autogen/recall/examples.py": "the user's documents, examples and lessons",
+    "tw_autogen/recall/experience.py": "the user's documents, examples and lessons",
+    "tw_autogen/recall/recall.py": "the user's documents, examples and lessons",
+    "tw_autogen/recall/writing.py": "the user's documents, examples and lessons",
+    "tw_autogen/role/find.py": "the user's roles",
+    "tw_autogen/role/loading.py": "the user's roles",
+    "tw_autogen/role/taskweaver/names.py": "the user's roles",
+    "tw_autogen/role/taskweaver/spec.py": "the user's roles",
+    "tw_autogen/safe_folder/calls.py": "is SafeFolder",
+    "tw_autogen/safe_folder/folder.py": "is SafeFolder",
+    "tw_autogen/safe_folder/tree.py": "is SafeFolder",
+    "tw_autogen/scenario/costs.py": "the user's scenarios",
+    "tw_autogen/scenario/recorded.py": "the user's scenarios",
+    "tw_autogen/scenario/report.py": "writes the report where the user wants it",
+    "tw_autogen/scenario/scenario.py": "the user's scenarios",
+    "tw_autogen/session/assembly.py": "the package's roles",
+    "tw_autogen/session/inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",
+    "tw_autogen/session/journal.py": "the journal, beside the folder that code can write",
+    "tw_autogen/session/learning.py": "the user's lessons",
+    "tw_autogen/session/life.py": "makes the session's folder before a kernel runs there",
+    "tw_autogen/session/notebook.py": "writes the notebook where the user wants it",
+    "tw_autogen/session/parts.py": "makes the session's folder before a kernel runs there",
+    "tw_autogen/session/profile.py": "files that the user names; of a kernel's folder private copies",
+    "tw_autogen/session/project.py": "the user's project",
+    "tw_autogen/session/seats.py": "the user's settings",
+    "tw_autogen/settings.py": "the user's settings",
+    "tw_autogen/shipped.py": "the package's own files",
+    "tw_autogen/testing/kernel_checks/cells.py": "checks that run code of their own in folders of their own",
+    "tw_autogen/testing/kernel_checks/pieces.py": "checks that run code of their own in folders of their own",
+    "tw_autogen/testing/kernel_checks/walls.py": "checks that run code of their own in folders of their own",
+    "tw_autogen/testing/role_checks.py": "checks that run code of their own in folders of their own",
+}
+
+
+def raw_calls(source: str) -> list[tuple[int, str]]:
+    """Return line and text of each call that reaches a file by its path."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        if isinstance(function, ast.Name):
+            hit = function.id == "open"
+        elif isinstance(function, ast.Attribute):
+            owner = function.value.id if isinstance(function.value, ast.Name) else ""
+            modes = [one for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            hit = (
+                (owner == "os" and function.attr in OS)
+                or (owner == "shutil" and function.attr in SHUTIL)
+                or (owner == "sqlite3" and function.attr == "connect")
+                or (owner == "pd" and function.attr in READERS)
+                or (owner not in ("os", "shutil", "calls") and function.attr in PATH)
+                or (function.attr == "open" and owner != "os" and len(modes) == len(node.args))
+            )
+        else:
+            hit = False
+        if hit:
+            found.append((node.lineno, ast.unparse(function)))
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_of_the_host_touches_no_file_by_path_unless_the_table_says_whose_it_is(path):
+    name = path.relative_to(ROOT).as_posix()
+    found = raw_calls(path.read_text(encoding="utf-8"))
+
+    if name in TABLE:
+        assert found, f"{name} touches no file by path any more: take it out of the table"
+    else:
+        assert not found, f"{name}: use SafeFolder, or say in the table whose files these are: {found}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open(path)", "os.open(path, 0)", "os.chmod(path, 0)", "shutil.rmtree(path)", "path.read_text()", "path.open()",
+        "path.open('rb')", "path.open(encoding='utf-8')", "sqlite3.connect(path)", "pd.read_csv(path)", "a.b.unlink()",
+        "path.rglob('*')", "path.exists()", "Path(a, b).stat()",
+    ],
+)  # fmt: skip
+def test_a_raw_call_is_found(source):
+    assert raw_calls(source)
+
+
+@pytest.mark.parametrize(
+    "source", ["folder.open_file(name)", "talks.open(partner)", "os.fdopen(number)", "text.replace(a, b)"]
+)
+def test_what_reaches_no_file_by_path_is_not_found(source):
+    assert not raw_calls(source)

@@ -1,0 +1,514 @@
+"""What the host does in a folder that code can write to, against all that code can put there."""
+
+import base64
+import contextlib
+import ctypes
+import errno
+import io
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.code_interpreter.folder import snapshot
+from tw_autogen.errors import ConfigError
+from tw_autogen.events import CellRan, CellStarted
+from tw_autogen.kernel.file_transfer import FileTransfer
+from tw_autogen.kernel.folder import HostExchange
+from tw_autogen.kernel.inside.artifacts import FileNames
+from tw_autogen.kernel.journal import CellJournal
+from tw_autogen.kernel.tenants import USERS, Tenants, hand_over
+from tw_autogen.planner.contract import AnswerContract
+from tw_autogen.plugin.files import bring, linked_files, named_files, new_file
+from tw_autogen.safe_folder import SafeFolder, open_unlinked, place_below, remove_folder
+from tw_autogen.scenario.check_files import file as check_file
+from tw_autogen.scenario.report import _picture
+from tw_autogen.session.inputs import copy_in, readable_by_path
+from tw_autogen.session.journal import JOURNAL
+from tw_autogen.session.notebook import notebook
+from tw_autogen.shipped import shipped_folder
+from tw_autogen.testing import load_plugin
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither FIFOs nor dir_fd")
+root_only = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root changes owners")
+SECRET = b"SECRET of the host\n"
+DEEP = 3000
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """A folder of the host's with a secret file, a picture and a database."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    for name in ("secret.txt", "secret.png", "secret.csv"):
+        (folder / name).write_bytes(SECRET)
+        (folder / name).chmod(0o600)
+    with closing(sqlite3.connect(folder / "secret.db")) as connection, connection:
+        connection.execute("CREATE TABLE t AS SELECT 'SECRET' AS v")
+    return folder
+
+
+@pytest.fixture
+def inside(tmp_path):
+    """A session's folder, beside its journal."""
+    folder = tmp_path / "session" / "files"
+    folder.mkdir(parents=True)
+    (folder.parent / JOURNAL).touch()
+    return folder
+
+
+def link(path, target):
+    path.symlink_to(target)
+
+
+def dangling_link(path, target):
+    path.symlink_to(target.parent / "nowhere")
+
+
+def fifo(path, target):
+    os.mkfifo(path)
+
+
+def unix_socket(path, target):
+    here = os.open(path.parent, os.O_RDONLY)
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(f"/proc/self/fd/{here}/{path.name}" if sys.platform == "linux" else str(path))
+    finally:
+        os.close(here)
+
+
+def folder_instead(path, target):
+    path.mkdir()
+
+
+def foreign_hard_link(path, target):
+    if os.geteuid() != 0:
+        pytest.skip("only root has files of two users")
+    os.chown(path.parent, USERS[0], USERS[0])
+    os.link(target, path)
+
+
+def link_as_parent(path, target):
+    path.parent.rmdir()
+    path.parent.symlink_to(target.parent)
+    target.rename(target.with_name(path.name))
+
+
+THINGS = [link, dangling_link, fifo, unix_socket, folder_instead, foreign_hard_link, link_as_parent]
+
+
+def read_notebook(folder, name):
+    artifact = {"path": str(folder / name), "name": "a"}
+    ran = CellRan(1, True, None, "", "", "", [artifact], [], False, 0.1)
+    found = notebook([CellStarted(1, "1"), ran]).cells[0].outputs[0].data
+    return base64.b64decode(found.get("image/png", ""))
+
+
+def read_sql(folder, name):
+    spec = shipped_folder("plugins") / "sql_pull_data.yaml"
+    with load_plugin(spec, folder, configurations={"database": name}) as pull:
+        return pull("SELECT v FROM t")[0].to_csv().encode()
+
+
+def read_link_of_agent(folder, name):
+    return b"".join(
+        bring(path, folder.parent).read_bytes() for _, path in linked_files(f"[x]({folder / name})", [folder])
+    )
+
+
+def read_given(folder, name):
+    with readable_by_path([folder / name], folder) as paths:
+        return paths[0].read_bytes()
+
+
+def read_given_of_another_session(folder, name):
+    other = folder.parent / "other"
+    other.mkdir()
+    return copy_in(folder / name, other).read_bytes()
+
+
+def read_transferred(folder, name):
+    asked = {"what": "read", "file": name, "place": 0, "size": 100}
+    return base64.b64decode(FileTransfer(folder, 1000).answer(asked))
+
+
+def read_safely(folder, name):
+    with SafeFolder(folder) as opened:
+        return opened.read_file(name, limit_bytes=1 << 20)
+
+
+def copy_out_safely(folder, name):
+    with SafeFolder(folder) as opened:
+        opened.copy_out(name, folder.parent / "copy")
+    return (folder.parent / "copy").read_bytes()
+
+
+def read_unlinked_path(folder, name):
+    with open_unlinked(folder / name) as file:
+        return file.read()
+
+
+READS = {
+    "SafeFolder.read_file": (read_safely, "secret.txt"),
+    "SafeFolder.copy_out": (copy_out_safely, "secret.txt"),
+    "open_unlinked": (read_unlinked_path, "secret.txt"),
+    "notebook": (read_notebook, "secret.png"),
+    "report": (lambda folder, name: _picture(folder / name).encode(), "secret.png"),
+    "agent's link": (read_link_of_agent, "secret.txt"),
+    "given file": (read_given, "secret.csv"),
+    "given file of another session": (read_given_of_another_session, "secret.csv"),
+    "gateway transfer": (read_transferred, "secret.txt"),
+    "sql_pull_data": (read_sql, "secret.db"),
+    "scenario check": (
+        lambda folder, name: "".join(check_file(folder, (name,), contains=("no such text",))).encode(), "secret.txt"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", THINGS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("way", READS)
+def test_no_way_of_reading_leads_to_a_file_of_the_hosts_or_blocks(way, thing, inside, outside):
+    read, name = READS[way]
+    (inside / "sub").mkdir()
+    thing(inside / "sub" / "it", outside / name)
+    renamed = (inside / "sub" / "it").with_suffix(Path(name).suffix)
+    with contextlib.suppress(NotADirectoryError):
+        os.rename(inside / "sub" / "it", renamed)
+
+    try:
+        found = read(inside, f"sub/it{Path(name).suffix}")
+    except (OSError, ValueError, ConfigError, FileNotFoundError) as error:
+        found = str(error).encode()
+
+    assert b"SECRET" not in found
+    assert base64.b64encode(SECRET)[:12] not in found
+
+
+def write_exchange(folder):
+    name, file = HostExchange(folder).create(".bin")
+    with file:
+        file.write(b"written")
+
+
+def write_journal(folder):
+    journal = CellJournal(folder)
+    journal.open()
+    journal.append({"cell": "written"})
+    journal.set_aside()
+    journal.clear()
+
+
+def write_transferred(folder):
+    asked = {"what": "write", "file": "sub/it.txt", "place": 0, "data": base64.b64encode(b"written"), "last": True}
+    FileTransfer(folder, 1000).answer(asked)
+
+
+def write_given(folder):
+    source = folder.parent / "it.txt"
+    source.write_bytes(b"written")
+    copy_in(source, folder)
+
+
+def write_agents(folder):
+    path, file = new_file(folder, "sub/it.txt", "file")
+    with file:
+        file.write(b"written")
+
+
+def write_safely(folder):
+    with SafeFolder(folder) as opened:
+        opened.copy_in(io.BytesIO(b"written"), "it.txt", mode=0o444)
+        with opened.append_file("sub/it.txt") as file:
+            file.write(b"written")
+
+
+INSTEAD = [link, dangling_link, fifo, unix_socket, folder_instead]
+WRITES = [write_exchange, write_journal, write_transferred, write_given, write_agents, write_safely]
+
+
+@pytest.mark.parametrize(
+    "thing", [link, dangling_link, fifo, unix_socket, folder_instead], ids=lambda one: one.__name__
+)
+@pytest.mark.parametrize("write", WRITES, ids=lambda one: one.__name__)
+def test_no_way_of_writing_changes_a_file_of_the_hosts_or_blocks(write, thing, inside, outside):
+    for name in (".tw", ".tw-resume", "sub", "it.txt"):
+        thing(inside / name, outside if name != "it.txt" else outside / "secret.txt")
+
+    with contextlib.suppress(OSError, ConfigError):
+        write(inside)
+
+    assert sorted(one.name for one in outside.iterdir()) == ["secret.csv", "secret.db", "secret.png", "secret.txt"]
+    assert (outside / "secret.txt").read_bytes() == SECRET
+    assert (outside / "secret.txt").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.fixture
+def flipping(inside, outside):
+    """A file and a link to a secret that exchange their names all the time, and a folder and a link to one."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "renameat2"):
+        pytest.skip("no renameat2")
+    (inside / "it.txt").write_bytes(b"harmless")
+    (inside / "other").symlink_to(outside / "secret.txt")
+    (inside / "sub").mkdir()
+    (inside / "sub" / "secret.txt").write_bytes(b"harmless")
+    (inside / "link").symlink_to(outside)
+    pairs = [(b"it.txt", b"other"), (b"sub", b"link")]
+    over = threading.Event()
+    here = os.open(inside, os.O_RDONLY)
+
+    def flip():
+        while not over.is_set():
+            for one, other in pairs:
+                library.renameat2(here, one, here, other, 2)
+
+    thread = threading.Thread(target=flip)
+    thread.start()
+    yield inside
+    over.set()
+    thread.join()
+    os.close(here)
+
+
+RACED = {
+    "read": lambda folder: read_safely(folder, "it.txt"),
+    "read below": lambda folder: read_safely(folder, "sub/secret.txt"),
+    "copy out": lambda folder: copy_out_safely(folder, "it.txt"),
+    "unlinked": lambda folder: read_unlinked_path(folder, "sub/secret.txt"),
+    "agent's link": lambda folder: read_link_of_agent(folder, "it.txt"),
+    "given": lambda folder: read_given(folder, "it.txt"),
+    "transfer": lambda folder: read_transferred(folder, "sub/secret.txt"),
+}
+
+
+@pytest.mark.parametrize("way", RACED)
+def test_names_that_are_exchanged_all_the_time_lead_to_no_secret(way, flipping):
+    for _ in range(150):
+        with contextlib.suppress(OSError, ConfigError):
+            assert RACED[way](flipping) in (b"harmless", b"")
+
+
+def test_a_walk_never_leaves_a_folder_that_is_exchanged_all_the_time(flipping):
+    for _ in range(100):
+        with SafeFolder(flipping) as folder:
+            for one in folder.walk():
+                assert one.name.rpartition("/")[2] in ("it.txt", "other", "sub", "link", "secret.txt")
+                assert not one.is_file or one.info.st_size == len(b"harmless")
+        assert set(snapshot(flipping).values()) is not None
+
+
+def test_what_is_exchanged_while_it_is_removed_is_the_only_thing_that_goes(flipping, outside):
+    for _ in range(20):
+        with contextlib.suppress(OSError), SafeFolder(flipping) as folder:
+            folder.remove_tree("sub")
+
+    assert (outside / "secret.txt").read_bytes() == SECRET
+
+
+class Exchanging(io.BytesIO):
+    """A source that exchanges the copy for a link while it is read."""
+
+    def __init__(self, folder, target):
+        super().__init__(b"x" * 100_000)
+        self._folder, self._target = folder, target
+
+    def read(self, *size):
+        for one in self._folder.glob(".*.part"):
+            one.rename(one.with_name("kept"))
+            one.symlink_to(self._target)
+        return super().read(*size)
+
+
+def test_a_copy_that_code_exchanges_for_a_link_changes_no_mode_and_is_an_error(inside, outside):
+    with SafeFolder(inside) as folder, pytest.raises(PermissionError, match="exchanged by code while it was copied"):
+        folder.copy_in(Exchanging(inside, outside / "secret.txt"), "it.txt", mode=0o444)
+
+    assert (outside / "secret.txt").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.fixture
+def deep(inside):
+    """A folder with so many levels that its deepest path is longer than the system allows."""
+    here = os.open(inside, os.O_RDONLY)
+    for _ in range(DEEP):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("file.txt", os.O_CREAT, dir_fd=here))
+    os.close(here)
+    yield inside
+    remove_folder(inside)
+
+
+def test_a_deep_folder_is_walked_with_few_descriptors_and_removed(deep):
+    with SafeFolder(deep) as folder:
+        names = []
+        most = 0
+        for one in folder.walk():
+            names.append(one.name)
+            if len(names) % 500 == 0 and os.path.isdir("/proc/self/fd"):
+                most = max(most, len(os.listdir("/proc/self/fd")))
+        before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+        assert len(names) == DEEP + 1
+        assert names[-1] == "d/" * DEEP + "file.txt"
+        assert most <= before + 40
+    assert len(snapshot(deep)) == 1
+
+    remove_folder(deep)
+
+    assert not deep.exists()
+
+
+@root_only
+def test_a_deep_folder_is_handed_over_and_given_back(deep):
+    tenants = Tenants()
+    tenants.enter(deep, USERS[1])
+    with SafeFolder(deep) as folder:
+        assert {one.info.st_uid for one in folder.walk()} == {USERS[1]}
+    tenants.leave(deep, USERS[1])
+    with SafeFolder(deep) as folder:
+        assert {one.info.st_uid for one in folder.walk()} == {0}
+
+
+@root_only
+@pytest.mark.parametrize("mode", [0o755, 0o777])
+def test_a_hand_over_gives_nothing_away_that_lies_elsewhere_or_is_another_users(mode, inside, outside):
+    (inside / "sub").mkdir(mode=mode)
+    (inside / "sub").chmod(mode)
+    made = inside / "sub"
+    (made / "own").touch()
+    (made / "users").touch()
+    os.chown(made / "users", 1000, 1000)
+    (made / "link").symlink_to(outside / "secret.txt")
+    os.link(outside / "secret.png", made / "hard")
+
+    hand_over(inside, USERS[2])
+
+    owners = {one.name: one.lstat().st_uid for one in made.iterdir()}
+    assert owners == {"own": USERS[2], "users": 1000, "link": USERS[2], "hard": 0}
+    assert made.stat().st_uid == inside.stat().st_uid == USERS[2]
+    assert {one.stat().st_uid for one in outside.iterdir()} == {0}
+
+
+@root_only
+def test_a_folder_that_is_exchanged_for_a_link_is_not_handed_over(flipping, outside):
+    for uid in USERS[:60]:
+        hand_over(flipping, uid)
+
+    assert {one.stat().st_uid for one in (*outside.iterdir(), outside)} == {0}
+
+
+_AS_USER = """
+import os, sys
+from tw_autogen.safe_folder import remove_folder
+os.setgid(1000); os.setuid(1000)
+path = sys.argv[1]
+os.makedirs(f"{path}/a/b")
+open(f"{path}/a/b/c", "w").close()
+os.chmod(f"{path}/a/b", 0)
+os.chmod(f"{path}/a", 0o300)
+os.chmod(path, 0)
+remove_folder(path)
+print(os.path.exists(path))
+"""
+
+
+@root_only
+def test_folders_whose_mode_forbids_it_are_removed_by_their_owner(tmp_path):
+    for one in (tmp_path, *tmp_path.parents[:3]):
+        if one.name.startswith(("pytest", "test", "popen")):
+            one.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", _AS_USER, str(tmp_path / "own")], capture_output=True, text=True, cwd="/", timeout=60
+    )
+
+    assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/../../x", "/etc/passwd", "a\0b", "\ud800"])
+def test_a_name_that_leads_out_is_refused(inside, name):
+    with SafeFolder(inside) as folder, pytest.raises(FileNotFoundError, match="not a name below the folder"):
+        folder.open_file(name)
+
+
+def test_a_file_over_the_limit_is_an_error(inside):
+    (inside / "it").write_bytes(b"12345")
+    with SafeFolder(inside) as folder:
+        assert folder.read_file("it", limit_bytes=5) == b"12345"
+        with pytest.raises(OSError, match="larger than 4 bytes") as caught:
+            folder.read_file("it", limit_bytes=4)
+        assert caught.value.errno == errno.EFBIG
+        with pytest.raises(OSError, match="larger than 4 bytes"):
+            folder.copy_out("it", inside.parent / "copy", limit_bytes=4)
+
+
+def test_a_link_to_a_folder_is_no_safe_folder_and_is_not_emptied(inside, outside):
+    (inside / "link").symlink_to(outside)
+
+    with pytest.raises(PermissionError, match="a link|not a directory"):
+        SafeFolder(inside / "link")
+    remove_folder(inside / "link")
+    assert (outside / "secret.txt").read_bytes() == SECRET
+
+
+def test_a_given_file_that_has_become_a_link_is_refused_by_name(inside, outside):
+    (inside / "out.csv").symlink_to(outside / "secret.csv")
+
+    with pytest.raises(ConfigError, match=r"out\.csv: can't be read: a link"):
+        copy_in(inside / "out.csv", inside)
+
+
+def test_a_users_own_link_to_data_is_still_taken(inside, outside):
+    (outside / "latest.csv").symlink_to(outside / "secret.csv")
+
+    copied = copy_in(outside / "latest.csv", inside)
+
+    assert copied.read_bytes() == SECRET
+    assert not copied.is_symlink()
+    assert copied.stat().st_mode & 0o777 == 0o444
+
+
+def test_a_link_above_the_folder_does_not_hide_that_a_file_lies_in_it(inside, tmp_path):
+    (tmp_path / "way").symlink_to(inside)
+    (inside / "it.csv").touch()
+
+    assert place_below(tmp_path / "way" / "it.csv", inside) == "it.csv"
+    assert place_below(tmp_path / "it.csv", inside) == ""
+
+
+def test_words_about_files_see_no_link(inside, outside):
+    (inside / "secret.txt").symlink_to(outside / "secret.txt")
+    (inside / "plain.txt").touch()
+
+    assert named_files(inside, "secret.txt and plain.txt") == [inside / "plain.txt"]
+    assert "secret.txt" in AnswerContract.read("Save it as secret.txt.").misfits("done", inside)[0]
+
+
+def test_pieces_of_a_transferred_file_come_in_order_and_within_the_limit(inside):
+    transfer = FileTransfer(inside, 10)
+    piece = {"what": "write", "file": "it", "data": base64.b64encode(b"12345678"), "last": False}
+    transfer.answer({**piece, "place": 0})
+
+    with pytest.raises(PermissionError, match="a piece for byte 1, expected byte 8"):
+        transfer.answer({**piece, "place": 1})
+    with pytest.raises(PermissionError, match="more than 10 bytes"):
+        transfer.answer({**piece, "place": 8})
+    assert list((inside / ".tw").iterdir()) == []
+
+
+def test_a_name_that_is_taken_between_look_and_creation_gets_a_number(inside):
+    FileNames(inside).free("it.txt", "file")
+    first, file = new_file(inside, "it.txt", "file")
+    file.close()
+    second, file = new_file(inside, "it.txt", "file")
+    file.close()
+
+    assert (first.name, second.name) == ("it.txt", "it-2.txt")

@@ -1,0 +1,262 @@
+"""Calls of the system on an entry of an open directory; none follows a link.
+
+On Windows, which has no `dir_fd`, a directory is its path and each call checks for links first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable
+from typing import Any
+
+BY_DESCRIPTOR = hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
+_PATH = getattr(os, "O_PATH", 0)  # needs no permission on the entry itself; Linux only
+_FILE = _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_REPARSE_POINT = 0x400  # a link or a junction on Windows
+_NOT_PLAIN = {
+    stat.S_IFDIR: "a directory", stat.S_IFLNK: "a link", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+}  # fmt: skip
+
+At = int | str
+"""An open directory: its descriptor; its path on a system without `dir_fd`."""
+
+OwnerOf = Callable[[os.stat_result], tuple[int, int] | None]
+"""User and group that a file is given to; None: it stays as it is."""
+
+
+def entry(at: At, name: str) -> tuple[str, dict[str, Any]]:
+    """Return what names an entry of a directory for a call of `os`: a path, and keywords."""
+    return (name, {"dir_fd": at}) if isinstance(at, int) else (os.path.join(at, name), {})
+
+
+def open_folder(at: At | None, name: str, *, listed: bool = False) -> At:
+    """Open a directory that is no link.
+
+    Args:
+        at: The directory that it is in; None: `name` is a path.
+        name: Its name there.
+        listed: Its entries will be read, which needs the permission for it.
+
+    Raises:
+        OSError: it is no directory, or the system refuses.
+    """
+    where, below = (name, {}) if at is None else entry(at, name)
+    if not BY_DESCRIPTOR:
+        _refuse_link(where)
+        if not os.path.isdir(where):
+            raise NotADirectoryError(errno.ENOTDIR, "not a directory", where)
+        return where
+    return os.open(where, (0 if listed else _PATH) | os.O_RDONLY | _DIRECTORY, **below)
+
+
+def open_above(at: At) -> At:
+    """Open the directory that an open directory is in now."""
+    return os.open("..", os.O_RDONLY | _DIRECTORY, dir_fd=int(at))
+
+
+def open_to_empty(at: At, name: str) -> At:
+    """Open a directory whose entries will be removed; its mode is changed where it forbids that to its owner.
+
+    Raises:
+        OSError: it is no directory, or the system refuses.
+    """
+    if isinstance(at, int) and _PATH:
+        found = os.open(name, _PATH | _DIRECTORY, dir_fd=at)
+        try:
+            unlock(found)
+        finally:
+            os.close(found)
+    elif isinstance(at, int) and os.chmod in os.supports_follow_symlinks:
+        with contextlib.suppress(OSError):
+            os.chmod(name, stat.S_IRWXU, dir_fd=at, follow_symlinks=False)
+    return open_folder(at, name, listed=True)
+
+
+def unlock(at: At) -> None:
+    """Change an open directory's mode where it forbids its owner to list it or to remove entries."""
+    if not isinstance(at, int) or not _PATH:
+        return
+    about = os.fstat(at)
+    if about.st_uid == os.geteuid() and about.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.chmod(f"/proc/self/fd/{at}", stat.S_IRWXU)  # a descriptor of O_PATH takes no fchmod
+
+
+def close(at: At) -> None:
+    """Close a directory."""
+    if isinstance(at, int):
+        os.close(at)
+
+
+def identity(at: At) -> tuple[int, int]:
+    """Return device and number of an open directory."""
+    found = os.stat(at)
+    return found.st_dev, found.st_ino
+
+
+def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = "") -> int:
+    """Open a regular file and return its descriptor.
+
+    Args:
+        at: The directory that it is in.
+        last: Its name there.
+        flags: As of `os.open`.
+        mode: Of a file that is created.
+        name: What errors call it.
+
+    Raises:
+        PermissionError: it is not a regular file, or a hard link to a file of another user than the directory's owner.
+        OSError: the system refuses.
+    """
+    where, below = entry(at, last)
+    try:
+        if not BY_DESCRIPTOR:
+            _refuse_link(where, missing=bool(flags & os.O_CREAT))
+        found = os.open(where, flags | _FILE, mode, **below)
+    except OSError as error:
+        raise explained(error, name or last) from None
+    try:
+        about = os.fstat(found)
+        if not stat.S_ISREG(about.st_mode):
+            kind = _NOT_PLAIN.get(stat.S_IFMT(about.st_mode), "something else")
+            raise PermissionError(errno.EPERM, f"not a regular file but {kind}", name or last)
+        if about.st_nlink > 1 and about.st_uid != os.stat(at).st_uid:
+            raise PermissionError(errno.EPERM, "a hard link to a file of another user", name or last)
+    except BaseException:
+        os.close(found)
+        raise
+    return found
+
+
+def lstat(at: At, name: str) -> os.stat_result:
+    """Return what `os.lstat` says of an entry."""
+    where, below = entry(at, name)
+    return os.stat(where, follow_symlinks=False, **below)
+
+
+def make_folder(at: At, name: str) -> None:
+    """Make a directory."""
+    where, below = entry(at, name)
+    os.mkdir(where, **below)
+
+
+def unlink(at: At, name: str) -> None:
+    """Remove an entry that is no directory."""
+    where, below = entry(at, name)
+    if not below:
+        _make_writable(where)
+    os.unlink(where, **below)
+
+
+def rmdir(at: At, name: str) -> None:
+    """Remove an empty directory."""
+    where, below = entry(at, name)
+    os.rmdir(where, **below)
+
+
+def rename(at: At, name: str, there: At, new: str) -> None:
+    """Give an entry another name, in place of a file or link that has it."""
+    if isinstance(at, int) and isinstance(there, int):
+        os.replace(name, new, src_dir_fd=at, dst_dir_fd=there)
+    else:
+        _make_writable(os.path.join(str(there), new))
+        os.replace(os.path.join(str(at), name), os.path.join(str(there), new))
+
+
+def set_mode(file: int, at: At, name: str, mode: int) -> None:
+    """Change the mode of an open file; on Windows by its name."""
+    if BY_DESCRIPTOR:
+        os.fchmod(file, mode)
+    else:
+        os.chmod(entry(at, name)[0], mode)
+
+
+def give(at: At, name: str, owner_of: OwnerOf) -> None:
+    """Change the owner of an entry, after a look at the very descriptor by which that is done; never of a device."""
+    with contextlib.suppress(OSError):
+        found = os.open(name, _PATH | _NOFOLLOW, dir_fd=int(at))
+        try:
+            owner = _owner(os.fstat(found), owner_of)
+            if owner is not None:
+                os.chown(f"/proc/self/fd/{found}", *owner)  # a descriptor of O_PATH takes no fchown
+        finally:
+            os.close(found)
+
+
+def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
+    """Change the owner of an open directory and of all that is in it, but not of what is in directories below it.
+
+    The directory belongs to the superuser meanwhile. If nobody else may write to it either, a name in it can't be
+    exchanged between look and change, and no descriptor is needed for each entry: a third of the time.
+
+    Returns:
+        The names of the directories below.
+    """
+    folders: list[str] = []
+    fd, new = int(at), owner_of(os.fstat(int(at)))
+    if new is not None:
+        os.fchown(fd, 0, 0)
+    about = os.fstat(fd)
+    fixed = about.st_uid == 0 and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)  # with an ACL: its mask
+    try:
+        with os.scandir(fd) as entries:
+            for one in entries:
+                try:
+                    if one.is_dir(follow_symlinks=False):
+                        folders.append(one.name)
+                        continue
+                    owner = _owner(one.stat(follow_symlinks=False), owner_of)
+                    if owner is not None and fixed:
+                        os.chown(one.name, *owner, dir_fd=fd, follow_symlinks=False)
+                    elif owner is not None:
+                        give(fd, one.name, owner_of)
+                except OSError:
+                    continue
+    finally:
+        if new is not None:
+            os.fchown(fd, *new)
+    return folders
+
+
+def _owner(about: os.stat_result, owner_of: OwnerOf) -> tuple[int, int] | None:
+    return None if stat.S_IFMT(about.st_mode) in (stat.S_IFCHR, stat.S_IFBLK) else owner_of(about)
+
+
+def explained(error: OSError, name: str, part: str = "") -> OSError:
+    """Return an error that names a file, and what is wrong with it where a link, FIFO, socket or directory is.
+
+    Args:
+        error: What the system said.
+        name: The file.
+        part: The component at which it said so; empty: the last one.
+    """
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+        why = f"a link or a file is in the way at {part!r}" if part and part != name else "a link"
+        return PermissionError(errno.EPERM, why if error.errno == errno.ELOOP or part else "not a directory", name)
+    if error.errno in (errno.ENXIO, errno.EOPNOTSUPP):
+        return PermissionError(errno.EPERM, "not a regular file but a socket or FIFO", name)
+    if error.errno == errno.EISDIR:
+        return PermissionError(errno.EPERM, "not a regular file but a directory", name)
+    return OSError(error.errno, error.strerror, name) if error.errno else error
+
+
+def _make_writable(path: str) -> None:
+    """Change a file's mode where Windows neither removes nor replaces it, because it is read-only."""
+    with contextlib.suppress(OSError):
+        os.chmod(path, stat.S_IWRITE)
+
+
+def _refuse_link(path: str, *, missing: bool = False) -> None:
+    try:
+        about = os.lstat(path)
+    except FileNotFoundError:
+        if missing:
+            return
+        raise
+    if stat.S_ISLNK(about.st_mode) or getattr(about, "st_file_attributes", 0) & _REPARSE_POINT:
+        raise OSError(errno.ELOOP, "a link", path)

@@ -1,0 +1,408 @@
+"""`SafeFolder`: reads and writes files in a folder that untrusted code can write to, without leaving the folder."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO
+
+from tw_autogen.safe_folder import calls
+from tw_autogen.safe_folder.calls import At, OwnerOf
+from tw_autogen.safe_folder.tree import Descent, empty
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a folder.
+
+    Args:
+        name: Relative to the folder, with `/`.
+        info: As of `os.lstat`.
+    """
+
+    name: str
+    info: os.stat_result
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file: no link, FIFO, socket or directory."""
+        return stat.S_ISREG(self.info.st_mode)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a directory: no link to one."""
+        return stat.S_ISDIR(self.info.st_mode)
+
+
+class SafeFolder:
+    """A folder that untrusted code may change at any time; no operation reaches a file outside it.
+
+    Modelled on Go's `os.Root`. Every name is relative to the folder and is resolved one component at a time, each
+    opened relative to the descriptor of the one before with `O_NOFOLLOW`, so neither a link nor a rename between two
+    steps leads out. A file is checked after it was opened: it must be a regular file, and not a hard link to a file
+    of another user than the owner of its directory.
+
+    A hard link to a file of the same user passes: behind a sandbox, code can link only what lies on a mount that it can
+    write to, and the user's own hard links (backups, package caches) have to stay readable.
+
+    On Windows, which has no `dir_fd`, each component is checked by path before it is used. Making a link needs a
+    privilege there, but a rename between check and use is not detected.
+
+    Args:
+        path: The folder; must not be a link itself. The directories above it are trusted.
+
+    Raises:
+        OSError: there is no such directory.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        try:
+            self._at: At = calls.open_folder(None, os.fspath(path))
+        except OSError as error:
+            raise calls.explained(error, os.fspath(path)) from None
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        calls.close(self._at)
+        self._at = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open_file(self, name: str) -> BinaryIO:
+        """Open a file for reading; a FIFO does not block.
+
+        Args:
+            name: Relative to the folder; may come from untrusted code.
+
+        Raises:
+            FileNotFoundError: there is no such file, or the name leads out of the folder.
+            PermissionError: it is not a regular file of this folder; the message says what it is.
+        """
+        return os.fdopen(self._open(name, os.O_RDONLY), "rb")
+
+    def create_file(self, name: str) -> BinaryIO:
+        """Create a file that does not exist yet, for writing.
+
+        Raises:
+            FileExistsError: something has this name, even a dangling link.
+            OSError: a link is in the way, or the system refuses.
+        """
+        return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+
+    def append_file(self, name: str) -> BinaryIO:
+        """Open a file for appending; it is created if it does not exist. Errors as of `open_file`."""
+        return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+    def read_file(self, name: str, *, limit_bytes: int | None = None) -> bytes:
+        """Read a whole file.
+
+        Args:
+            name: Relative to the folder.
+            limit_bytes: Of a longer file nothing is returned.
+
+        Raises:
+            OSError: as of `open_file`; with `errno.EFBIG` if the file is longer than the limit.
+        """
+        with self.open_file(name) as file:
+            return read_limited(file, limit_bytes, name)
+
+    def info(self, name: str) -> os.stat_result:
+        """Return what `os.lstat` says of an entry; `.` is the folder itself.
+
+        Raises:
+            OSError: there is none, or a link is in the way.
+        """
+        if name == ".":
+            return os.stat(self._at)
+        with self._parent(name) as (at, last):
+            return calls.lstat(at, last)
+
+    def has_file(self, name: str) -> bool:
+        """Return whether a regular file has this name."""
+        try:
+            return stat.S_ISREG(self.info(name).st_mode)
+        except (OSError, ValueError):
+            return False
+
+    def make_folder(self, name: str, *, parents: bool = False, owner: int = 0) -> None:
+        """Make a directory; one that exists is fine.
+
+        Args:
+            name: Relative to the folder.
+            parents: Make the directories above it too.
+            owner: The user and group that a new directory is given to; 0: the caller.
+
+        Raises:
+            PermissionError: something else has this name, or is in the way.
+            OSError: the system refuses.
+        """
+        components = _components(name)
+        for depth in range(1, len(components) if parents else 1):
+            self.make_folder("/".join(components[:depth]))
+        with self._parent(name) as (at, last):
+            try:
+                calls.make_folder(at, last)
+            except FileExistsError:
+                about = calls.lstat(at, last)
+                if not stat.S_ISDIR(about.st_mode):
+                    kind = "link" if stat.S_ISLNK(about.st_mode) else "file"
+                    raise PermissionError(errno.EPERM, f"a {kind} is in the way", name) from None
+            else:
+                if owner:
+                    calls.give(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
+
+    def copy_in(self, source: BinaryIO, name: str, *, mode: int = 0o644) -> None:
+        """Copy an open file into the folder, in place of whatever file or link has that name.
+
+        Args:
+            source: Read to its end.
+            name: Relative to the folder.
+            mode: Permissions of the copy; set on its descriptor, before it has its name.
+
+        Raises:
+            OSError: a directory has that name, a link is in the way, the system refuses, or untrusted code has
+                exchanged the copy before it had its name.
+        """
+        with self._parent(name) as (at, last):
+            part = f".{secrets.token_hex(8)}.part"
+            try:
+                made = calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=0o600)
+                with os.fdopen(made, "wb") as file:
+                    shutil.copyfileobj(source, file)
+                    file.flush()
+                    calls.set_mode(made, at, part, mode)
+                    written = os.fstat(made)
+                calls.rename(at, part, at, last)
+                if not os.path.samestat(calls.lstat(at, last), written):
+                    raise PermissionError(errno.EPERM, "exchanged by code while it was copied", name)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    calls.unlink(at, part)
+                raise
+
+    def copy_out(self, name: str, target: Path, *, limit_bytes: int | None = None) -> None:
+        """Copy a file to a place that untrusted code can't write to.
+
+        Args:
+            name: Relative to the folder.
+            target: Outside the folder; replaced if it exists.
+            limit_bytes: A longer file is an error; so much of it may have been written.
+
+        Raises:
+            OSError: as of `read_file`.
+        """
+        with self.open_file(name) as file, open(target, "wb") as copy:
+            left = limit_bytes
+            while data := file.read(_PIECE_BYTES if left is None else min(_PIECE_BYTES, left + 1)):
+                if left is not None:
+                    left -= len(data)
+                    if left < 0:
+                        raise _too_large(name, limit_bytes)
+                copy.write(data)
+
+    def move(self, name: str, target: str) -> None:
+        """Give an entry another name in this folder; a file or link of that name is replaced.
+
+        Raises:
+            OSError: there is no such entry, a link is in the way, or the system refuses.
+        """
+        with self._parent(name) as (at, last), self._parent(target) as (there, new):
+            calls.rename(at, last, there, new)
+
+    def remove(self, name: str) -> None:
+        """Remove an entry that is no directory; of a link, the link itself.
+
+        Raises:
+            OSError: there is none, it is a directory, or a link is in the way.
+        """
+        with self._parent(name) as (at, last):
+            calls.unlink(at, last)
+
+    def remove_tree(self, name: str) -> None:
+        """Remove an entry with all below it, however deep; of a link, the link itself.
+
+        Raises:
+            OSError: something could not be removed; the rest is removed.
+        """
+        with self._parent(name) as (at, last):
+            if not stat.S_ISDIR(calls.lstat(at, last).st_mode):
+                calls.unlink(at, last)
+                return
+            inner = calls.open_to_empty(at, last)
+            try:
+                empty(inner)
+            finally:
+                calls.close(inner)
+            calls.rmdir(at, last)
+
+    def clear(self) -> None:
+        """Remove all that is in the folder. Errors as of `remove_tree`."""
+        calls.unlock(self._at)
+        inner = self._list()
+        try:
+            empty(inner)
+        finally:
+            calls.close(inner)
+
+    def walk(self, *, enter: Callable[[str], bool] = lambda name: True) -> Iterator[Entry]:
+        """Return all entries below the folder: of each directory those in it by name, then what is below them.
+
+        Args:
+            enter: Called with the last component of a directory's name: walk into it?
+
+        What vanishes or can't be opened meanwhile is left out. Links are returned, not followed.
+        """
+        with Descent(self._list()) as way:
+            more = True
+            while more:
+                folders, prefix = [], way.prefix
+                for name in sorted(os.listdir(way.at)):
+                    with contextlib.suppress(OSError):
+                        one = Entry(f"{prefix}{name}", calls.lstat(way.at, name))
+                        yield one
+                        if one.is_folder and enter(name):
+                            folders.append(name)
+                more = way.next(folders)
+
+    def give(self, owner_of: OwnerOf) -> None:
+        """Change the owner of the folder and of what is below it, as the superuser can.
+
+        Args:
+            owner_of: Called with what the system says of an entry; returns user and group, or None to leave it alone.
+                It may be called twice for an entry.
+
+        The entry that was looked at is the one whose owner changes: the look and the change use one descriptor, or
+        a name in a directory that only the superuser can change at that time. Devices are left alone, and so is what
+        vanishes or can't be opened.
+        """
+        with Descent(self._list()) as way:
+            more = True
+            while more:
+                more = way.next(calls.give_entries(way.at, owner_of))
+
+    def _open(self, name: str, flags: int) -> int:
+        with self._parent(name) as (at, last):
+            return calls.open_plain(at, last, flags, name=name)
+
+    def _list(self) -> At:
+        return calls.open_folder(self._at, ".", listed=True)
+
+    @contextlib.contextmanager
+    def _parent(self, name: str) -> Iterator[tuple[At, str]]:
+        """Open the directory that an entry is in; return it with the last component of the name."""
+        *above, last = _components(name)
+        at = self._at
+        try:
+            for part in above:
+                try:
+                    inner = calls.open_folder(at, part)
+                except OSError as error:
+                    raise calls.explained(error, name, part) from None
+                if at != self._at:
+                    calls.close(at)
+                at = inner
+            yield at, last
+        finally:
+            if at != self._at:
+                calls.close(at)
+
+
+def open_unlinked(path: Path | str) -> BinaryIO:
+    """Open a file by its absolute path for reading, if no component of the path is a link.
+
+    For a path that was taken down when the file was made, in a folder that untrusted code could change since.
+
+    Raises:
+        OSError: there is no such file, the path is relative, or it leads over a link.
+    """
+    path = Path(path)
+    if not path.is_absolute():
+        raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
+    with SafeFolder(path.anchor) as root:
+        return root.open_file(path.relative_to(path.anchor).as_posix())
+
+
+def read_unlinked(path: Path | str, *, limit_bytes: int | None = None) -> bytes:
+    """Read a whole file by its absolute path, if no component of the path is a link.
+
+    Raises:
+        OSError: as of `open_unlinked`; with `errno.EFBIG` if the file is longer than the limit.
+    """
+    with open_unlinked(path) as file:
+        return read_limited(file, limit_bytes, os.fspath(path))
+
+
+def place_below(path: Path | str, folder: Path) -> str:
+    """Return the name of a path relative to a folder, empty if it lies elsewhere; no link below the folder is followed.
+
+    Args:
+        path: Absolute, or relative to the working directory; links above the folder are followed.
+        folder: Exists.
+    """
+    full = Path(os.path.abspath(path))
+    for above in full.parents:
+        with contextlib.suppress(OSError):
+            if above.samefile(folder):
+                return full.relative_to(above).as_posix()
+    return ""
+
+
+def remove_folder(path: Path | str) -> None:
+    """Remove a folder with all in it, however deep; what can't be removed stays, and a link is not followed."""
+    with contextlib.suppress(OSError):
+        with SafeFolder(path) as folder, contextlib.suppress(OSError):
+            folder.clear()
+        os.rmdir(path)
+
+
+def read_limited(file: BinaryIO, limit_bytes: int | None, name: str) -> bytes:
+    """Read an open file to its end.
+
+    Raises:
+        OSError: with `errno.EFBIG`: it is longer than the limit.
+    """
+    data = file.read() if limit_bytes is None else file.read(limit_bytes + 1)
+    if limit_bytes is not None and len(data) > limit_bytes:
+        raise _too_large(name, limit_bytes)
+    return data
+
+
+def _components(name: str) -> tuple[str, ...]:
+    parts = PurePosixPath(name.replace(os.sep, "/")).parts
+    try:
+        odd = b"\0" in os.fsencode(name) or bool(Path(name).drive)
+    except UnicodeEncodeError:
+        odd = True
+    if odd or not parts or ".." in parts or PurePosixPath(*parts).is_absolute():
+        raise FileNotFoundError(errno.ENOENT, "not a name below the folder", name)
+    return parts
+
+
+def _is_own_folder(about: os.stat_result) -> bool:
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid()
+
+
+def _too_large(name: str, limit_bytes: int | None) -> OSError:
+    return OSError(errno.EFBIG, f"larger than {limit_bytes} bytes", name)
