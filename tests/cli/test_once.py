@@ -154,6 +154,38 @@ def test_a_configuration_error_is_an_object_too_where_json_is_wanted(ask):
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "a" * 300,
+        "word " * 2000,
+        "ä/" * 200,
+        "/" * 5000,
+        "what is\nthis?",
+        "nul \0 in it",
+        "..",
+        "~",
+        "-" * 300,
+        "名" * 300,
+    ],
+    ids=["300", "10000", "slashes", "root", "lines", "nul", "parent", "home", "dashes", "wide"],
+)
+def test_any_text_can_be_a_question(ask, question):
+    ran = ask([answers()], "-p", question)
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "It is 42.\n"
+
+
+def test_an_argument_with_white_space_that_is_no_file_is_the_question(ask, tmp_path):
+    (tmp_path / "my sales.csv").write_text("a\n1\n", encoding="utf-8")
+
+    ran = ask([answers()], "how many rows?", "my sales.csv")
+
+    assert ran.stdout == "It is 42.\n"
+    assert "how many rows?" in str(ran.requests) and "my sales.csv" in str(ran.requests)
+
+
+@pytest.mark.parametrize(
     ("data", "name"),
     [
         (b"day,revenue\n1,20\n2,22\n", "stdin.csv"),
