@@ -114,6 +114,34 @@ def test_ctrl_c_stops_the_cell_keeps_variables_and_ctrl_d_leaves(chat):
         assert process.wait(SECONDS) == 0
 
 
+def test_ctrl_c_clears_what_is_typed_and_does_not_leave(chat):
+    with replay_server([plans("still here.", to="User")]) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        for words in ("cleared", "WITHDRAWN"):
+            screen.type(words)
+            screen.wait_for(words)
+            screen.type("\x03")
+        screen.type("are you there?\n")
+        screen.wait_for("still here.")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    assert "cleared" not in str(server.requests)
+    assert "WITHDRAWN" not in str(server.requests)
+
+
+def test_sigterm_closes_a_chat(chat):
+    with replay_server([]) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        process.terminate()
+        screen.wait_for("The session's folder: ")
+
+        assert process.wait(SECONDS) == 143
+
+
 def test_the_commands_do_what_help_says_and_ctrl_c_twice_leaves(chat, tmp_path):
     (tmp_path / "sales.csv").write_text("day,revenue\n1,20\n2,22\n")
     with replay_server([plans("I see it.", to="User"), plans("fresh.", to="User")]) as server:

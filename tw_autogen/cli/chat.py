@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,13 +16,15 @@ from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.prompt import Prompt
 from tw_autogen.cli.show import Show
-from tw_autogen.cli.stop import CtrlC
+from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.tally import money, tokens
 from tw_autogen.cli.terminal import link, marks, out
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.session import Session
 
 _PROMPT = "> "
+_SECOND_PRESS_SECONDS = 2.0
+"""How long after the prompt is back a second Ctrl-C leaves; a later one is a first one again."""
 
 
 class Chat:
@@ -77,16 +80,19 @@ class Chat:
         self._session.interrupt()
 
     def _loop(self, prompt: Prompt) -> None:
-        pressed = False  # Ctrl-C, with nothing in between
+        pressed = False  # Ctrl-C on an empty line, and nothing since
         while True:
+            shown_at = time.monotonic()
             try:
                 line = prompt.read().strip()
             except EOFError:
                 self._console.print()
                 return
+            except Terminated:
+                raise
             except KeyboardInterrupt:
                 self._console.print()
-                if pressed:
+                if pressed and time.monotonic() - shown_at <= _SECOND_PRESS_SECONDS:
                     return
                 pressed = True
                 self._say("Ctrl-C again, or Ctrl-D, to leave", style="dim")
@@ -104,11 +110,16 @@ class Chat:
 
     def _ask(self, text: str) -> None:
         files, self._files = self._files, []
+        signals = StopSignals(self._stop)
         try:
             self._asker.begin()
-            with CtrlC(self._stop):
+            with signals:
                 self._session.ask(text, files)
+        except Terminated:
+            raise
         except (RoundInterrupted, KeyboardInterrupt):
+            if signals.terminated:
+                raise Terminated from None
             lost = self._show.tally.state_lost
             self._say("stopped; the kernel was lost with all variables" if lost else "stopped; variables kept")
         except RoundError:

@@ -33,7 +33,8 @@ class Prompt:
 
         Raises:
             EOFError: there is no more.
-            KeyboardInterrupt: Ctrl-C, or its signal, at whatever moment it comes.
+            KeyboardInterrupt: Ctrl-C on an empty line, or its signal at whatever moment it comes; Ctrl-C clears a line
+                that has something in it.
         """
         return input(self._sign) if self._session is None else self._session.prompt(self._sign)
 
@@ -43,6 +44,8 @@ def _editing(commands: Sequence[str]) -> PromptSession[str]:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     path = Path(state, "tw-autogen", "history")
@@ -52,5 +55,15 @@ def _editing(commands: Sequence[str]) -> PromptSession[str]:
         path.touch(mode=0o600)
         with path.open("a", encoding="utf-8"):  # can it be written to?
             more["history"] = FileHistory(str(path))
+    keys = KeyBindings()
+
+    @keys.add("c-c")
+    def clear_or_leave(event: KeyPressEvent) -> None:
+        """Clear what is typed; on an empty line raise KeyboardInterrupt."""
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
+
     completer = WordCompleter(list(commands), sentence=True)
-    return PromptSession(completer=completer, complete_while_typing=False, **more)
+    return PromptSession(completer=completer, complete_while_typing=False, key_bindings=keys, **more)
