@@ -35,6 +35,7 @@ class Asker:
         self._console = console
         self._show = show
         self._stopped = threading.Event()
+        self._always: set[str] = set()
 
     @property
     def somebody(self) -> bool:
@@ -50,23 +51,41 @@ class Asker:
         self._stopped.set()
 
     def approve(self, proposal: Proposal) -> Decision:
-        """Ask for one line: yes, no, `e` to change it in an editor, or in other words why not.
+        """Ask for one line: yes, no, `always`, `e` to change it in an editor, or in other words why not.
 
-        What was typed at the terminal before the question stood there is no answer to it, and is lost.
+        `always` holds for cells without findings until the session ends. What was typed at the terminal before the
+        question stood there is no answer to it, and is lost.
         """
-        stopped = self._stopped
+        if proposal.kind in self._always and not proposal.findings:
+            return Decision(True)
         self._show.stop()
+        try:
+            return self._asked(proposal)
+        finally:
+            self._show.resume()
+
+    def forget(self) -> None:
+        """Ask about everything again: a new session begins."""
+        self._always.clear()
+
+    def _asked(self, proposal: Proposal) -> Decision:
+        stopped = self._stopped
         packages = proposal.kind == "packages"
-        if not packages:
+        if not packages and proposal.text != self._show.shown_code:
             self._console.print(_shown(proposal))
         for one in proposal.findings:
             self._console.print(Text(f"! {clean(one)}", style="yellow"), soft_wrap=True)
         hint = "[y/N]" if packages else "[y/N/e to edit, or say why not]"
+        if can_be_always := proposal.kind == "cell" and not proposal.findings:
+            hint = "[y/N/always/e to edit, or say why not]"
         while True:
             question = f"{clean(proposal.question)} {hint} "
             _forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
             said = self._line(stopped).strip()
+            if can_be_always and said.lower() in ("a", "always"):
+                self._always.add(proposal.kind)
+                return Decision(True)
             if packages or said.lower() not in ("e", "edit"):
                 return read_decision(said, proposal)
             if (changed := self._edited(proposal)) is not None:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.markdown import Markdown
+
 from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit, exit_of_error, exit_of_stop
 from tw_autogen.cli.opening import open_for
@@ -17,7 +19,7 @@ from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.streams import words_of_os_error
 from tw_autogen.cli.tally import Tally
-from tw_autogen.cli.terminal import err, out
+from tw_autogen.cli.terminal import clean, err, out
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import Handler
 from tw_autogen.session import Session
@@ -38,7 +40,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     Returns:
         With what to end the program.
     """
-    out()  # makes standard output take any character
+    screen = out(color=not options.no_color)  # also makes standard output take any character
     console = err(color=not options.no_color)
     show = Show(console, answer=False)
     once, asker = _Once(show.tally), Asker(console, show)
@@ -64,6 +66,8 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
         show.stop()
     if as_json:
         sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    elif once.answer and screen.is_terminal:
+        screen.print(Markdown(clean(once.answer)))
     elif once.answer:
         sys.stdout.write(once.answer + "\n")
     sys.stdout.flush()
