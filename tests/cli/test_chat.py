@@ -64,7 +64,8 @@ def chat(command, environ, tmp_path):
         process = subprocess.Popen(
             [*command, "--base-url", server.base_url, "--no-color", *args],
             stdin=follower, stdout=follower, stderr=follower, cwd=tmp_path, start_new_session=True,
-            env={**environ, "COLUMNS": "100", "VISUAL": str(editor), "PROMPT_TOOLKIT_NO_CPR": "1"},  # no cursor's place
+            env={**environ, "COLUMNS": "100", "VISUAL": str(editor), "PAGER": "cat",
+                 "PROMPT_TOOLKIT_NO_CPR": "1"},  # no cursor's place
         )  # fmt: skip
         os.close(follower)
         running.append(process)
@@ -112,6 +113,34 @@ def test_ctrl_c_stops_the_cell_keeps_variables_and_ctrl_d_leaves(chat):
         screen.wait_for("The session's folder: ")
 
         assert process.wait(SECONDS) == 0
+
+
+def test_ctrl_c_clears_what_is_typed_and_does_not_leave(chat):
+    with replay_server([plans("still here.", to="User")]) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        for words in ("cleared", "WITHDRAWN"):
+            screen.type(words)
+            screen.wait_for(words)
+            screen.type("\x03")
+        screen.type("are you there?\n")
+        screen.wait_for("still here.")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    assert "cleared" not in str(server.requests)
+    assert "WITHDRAWN" not in str(server.requests)
+
+
+def test_sigterm_closes_a_chat(chat):
+    with replay_server([]) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        process.terminate()
+        screen.wait_for("The session's folder: ")
+
+        assert process.wait(SECONDS) == 143
 
 
 def test_the_commands_do_what_help_says_and_ctrl_c_twice_leaves(chat, tmp_path):
@@ -223,7 +252,7 @@ def test_a_cell_waits_for_a_person_who_refuses_it_with_a_reason_edits_it_and_let
         screen, process = chat(server, "--set", "code_interpreter.approval=always", editor=editor)
         screen.wait_for("\n>")
         screen.type("count\n")
-        screen.wait_for("Let this code run? [y/N/e to edit, or say why not]")
+        screen.wait_for("Let this code run? [y/N/always/e to edit, or say why not]")
         screen.type("keep all rows\n")
         screen.wait_for("Let this code run?")
         screen.type("e\n")
@@ -235,6 +264,36 @@ def test_a_cell_waits_for_a_person_who_refuses_it_with_a_reason_edits_it_and_let
 
         assert process.wait(SECONDS) == 0
     assert "did not let it run: keep all rows" in server.requests[2]["messages"][-1]["content"]
+
+
+def test_lines_files_outputs_and_always_belong_to_a_chat(chat, tmp_path):
+    (tmp_path / "my sales.csv").write_text("day\n1\n", encoding="utf-8")
+    cell = "for number in range(1000): print('row', number)"
+    replies = [plans("count"), codes(cell), plans("again"), codes(cell), plans("done.", to="User")]
+    with replay_server(replies) as server:
+        screen, process = chat(server, "--set", "code_interpreter.approval=always")
+        screen.wait_for("\n>")
+        screen.type('count @"my sales.csv"\x1b\r')  # Alt-Enter
+        screen.type("and more\\\r")
+        screen.type("of it\r")
+        screen.wait_for("Let this code run?")
+        screen.type("always\n")
+        screen.wait_for("(960 lines are not shown)")
+        screen.wait_for("all of it: /output 1")
+        screen.wait_for("✓ cell 2")
+        screen.wait_for("done.")
+        screen.wait_for(">")
+        screen.type("/output 1\r")
+        screen.wait_for("row 500")
+        screen.wait_for("row 999")
+        screen.wait_for(">")
+        screen.type("quit\r")
+        screen.wait_for("The session's folder: ")
+
+        assert process.wait(SECONDS) == 0
+    request = server.requests[0]["messages"][-1]["content"]
+    assert "and more\nof it" in request
+    assert "my sales.csv: 6 bytes" in request
 
 
 def test_a_first_lesson_makes_its_folder(chat, tmp_path):

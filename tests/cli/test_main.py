@@ -51,6 +51,10 @@ def test_without_a_model_three_remedies_are_named(run):
     ("args", "words"),
     [
         (["nosuch.csv"], "'nosuch.csv' does not exist; FILES are data"),
+        (["how many rows?", "which month is best?"], "'which month is best?' is a second question"),
+        (["-p", "q", "how many rows?"], "'how many rows?' is a second question"),
+        (["x" * 5000], "does not exist; FILES are data"),
+        (["nul\0byte"], "does not exist; FILES are data"),
         (["plugin", "list"], "'plugin' does not exist; did you mean the command 'plugins'? FILES are data"),
         (["--output-format", "yaml", "-p", "q"], "'yaml' is not one of"),
         (["-p", "q", "--max-posts", "1"], "1 is not in the range"),
@@ -87,6 +91,19 @@ def test_what_a_user_got_wrong_is_said_in_one_block_and_ends_with_2(run, args, w
     assert words in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("wrong", ["sale.csv", "my date.csv"])
+def test_a_file_that_does_not_exist_is_named_with_its_neighbour_even_if_there_is_a_blank_in_it(run, tmp_path, wrong):
+    for name in ("sales.csv", "my data.csv"):
+        (tmp_path / name).write_text("a\n1\n", encoding="utf-8")
+
+    result = run(wrong)
+
+    assert result.exit_code == 2
+    assert f"{wrong!r} does not exist; did you mean '{'sales.csv' if wrong == 'sale.csv' else 'my data.csv'}'?" in (
+        result.stderr
+    )
 
 
 def test_a_project_folder_given_as_taskweaver_has_it_is_taken_with_a_note(run, tmp_path):

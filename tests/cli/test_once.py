@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -39,14 +40,14 @@ def ask(environ, tmp_path, monkeypatch):
 def ask_outside(command, environ, tmp_path):
     """Run it in a process of its own: real streams and signals."""
 
-    def run(replies, *args, stdin=subprocess.DEVNULL, more=()):
+    def run(replies, *args, stdin=subprocess.DEVNULL, more=(), cwd=tmp_path):
         with replay_server(replies) as server:
             ran = subprocess.run(
                 [*command, "--base-url", server.base_url, *args],
                 stdin=stdin,
                 capture_output=True,
                 timeout=60,
-                cwd=tmp_path,
+                cwd=cwd,
                 env={**environ, **dict(more)},
                 check=False,
             )
@@ -154,6 +155,39 @@ def test_a_configuration_error_is_an_object_too_where_json_is_wanted(ask):
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "a" * 300,
+        "word " * 2000,
+        "ä/" * 200,
+        "/" * 5000,
+        "what is\nthis?",
+        "nul \0 in it",
+        "..",
+        "~",
+        "-" * 300,
+        "名" * 300,
+    ],
+    ids=["300", "10000", "slashes", "root", "lines", "nul", "parent", "home", "dashes", "wide"],
+)
+def test_any_text_can_be_a_question(ask, question):
+    ran = ask([answers()], "-p", question)
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "It is 42.\n"
+
+
+def test_an_argument_with_white_space_that_is_no_file_is_the_question(ask, tmp_path):
+    (tmp_path / "my sales.csv").write_text("a\n1\n", encoding="utf-8")
+
+    ran = ask([answers()], "how many rows?", "my sales.csv")
+
+    assert ran.stdout == "It is 42.\n"
+    assert "how many rows?" in str(ran.requests)
+    assert "my sales.csv" in str(ran.requests)
+
+
+@pytest.mark.parametrize(
     ("data", "name"),
     [
         (b"day,revenue\n1,20\n2,22\n", "stdin.csv"),
@@ -201,6 +235,65 @@ def test_ctrl_c_ends_with_130_and_says_so(ask, options):
     assert (json.loads(ran.stdout)["status"] if "json" in options else ran.stdout) in ("interrupted", "")
     assert "stopped" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_sigterm_ends_like_ctrl_c_with_the_json_and_nothing_left_behind(command, environ, tmp_path):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    with replay_server([plans("loop"), codes("print('begun', flush=True)\nwhile True: pass")]) as server:
+        process = subprocess.Popen(
+            [*command, "--base-url", server.base_url, "-p", "loop", "--output-format", "json"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, text=True,
+            env={**environ, "TMPDIR": str(temporary)},
+        )  # fmt: skip
+        for line in process.stderr:
+            if "begun" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=60)
+
+    assert process.returncode == 143, stderr
+    told = json.loads(stdout)
+    assert (told["status"], told["error"]["type"]) == ("terminated", "RoundInterrupted")
+    assert told["code_cells"][0]["stdout"] == "begun\n"
+    assert 'File "' not in stderr  # a traceback of this program; that of the cell names none
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("closed", "code", "stdout", "said"),
+    [
+        ("<&-", 0, "It is 42.\n", "1 model call"),
+        ("2>&-", 0, "It is 42.\n", ""),
+        (">&-", 2, "", "standard output is closed, so there is nowhere to write an answer to"),
+        ("<&- >&- 2>&-", 2, "", ""),
+    ],
+)
+def test_closed_standard_streams_are_no_traceback(command, environ, tmp_path, closed, code, stdout, said):
+    with replay_server([answers()]) as server:
+        line = shlex.join([*command, "--base-url", server.base_url, "-p", "what is 6*7?"])
+        ran = subprocess.run(
+            ["sh", "-c", f"{line} {closed}"], capture_output=True, text=True, timeout=60, cwd=tmp_path, env=environ,
+            check=False,
+        )  # fmt: skip
+
+    assert (ran.returncode, ran.stdout) == (code, stdout), ran.stderr
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/sys is a file system that nobody can make folders in")
+def test_a_folder_that_can_not_be_written_to_is_named_or_another_one_is_taken(ask_outside, environ, tmp_path):
+    refused = ask_outside([answers()], "-p", "what is 6*7?", "--workspace", "/sys/kernel/tw")
+    taken = ask_outside([answers()], "-p", "what is 6*7?", cwd="/sys/kernel")
+
+    assert refused.returncode == 1
+    assert "tw-autogen: /sys/kernel/tw: " in refused.stderr
+    assert "--workspace DIR" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert refused.requests == []
+    assert (taken.returncode, taken.stdout) == (0, "It is 42.\n"), taken.stderr
+    assert f"sessions are kept in {tmp_path}/.cache/tw-autogen/sessions, because /sys/kernel/.tw" in taken.stderr
 
 
 def test_roles_of_a_project_that_run_outside_the_sandbox_are_named(ask, tmp_path):

@@ -28,8 +28,9 @@ from tw_autogen.events import (
 PLAN = "1. load sales.csv\n2. report <interactively depends on 1>"
 
 
-def console(*, encoding="utf-8"):
-    return Console(file=io.TextIOWrapper(io.BytesIO(), encoding=encoding), width=80, color_system=None, highlight=False)
+def console(*, encoding="utf-8", width=80):
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    return Console(file=file, width=width, color_system=None, highlight=False)
 
 
 def shown(events, **options):
@@ -212,8 +213,26 @@ def test_long_output_is_counted_and_not_poured_out():
     lines = "".join(f"line {number}\n" for number in range(1000))
     text = shown([CellStarted(1, ""), CellOutput(1, "stdout", lines), ran(1, stdout=lines)])
 
-    assert "  line 39\n  (960 more lines)\n" in text
-    assert "line 40" not in text
+    assert "  line 29\n  (960 lines are not shown)\n  line 990\n" in text
+    assert "  line 999\n  ✓ cell 1" in text
+
+
+def test_how_to_see_all_of_a_cut_output_is_said_once():
+    lines = "".join(f"line {number}\n" for number in range(1000))
+    text = shown([CellStarted(7, ""), CellOutput(7, "stdout", lines), ran(7, stdout=lines)], hint="/output {}")
+
+    assert text.count("  all of it: /output 7\n") == 1
+
+
+def test_the_rows_of_a_wide_table_are_cut_at_the_edge_and_prose_is_wrapped():
+    row = "0  " + "  ".join(f"{number:>6}" for number in range(30))
+    prose = "word " * 40
+    text = shown([CellStarted(1, ""), CellOutput(1, "stdout", f"{row}\n{prose}\n")], console=console(width=60))
+
+    first, *rest = text.splitlines()
+    assert first.startswith("  0       0       1")
+    assert first.endswith("…")
+    assert " ".join(rest).split() == ["word"] * 40
 
 
 def test_output_of_a_kernel_that_can_not_tell_while_it_runs_is_shown_at_the_end():
@@ -252,7 +271,7 @@ def test_another_role_is_heard_too():
     text = shown([RoundOpened("r", "q", []), PostOpened("r", "p", "Echo"), PostClosed("r", "p", post)])
 
     assert text.startswith("Echo\n  → Planner: word 0\n  word 1\n")
-    assert text.endswith("  word 7\n  (4 more lines)\n")
+    assert text.endswith("  word 7\n  (4 lines are not shown)\n")
 
 
 def test_a_terminal_gets_links_colours_and_a_foot_that_moves(tmp_path):

@@ -20,6 +20,7 @@ from tw_autogen.cli.piped import checked_question, read_data, read_question
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 _STDIN = "-"
+_SHOWN_CHARS = 80
 
 
 @with_options(ASK_OPTIONS)
@@ -29,13 +30,15 @@ _STDIN = "-"
 def command(
     ctx: click.Context, /, files: tuple[str, ...], prompt: str | None, output_format: str, quiet: bool, **shared: Any
 ) -> None:
-    """Ask about FILES: one question with -p, or as many as you like in a chat; '-' among FILES is standard input."""
+    """Ask about FILES: one question with -p or in quotes, or as many as you like in a chat; '-' is standard input."""
     options = Options(**shared)
+    prompt, files = _positional_question(prompt, files)
     if prompt is not None:
         checked_question(prompt)
-    if prompt is not None and Path(prompt, TASKWEAVER_FILE).is_file():
-        click.echo(f"tw-autogen: -p is the question here; the project folder is -C {prompt}, and is taken so", err=True)
-        options, prompt = replace(options, project=Path(prompt)), None
+        if _is_taskweaver_project(prompt):
+            note = f"-p is the question here; the project folder is -C {prompt}, and is taken so"
+            click.echo(f"tw-autogen: {note}", err=True)
+            options, prompt = replace(options, project=Path(prompt)), None
     paths = [_existing(name) for name in files if name != _STDIN]
     with tempfile.TemporaryDirectory(prefix="tw-stdin-") as folder:
         if prompt is None and _STDIN not in files and sys.stdin.isatty():
@@ -45,6 +48,48 @@ def command(
         elif (data := read_data(Path(folder), wait=_STDIN in files)) is not None:
             paths.append(data)
         ctx.exit(answer_once(str(prompt), paths, options, as_json=output_format == "json", quiet=quiet))
+
+
+def _positional_question(prompt: str | None, files: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Separate a question among the arguments, one with white space that names no file, from the files.
+
+    Args:
+        prompt: What `-p` said; None: nothing.
+        files: The arguments.
+
+    Returns:
+        The question, or None, and the arguments without it.
+
+    Raises:
+        click.UsageError: there are two questions.
+    """
+    questions = [name for name in files if len(name.split()) > 1 and not _exists(name) and not _near_file(name)]
+    if not questions:
+        return prompt, tuple(files)
+    if prompt is not None or len(questions) > 1:
+        second = questions[0] if prompt is not None else questions[1]
+        raise click.UsageError(
+            f"{_shortened(second)!r} is a second question, or a file that does not exist; ask one question at a time, "
+            "in quotes or with -p"
+        )
+    return questions[0], tuple(name for name in files if name != questions[0])
+
+
+def _is_taskweaver_project(text: str) -> bool:
+    """Return whether a text is the path of a TaskWeaver project, whose own command line has it after `-p`."""
+    return _exists(text) and Path(text, TASKWEAVER_FILE).is_file()
+
+
+def _exists(text: str) -> bool:
+    """Return whether a text is the path of something; False for any text that no path can be, however long."""
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # too long for a name, or a NUL in it
+        return False
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) -> Exit:
@@ -57,17 +102,30 @@ def _existing(name: str) -> Path:
     path = Path(name)
     context = click.get_current_context().find_root()
     known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
-    if name in known and not path.is_file():
+    if _exists(name) and path.is_file():
+        return path
+    if name in known:
         raise click.UsageError(f"{name!r} is a command, and commands come first: tw-autogen {name} … (see its --help)")
-    if not path.is_file():
-        problem = "is not a file" if path.exists() else "does not exist"
-        raise click.UsageError(
-            f"{name!r} {problem}; {_meant(name, known)}FILES are data for the question, commands come first"
-        )
-    return path
+    problem = "is not a file" if _exists(name) else "does not exist"
+    raise click.UsageError(
+        f"{_shortened(name)!r} {problem}; {_meant(name, known)}FILES are data for the question, commands come first"
+    )
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
-    """Name the command that was probably meant, if one is near enough."""
+    """Return a sentence that names the file or the command that was probably meant; empty if none is near enough."""
+    if near := _near_file(name):
+        return f"did you mean {near!r}? "
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     return f"did you mean the command {close[0]!r}? " if close else ""
+
+
+def _near_file(name: str) -> str:
+    """Return the path of a file in the same folder whose name is nearly the same; empty if there is none."""
+    folder = Path(name).parent
+    try:
+        beside = {one.name: one for one in folder.iterdir() if one.is_file()}
+    except (OSError, ValueError):
+        return ""
+    close = difflib.get_close_matches(Path(name).name, beside, n=1, cutoff=0.8)
+    return str(beside[close[0]]) if close else ""

@@ -22,6 +22,7 @@ if sys.platform != "win32":
 _LOOK_SECONDS = 0.2
 _LANGUAGES = {"cell": "python", "command": "bash"}
 _HINT = "[y/N/e to edit, or say why not]"
+_CELL_HINT = "[y/N/always/e to edit, or say why not]"
 _HINTS = {
     "packages": "[y/N]",
     "tool": "[y/N/a for all calls of this tool in this session, or say why not]",
@@ -41,6 +42,7 @@ class Asker:
         self._console = console
         self._show = show
         self._stopped = threading.Event()
+        self._always: set[str] = set()
 
     @property
     def somebody(self) -> bool:
@@ -56,21 +58,39 @@ class Asker:
         self._stopped.set()
 
     def approve(self, proposal: Proposal) -> Decision:
-        """Ask for one line: yes, no, `e` to change it in an editor, or in other words why not.
+        """Ask for one line: yes, no, `always`, `e` to change it in an editor, or in other words why not.
 
-        What was typed at the terminal before the question stood there is no answer to it, and is lost.
+        `always` holds for cells without findings until the session ends. What was typed at the terminal before the
+        question stood there is no answer to it, and is lost.
         """
-        stopped = self._stopped
+        if proposal.kind in self._always and not proposal.findings:
+            return Decision(True)
         self._show.stop()
-        if proposal.kind != "packages":  # they stand in the question
+        try:
+            return self._asked(proposal)
+        finally:
+            self._show.resume()
+
+    def forget(self) -> None:
+        """Ask about everything again: a new session begins."""
+        self._always.clear()
+
+    def _asked(self, proposal: Proposal) -> Decision:
+        stopped = self._stopped
+        if proposal.kind != "packages" and proposal.text != self._show.shown_code:  # packages stand in the question
             self._console.print(_shown(proposal))
         for one in proposal.findings:
             self._console.print(Text(f"! {visible(one)}", style="yellow"), soft_wrap=True)
+        can_be_always = proposal.kind == "cell" and not proposal.findings
+        hint = _CELL_HINT if can_be_always else _HINTS.get(proposal.kind, _HINT)
         while True:
-            question = f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} "
+            question = f"{proposal.question} {hint} "
             forget_typed()
             self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
             said = self._line(stopped).strip()
+            if can_be_always and said.lower() in ("a", "always"):
+                self._always.add(proposal.kind)
+                return Decision(True)
             if not proposal.editable or said.lower() not in ("e", "edit"):
                 return read_decision(said, proposal)
             if (changed := self._edited(proposal)) is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.text import Text
 
@@ -13,16 +15,22 @@ from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.prompt import Prompt
+from tw_autogen.cli.pictures import Pictures
+from tw_autogen.cli.prompt import Prompt, named_files
 from tw_autogen.cli.show import Show
-from tw_autogen.cli.stop import CtrlC
+from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.tally import money, tokens
-from tw_autogen.cli.terminal import link, marks, out
+from tw_autogen.cli.terminal import clean, link, marks, out
 from tw_autogen.cli.trusting import ask_trust
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.session import Session
 
 _PROMPT = "> "
+_OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
+_LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
+_HELP = ("/?", "?", "help")
+_SECOND_PRESS_SECONDS = 2.0
+"""How long after the prompt is back a second Ctrl-C leaves; a later one is a first one again."""
 
 
 class Chat:
@@ -37,12 +45,15 @@ class Chat:
         self._options = options
         self._files = list(files)
         self._console: Console = out(color=not options.no_color)
-        self._show = Show(self._console)
+        self._show = Show(self._console, hint="/output {}")
+        self._pictures = Pictures(self._console)
         self._asker = Asker(self._console, self._show)
         self._session: Session
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
             "/files": ("PATH...  send files along with the next question", self._bring),
+            "/output": ("[CELL]  all that a cell of the last answer has printed; the newest if none", self._output),
+            "/open": ("[NAME]  open a file of the last answer in its program; the newest if none", self._open_file),
             "/info": ("session, folder, roles, plugins, variables, tokens", self._info),
             "/save": ("[ROLE] FILE  write this session as an example for ROLE's prompts; Planner if none", self._save),
             "/learn": (
@@ -79,24 +90,29 @@ class Chat:
         self._session.interrupt()
 
     def _loop(self, prompt: Prompt) -> None:
-        pressed = False  # Ctrl-C, with nothing in between
+        pressed = False  # Ctrl-C on an empty line, and nothing since
         while True:
+            shown_at = time.monotonic()
             try:
                 line = prompt.read().strip()
             except EOFError:
                 self._console.print()
                 return
+            except Terminated:
+                raise
             except KeyboardInterrupt:
                 self._console.print()
-                if pressed:
+                if pressed and time.monotonic() - shown_at <= _SECOND_PRESS_SECONDS:
                     return
                 pressed = True
                 self._say("Ctrl-C again, or Ctrl-D, to leave", style="dim")
                 continue
             pressed = False
             word, _, rest = line.partition(" ")
-            if word in ("/exit", "/quit"):
+            if line.lower() in _LEAVE:
                 return
+            if line.lower() in _HELP:
+                word, rest = "/help", ""
             if word in self._commands:
                 self._commands[word][1](rest.strip())
             elif word.startswith("/") and "/" not in word[1:]:
@@ -105,12 +121,19 @@ class Chat:
                 self._ask(line)
 
     def _ask(self, text: str) -> None:
-        files, self._files = self._files, []
+        files, self._files = [*self._files, *(path for path in named_files(text) if path not in self._files)], []
+        signals = StopSignals(self._stop)
         try:
             self._asker.begin()
-            with CtrlC(self._stop):
-                self._session.ask(text, files)
+            with signals:
+                answer = self._session.ask(text, files)
+            self._show.stop()
+            self._pictures.show(answer.artifacts, self._session.folder)
+        except Terminated:
+            raise
         except (RoundInterrupted, KeyboardInterrupt):
+            if signals.terminated:
+                raise Terminated from None
             lost = self._show.tally.state_lost
             self._say("stopped; the kernel was lost with all variables" if lost else "stopped; variables kept")
         except RoundError:
@@ -159,6 +182,32 @@ class Chat:
         took = session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
 
+    def _output(self, rest: str) -> None:
+        cells = {str(one["cell"]): one for one in self._show.tally.cells}
+        if not cells:
+            self._say("no code ran for the last answer")
+            return
+        cell = cells.get(rest or list(cells)[-1])
+        if cell is None:
+            self._say(f"no cell {rest}; the last answer has {', '.join(cells)}", style="red")
+            return
+        parts = (cell["stdout"], cell["stderr"], cell["result"] or "", cell["error"])
+        text = "\n".join(clean(part).rstrip("\n") for part in parts if part)
+        click.echo_via_pager(f"{text}\n")
+
+    def _open_file(self, rest: str) -> None:
+        paths = {path.name: path for path in self._show.tally.paths}
+        if not paths:
+            self._say("the last answer has no files")
+            return
+        path = paths.get(rest or list(paths)[-1])
+        if path is None:
+            self._say(f"no file {rest}; the last answer has {', '.join(paths)}", style="red")
+        elif path.suffix.lower() not in _OPENED or path.is_symlink():
+            self._say("code made it, and opening it could run something; look at it yourself: ", path)
+        elif click.launch(str(path)) != 0:
+            self._say("no program to open it was found: ", path)
+
     def _save(self, rest: str) -> None:
         try:
             words = shlex.split(rest)
@@ -187,6 +236,7 @@ class Chat:
         self._session.close()
         self._say("a new session; the old one's folder: ", self._session.folder)
         self._session = fresh
+        self._asker.forget()
 
     def _interrupt(self, rest: str) -> None:
         self._say("Ctrl-C stops the running cell or the model, and keeps session and variables; nothing runs now")

@@ -21,7 +21,7 @@ class Exit(IntEnum):
 
     `needs_person`: the Planner asks back, so call again with what it wants to know; or code or a plan waits for an
     approval, and there is no terminal. `timeout` is that of `--timeout`, as
-    timeout(1) has it; `interrupted` that of Ctrl-C, as shells have it.
+    timeout(1) has it; `interrupted` that of Ctrl-C and `terminated` that of SIGTERM, as shells have them.
     """
 
     done = 0
@@ -31,6 +31,7 @@ class Exit(IntEnum):
     limit = 4
     timeout = 124
     interrupted = 130
+    terminated = 143
 
 
 _STOPS = {

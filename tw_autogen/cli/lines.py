@@ -1,60 +1,94 @@
-"""Cutting text to lines: what a cell writes piece by piece, and long words to their head or tail."""
+"""Cutting text to lines: the head and tail of what a cell writes piece by piece, and of long texts."""
 
 from __future__ import annotations
 
+import re
+from collections import deque
+
 from tw_autogen.cli.terminal import clean
+
+_GAP = re.compile(r"\S {2,}\S")
 
 
 class OutputLines:
-    r"""What a cell writes, piece by piece, as whole lines; beyond a number of lines they are only counted.
+    r"""What a cell writes, piece by piece, as whole lines: its head at once, its tail when the cell has ended.
 
     Args:
-        limit: How many lines are given.
+        head: How many lines are given as they come.
+        tail: How many of the last lines are given at the end; those in between are counted.
 
     Example:
-        >>> lines = OutputLines(limit=2)
-        >>> lines.feed("stdout", "a\nb"), lines.feed("stdout", "c\nd\ne"), lines.rest()
-        (['a'], ['bc'], [('stdout', '(2 more lines)')])
+        >>> lines = OutputLines(head=2, tail=1)
+        >>> lines.feed("stdout", "a\nb"), lines.feed("stdout", "c\nd\ne")
+        (['a'], ['bc'])
+        >>> lines.feed("stdout", "f\n"), lines.rest(), lines.hidden
+        ([], [('stdout', '(1 line is not shown)'), ('stdout', 'ef')], 1)
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, head: int, tail: int) -> None:
         self.fed = False
-        self._limit = limit
+        self._head = head
+        self._tail: deque[tuple[str, str]] = deque(maxlen=tail)
         self._partial: dict[str, str] = {}
         self._count = 0
 
     def feed(self, stream: str, text: str) -> list[str]:
-        """Take a piece, give the lines that it made whole."""
+        """Take a piece; return those lines of the head that it completed."""
         self.fed = self.fed or bool(text)
         *whole, self._partial[stream] = (self._partial.get(stream, "") + text).split("\n")
-        return self._within(whole)
+        return self._within(stream, whole)
 
     def unfinished(self, stream: str) -> str:
-        """Give the line that has not ended yet; of a progress bar that is its newest state."""
+        """Return the line that has not ended yet; of a progress bar that is its newest state."""
         return self._partial.get(stream, "").rstrip("\r").rsplit("\r", 1)[-1]
 
     def rest(self) -> list[tuple[str, str]]:
-        """Give the lines that never ended, by stream, and how many lines were only counted."""
-        left = [(stream, line) for stream, text in self._partial.items() if text for line in self._within([text])]
-        beyond = self._count - self._limit
-        return [*left, ("stdout", _more(beyond))] if beyond > 0 else left
+        """Return, by stream, the lines that never ended, how many lines are not shown, and the tail."""
+        left, self._partial = self._partial, {}
+        shown = [(stream, line) for stream, text in left.items() if text for line in self._within(stream, [text])]
+        hidden = [("stdout", f"({_lines(self.hidden)} not shown)")] if self.hidden else []
+        return [*shown, *hidden, *((stream, clean(line)) for stream, line in self._tail)]
 
-    def _within(self, lines: list[str]) -> list[str]:
-        room = max(0, self._limit - self._count)
+    @property
+    def hidden(self) -> int:
+        """How many lines are in neither head nor tail."""
+        return max(0, self._count - self._head - len(self._tail))
+
+    def _within(self, stream: str, lines: list[str]) -> list[str]:
+        room = max(0, self._head - self._count)
         self._count += len(lines)
+        self._tail.extend((stream, line) for line in lines[room:])
         return [clean(line) for line in lines[:room]]
 
 
-def head_of(text: str, limit: int) -> str:
-    """Give the first lines, and how many there are more."""
+def head_and_tail(text: str, head: int, tail: int) -> str:
+    r"""Return the first and the last lines of a text, and between them how many are not shown.
+
+    Example:
+        >>> head_and_tail("a\nb\nc\nd", head=1, tail=1)
+        'a\n(2 lines are not shown)\nd'
+    """
     lines = clean(text).strip("\n").splitlines()
-    return "\n".join([*lines[:limit], *([_more(len(lines) - limit)] if len(lines) > limit else [])])
+    hidden = len(lines) - head - tail
+    if hidden <= 0:
+        return "\n".join(lines)
+    return "\n".join([*lines[:head], f"({_lines(hidden)} not shown)", *lines[len(lines) - tail :]])
 
 
 def tail_of(text: str, limit: int) -> str:
-    """Give the last lines, as befits a traceback."""
+    """Return the last lines, as suits a traceback."""
     return "\n".join(clean(text).strip("\n").splitlines()[-limit:])
 
 
-def _more(count: int) -> str:
-    return f"({count} more line{'s' * (count != 1)})"
+def is_tabular(line: str) -> bool:
+    """Return whether a line looks like a row of a table, which is better cut at the edge than wrapped.
+
+    Example:
+        >>> is_tabular("0  Berlin   12"), is_tabular("A sentence.  And one more."), is_tabular("plain words")
+        (True, False, False)
+    """
+    return len(_GAP.findall(line)) > 1 or bool(re.match(r"\d+ {2,}\S", line))
+
+
+def _lines(count: int) -> str:
+    return f"{count} line is" if count == 1 else f"{count} lines are"

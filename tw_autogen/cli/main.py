@@ -10,6 +10,8 @@ import click
 
 from tw_autogen.cli.exits import Exit, exit_of_error
 from tw_autogen.cli.options import ASK_OPTIONS
+from tw_autogen.cli.stop import Terminated, sigterm_raises
+from tw_autogen.cli.streams import open_closed_streams, words_of_os_error
 from tw_autogen.errors import TwAutogenError
 
 _CHAT = "chat"
@@ -52,12 +54,22 @@ class Commands(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what the user can mend is one block without a traceback, Ctrl-C ends with 130."""
+        """Run the command; an error that the user can fix is one block without a traceback, Ctrl-C ends with 130."""
         try:
-            return super().invoke(ctx)
+            open_closed_streams()
+            with sigterm_raises():
+                return super().invoke(ctx)
         except TwAutogenError as error:
             click.echo(f"tw-autogen: {error}", err=True)
             ctx.exit(exit_of_error(error))
+        except BrokenPipeError:  # who reads the output has left: click ends quietly
+            raise
+        except OSError as error:
+            click.echo(f"tw-autogen: {words_of_os_error(error)}", err=True)
+            ctx.exit(Exit.failed)
+        except Terminated:
+            click.echo("tw-autogen: terminated", err=True)
+            ctx.exit(Exit.terminated)
         except KeyboardInterrupt:
             click.echo("tw-autogen: stopped", err=True)
             ctx.exit(Exit.interrupted)

@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.markdown import Markdown
+
 from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit, exit_of_error, exit_of_stop
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.show import Show
-from tw_autogen.cli.stop import CtrlC
+from tw_autogen.cli.stop import StopSignals, Terminated
+from tw_autogen.cli.streams import words_of_os_error
 from tw_autogen.cli.tally import Tally
-from tw_autogen.cli.terminal import err, out
+from tw_autogen.cli.terminal import clean, err, out
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import Handler
 from tw_autogen.session import Session
@@ -37,7 +40,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     Returns:
         With what to end the program.
     """
-    out()  # makes standard output take any character
+    screen = out(color=not options.no_color)  # also makes standard output take any character
     console = err(color=not options.no_color)
     show = Show(console, answer=False)
     once, asker = _Once(show.tally), Asker(console, show)
@@ -47,16 +50,24 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
         with open_for(options, [handler], _nothing if quiet else show.say, approve) as session:
             once.ask(session, prompt, files, asker)
     except TwAutogenError as error:
-        once.fail(error, exit_of_error(error, timed=options.timeout is not None))
+        once.fail(
+            error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
+        )
         if quiet or not isinstance(error, RoundError):  # else the end of the round has said it
             console.print(f"tw-autogen: {error}", soft_wrap=True)
+    except OSError as error:
+        once.fail(error, Exit.failed, words_of_os_error(error))
+        console.print(f"tw-autogen: {words_of_os_error(error)}", soft_wrap=True)
     except KeyboardInterrupt as error:
-        once.fail(error, Exit.interrupted)
-        console.print("tw-autogen: stopped")
+        terminated = isinstance(error, Terminated)
+        once.fail(error, Exit.terminated if terminated else Exit.interrupted)
+        console.print(f"tw-autogen: {'terminated' if terminated else 'stopped'}")
     finally:
         show.stop()
     if as_json:
         sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    elif once.answer and screen.is_terminal:
+        screen.print(Markdown(clean(once.answer)))
     elif once.answer:
         sys.stdout.write(once.answer + "\n")
     sys.stdout.flush()
@@ -73,6 +84,7 @@ class _Once:
     def __init__(self, tally: Tally) -> None:
         self.exit = Exit.failed
         self.answer = ""
+        self.terminated = False
         self._tally = tally
         self._session_id: str | None = None
         self._error: dict[str, str] | None = None
@@ -85,13 +97,16 @@ class _Once:
             asker.stop()
             session.interrupt()
 
-        with CtrlC(stop):
-            answer = session.ask(prompt, files)
+        with StopSignals(stop) as signals:
+            try:
+                answer = session.ask(prompt, files)
+            finally:
+                self.terminated = signals.terminated
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
 
-    def fail(self, error: BaseException, code: Exit) -> None:
+    def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
         self.exit = code
-        self._error = {"type": type(error).__name__, "message": str(error) or "stopped"}
+        self._error = {"type": type(error).__name__, "message": words or str(error) or code.name}
 
     def to_dict(self) -> dict[str, Any]:
         """Give the object of `--output-format json`; `cost_usd` is null where a price is not known."""

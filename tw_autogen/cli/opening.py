@@ -10,6 +10,7 @@ from typing import Any
 from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.trusting import settings_of
+from tw_autogen.cli.workspace import fallback_workspace
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.granting import closed, shut_off, too_much
@@ -44,6 +45,7 @@ def open_for(
         ModelError: the server that should say which model it has does not answer.
     """
     settings = settings_of(options, say)
+    workspace, elsewhere = (options.workspace, "") if options.workspace else fallback_workspace(settings)
     said = ""
     if not settings.read("session", SessionSettings).user_folder:
         folder = Path(options.project or ".").resolve()
@@ -61,7 +63,7 @@ def open_for(
     session = open_session(
         roles=roles,
         plugins=options.plugins,
-        folder=options.workspace,
+        folder=workspace,
         handlers=handlers,
         settings=settings,
         approve=approve,
@@ -70,7 +72,7 @@ def open_for(
     if project:  # a plugin that failed while it was loaded is not there
         offered = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
         project = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
-    for line in (said, *((project.found, *project.remarks) if project else ())):
+    for line in (said, elsewhere, *((project.found, *project.remarks) if project else ())):
         if line:
             say(line)
     return session

@@ -1,11 +1,12 @@
-"""`Prompt`: reads a line at a terminal, with lines typed before on the arrow keys."""
+"""`Prompt`: reads a request at a terminal, with earlier ones on the arrow keys, and files named as `@path`."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,32 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
 
+_CONTINUED = "\\"
+_CONTINUATION = "… "
+_FILE = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<plain>\S+))')
+
+
+def named_files(text: str) -> list[Path]:
+    r"""Return the files that a text names as `@path` or `@"path with blanks"`; what is no file stays words.
+
+    Example:
+        >>> named_files("mail @nobody about @/nosuch.csv")
+        []
+    """
+    found = []
+    for match in _FILE.finditer(text):
+        path = Path(match["quoted"] or match["plain"].rstrip(",;:.?!)")).expanduser()
+        with contextlib.suppress(OSError, ValueError):  # no path at all
+            if path.is_file() and path not in found:
+                found.append(path)
+    return found
+
+
 class Prompt:
-    """Reads lines; at a terminal they can be edited, and those of earlier chats are there again.
+    """Reads one request; at a terminal it can be edited, and those of earlier chats are there again.
+
+    Enter sends it, unless the line ends with a backslash; Alt-Enter begins a new line, and pasted lines stay together.
+    The tabulator key completes commands, and the names of files after `@`.
 
     They are kept in `$XDG_STATE_HOME/tw-autogen/history` (`~/.local/state/…`), readable by the user alone. A home
     that can't be written to is no reason to fail.
@@ -31,20 +56,30 @@ class Prompt:
         self._session = _editing(commands) if sys.stdin.isatty() and sys.stdout.isatty() else None
 
     def read(self) -> str:
-        """Read one line.
+        """Read one request.
 
         Raises:
             EOFError: there is no more.
-            KeyboardInterrupt: Ctrl-C, or its signal, at whatever moment it comes.
+            KeyboardInterrupt: Ctrl-C on an empty line, or its signal at whatever moment it comes; Ctrl-C clears a line
+                that has something in it.
         """
-        return input(self._sign) if self._session is None else self._session.prompt(self._sign)
+        if self._session is not None:
+            return self._session.prompt(self._sign)
+        lines = [input(self._sign)]
+        while lines[-1].endswith(_CONTINUED):
+            lines[-1] = lines[-1].removesuffix(_CONTINUED)
+            lines.append(input(_CONTINUATION))
+        return "\n".join(lines)
 
 
 def _editing(commands: Sequence[str]) -> PromptSession[str]:
     # here, because they cost a quarter of a second that only a chat at a terminal needs
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
+    from prompt_toolkit.document import Document
     from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     path = Path(state, "tw-autogen", "history")
@@ -53,5 +88,51 @@ def _editing(commands: Sequence[str]) -> PromptSession[str]:
         make_private_folder(path.parent)
         touch_private(path)  # and find out whether it can be written to
         more["history"] = FileHistory(str(path))
-    completer = WordCompleter(list(commands), sentence=True)
-    return PromptSession(completer=completer, complete_while_typing=False, **more)
+    keys = KeyBindings()
+
+    @keys.add("c-c")
+    def clear_or_leave(event: KeyPressEvent) -> None:
+        """Clear what is typed; on an empty line raise KeyboardInterrupt."""
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
+
+    @keys.add("enter")
+    def send_or_go_on(event: KeyPressEvent) -> None:
+        """Send what is typed; after a backslash begin another line."""
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith(_CONTINUED):
+            buffer.delete_before_cursor()
+            buffer.newline(copy_margin=False)
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def begin_line(event: KeyPressEvent) -> None:
+        """Begin another line."""
+        event.current_buffer.newline(copy_margin=False)
+
+    class Words(Completer):
+        """Completes commands at the beginning, and paths of files after `@`."""
+
+        _commands = WordCompleter(list(commands), sentence=True)
+        _paths = PathCompleter(expanduser=True)
+
+        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+            """Yield what the word before the cursor may become."""
+            word = document.get_word_before_cursor(WORD=True)
+            if word.startswith("@"):
+                path = word[1:].lstrip('"')
+                yield from self._paths.get_completions(Document(path, len(path)), complete_event)
+            elif document.text.startswith("/"):
+                yield from self._commands.get_completions(document, complete_event)
+
+    return PromptSession(
+        completer=Words(),
+        complete_while_typing=False,
+        key_bindings=keys,
+        multiline=True,
+        prompt_continuation=_CONTINUATION,
+        **more,
+    )

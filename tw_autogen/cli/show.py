@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
 
-from tw_autogen.cli.lines import OutputLines, head_of, tail_of
+from tw_autogen.cli.lines import OutputLines, head_and_tail, is_tabular, tail_of
 from tw_autogen.cli.live import Foot
 from tw_autogen.cli.tally import Tally
 from tw_autogen.cli.terminal import clean, link, marks
@@ -41,7 +41,9 @@ from tw_autogen.visible import visible
 
 _USER, _PLANNER = "User", "Planner"
 _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
-_OUTPUT_LINES, _RESULT_LINES, _ERROR_LINES, _MESSAGE_LINES = 40, 12, 12, 8
+_OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
+"""How many lines of the head and of the tail are shown."""
+_ERROR_LINES = 12
 
 
 class Show:
@@ -52,10 +54,16 @@ class Show:
         question: Whether the user's words are printed; a chat has them at its prompt.
         answer: Whether the answer is printed; False where somebody else prints it.
         files: Whether files are named as they come; False where they won't stay there.
+        hint: How to see all of an output that was cut, with the cell's number in place of `{}`; empty: not said.
     """
 
-    def __init__(self, console: Console, *, question: bool = False, answer: bool = True, files: bool = True) -> None:
+    def __init__(
+        self, console: Console, *, question: bool = False, answer: bool = True, files: bool = True, hint: str = ""
+    ) -> None:
         self.tally = Tally()
+        self.shown_code = ""
+        """The code that was printed last; who asks about it need not print it again."""
+        self._hint = hint
         self.opened: SessionOpened | None = None
         self._console = console
         self._marks = marks(console)
@@ -75,12 +83,17 @@ class Show:
         with self._lock:
             self._foot.stop()
 
+    def resume(self) -> None:
+        """Show again what moves at the foot, after `stop` in the middle of a round."""
+        with self._lock:
+            self._foot.start()
+
     def _begin(self) -> None:
         self._ticks = Ticks()
         self._speaker = self._headed = ""
         self._grown: dict[str, str] = {}
         self._replied = False
-        self._output = OutputLines(_OUTPUT_LINES)
+        self._output = OutputLines(*_OUTPUT_LINES)
         self._known_files: set[str] = set()
 
     def say(self, words: str) -> None:
@@ -137,6 +150,7 @@ class Show:
     @_take.register
     def _code_checked(self, event: CodeChecked) -> None:
         self._head(self._speaker)
+        self.shown_code = event.code
         thought = clean(self._grown.pop("thought", "")).strip()
         if thought:
             self._print(Text(thought))
@@ -150,7 +164,7 @@ class Show:
 
     @_take.register
     def _cell_started(self, event: CellStarted) -> None:
-        self._output = OutputLines(_OUTPUT_LINES)
+        self._output = OutputLines(*_OUTPUT_LINES)
         self._foot.doing(self._placed(f"running cell {event.cell}"))
 
     @_take.register
@@ -166,9 +180,14 @@ class Show:
                 self._cell_output(CellOutput(event.cell, stream, text))
         for stream, line in self._output.rest():
             self._print_output(stream, line)
+        cut = bool(self._output.hidden)
         if event.result is not None:
-            result = head_of(event.result, _RESULT_LINES).replace("\n", "\n  ")  # a table's columns stay in line
-            self._print(Text.assemble((f"{self._marks.to} ", "dim"), result))
+            result = head_and_tail(event.result, *_RESULT_LINES)
+            cut = cut or result.count("\n") < event.result.strip("\n").count("\n")
+            indented = result.replace("\n", "\n  ")  # a table's columns stay in line
+            self._print(Text.assemble((f"{self._marks.to} ", "dim"), indented))
+        if cut and self._hint:
+            self._print(Text(f"all of it: {self._hint.format(event.cell)}", style="dim"))
         if not event.ok:
             self._print(Text(tail_of(event.error, _ERROR_LINES), style="red"))
         lost = "; the kernel was lost with all its variables" if event.state_lost else ""
@@ -196,7 +215,7 @@ class Show:
         has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
         if _USER not in (post.send_from, post.send_to) and not has_code:
             self._head(post.send_from)
-            words = head_of(post.message, _MESSAGE_LINES)
+            words = head_and_tail(post.message, *_MESSAGE_LINES)
             self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), words))
 
     @_take.register
@@ -228,6 +247,8 @@ class Show:
 
     def _print(self, words: Text) -> None:
         for line in words.split("\n", allow_blank=True):  # one by one: a block would be padded to its longest line
+            if is_tabular(line.plain):  # the row of a table is cut at the edge, so that its columns stay in line
+                line.no_wrap, line.overflow = True, "ellipsis"
             self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
 
     def _head(self, role: str) -> None:

@@ -1,0 +1,61 @@
+"""Standard streams that are closed, and errors of the operating system in one line with a remedy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Literal, TextIO
+
+from tw_autogen.errors import ConfigError
+
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full: free some space, or keep sessions elsewhere with --workspace DIR",
+    errno.EDQUOT: "your disk quota is used up: free some space, or keep sessions elsewhere with --workspace DIR",
+    errno.EROFS: "nothing can be written there: start in a folder of your own, or name one with --workspace DIR",
+    errno.EACCES: "that belongs to somebody else: start in a folder of your own, or name one with --workspace DIR",
+    errno.EPERM: "that belongs to somebody else: start in a folder of your own, or name one with --workspace DIR",
+    errno.EMFILE: "too many files are open: close sessions, or allow more with `ulimit -n`",
+    errno.ENFILE: "too many files are open on this machine",
+    errno.ENOMEM: "there is no memory left",
+}
+
+
+def words_of_os_error(error: OSError) -> str:
+    """Return one line that says what the operating system refused, where, and what to do.
+
+    Example:
+        >>> words_of_os_error(OSError(errno.ENFILE, "Too many open files in system"))
+        'Too many open files in system; too many files are open on this machine'
+    """
+    where = f"{error.filename}: " if error.filename else ""
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    return f"{where}{error.strerror or error}{'; ' if remedy else ''}{remedy}"
+
+
+def open_closed_streams() -> None:
+    """Open the null device in place of standard streams that the caller has closed (`<&-`, `2>&-`).
+
+    Otherwise the next file that is opened would become standard input, output or error of this program and of all that
+    it starts.
+
+    Raises:
+        ConfigError: standard output is closed, so that no answer could be delivered; asked before anything is paid for.
+    """
+    for number in (0, 1, 2):  # in this order: the lowest free number is the one that is given out
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    output_closed = sys.stdout is None
+    sys.stdin = _stream(sys.stdin, 0, "r")
+    sys.stdout = _stream(sys.stdout, 1, "w")
+    sys.stderr = _stream(sys.stderr, 2, "w")
+    if output_closed:
+        raise ConfigError("standard output is closed, so there is nowhere to write an answer to; redirect it to a file")
+
+
+def _stream(stream: TextIO | None, number: int, mode: Literal["r", "w"]) -> TextIO:
+    if stream is not None:
+        return stream
+    return os.fdopen(number, mode, encoding="utf-8", errors="replace", closefd=False)
