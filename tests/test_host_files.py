@@ -50,7 +50,7 @@ TABLE = {
     "tw_autogen/cli/piped.py": "writes standard input to a temporary folder of the host's own",
     "tw_autogen/cli/plugin_lists.py": "the user's plugins",
     "tw_autogen/cli/plugins.py": "the user's plugins",
-    "tw_autogen/cli/prompt.py": "the history of the terminal",
+    "tw_autogen/cli/prompt.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/scenario.py": "scenarios of the user's or of the package",
     "tw_autogen/cli/scenario_names.py": "scenarios of the user's or of the package",
     "tw_autogen/cli/scenario_show.py": "scenarios of the user's or of the package",

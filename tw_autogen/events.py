@@ -51,6 +51,14 @@ class RoundOpened(Event):
 
 
 @dataclass(frozen=True)
+class FileUnreadable(Event):
+    """A file of the request can't be read as what its name says; `problem` names it, the reason, and what to do."""
+
+    round_id: str
+    problem: str
+
+
+@dataclass(frozen=True)
 class PostOpened(Event):
     """A role has begun to answer; `post_id` is only this answer's while it grows (see `PostClosed`)."""
 

@@ -13,6 +13,7 @@ from tw_autogen.events import (
     CellStarted,
     CodeChecked,
     Event,
+    FileUnreadable,
     HostCalled,
     ModelCalled,
     PluginsSelected,
@@ -321,6 +322,12 @@ def test_why_a_round_failed_is_told_without_its_number():
     text = shown([RoundClosed("round-1", "failed", "", "", "round-1: 4 posts and no answer for the user", 1.0)])
 
     assert text.startswith("✗ 4 posts and no answer for the user\n")
+
+
+def test_a_file_that_could_not_be_read_is_named():
+    text = shown([FileUnreadable("r", "b.json: not readable as json: Expecting value")])
+
+    assert text == "! b.json: not readable as json: Expecting value\n"
 
 
 def test_a_summary_that_did_not_come_is_told():

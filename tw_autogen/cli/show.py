@@ -25,6 +25,7 @@ from tw_autogen.events import (
     CellStarted,
     CodeChecked,
     Event,
+    FileUnreadable,
     HostCalled,
     ModelCalled,
     PluginsSelected,
@@ -117,6 +118,10 @@ class Show:
             self._console.print(Text(f"> {clean(event.user_query)}", style="bold"))
         self._foot.doing("starting")
         self._foot.start()
+
+    @_take.register
+    def _file_unreadable(self, event: FileUnreadable) -> None:
+        self._console.print(Text(f"! {clean(event.problem)}", style="yellow"), soft_wrap=True)
 
     @_take.register
     def _post_opened(self, event: PostOpened) -> None:

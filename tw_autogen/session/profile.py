@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import lzma
 import sqlite3
+import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -11,11 +14,15 @@ from typing import Any
 
 import pandas as pd
 
+from tw_autogen.session.csv_dialect import COMPRESSED, find_dialect, opened, read_table
+
 _HEAD_ROWS = 3
 _WHOLE_BYTES = 50_000_000
 _SAMPLE_ROWS = 10_000
 _MOST_COLUMNS = 40
 _TEXT_CHARS = 400
+_WHOLE_COMPRESSED_BYTES = 5_000_000
+_UNPACKED_BYTES = 200_000_000
 
 
 def profile_file(path: Path) -> str:
@@ -28,12 +35,24 @@ def profile_file(path: Path) -> str:
         Some lines; the first begins with the file's name. A file that can't be read as its kind is described by
         its size and the reason.
     """
-    describe = _KINDS.get(path.suffix.lower(), _describe_other)
+    return _profile(path)[0]
+
+
+def _profile(path: Path) -> tuple[str, str]:
+    """Return a file's description, and why it can't be read as its kind; empty if it can."""
+    suffix = path.suffix.lower()
+    kind = Path(path.stem).suffix.lower() if suffix in COMPRESSED else suffix
+    describe = _KINDS.get(kind, _describe_other)
+    if suffix in COMPRESSED and describe not in (_describe_csv, _describe_json_lines):
+        describe = _describe_other
     head = f"{path.name}: {_size(path)}"
     try:
-        return f"{head}, {describe(path)}"
-    except (ValueError, OSError, sqlite3.Error, pd.errors.ParserError, ImportError) as error:
-        return f"{head}, not readable as {path.suffix.lower().lstrip('.') or 'text'}: {_one_line(error)}"
+        return f"{head}, {describe(path)}", ""
+    except ImportError as error:
+        why = f'not readable as {kind.lstrip(".")} here: {_one_line(error)}; pip install "tw-autogen[data]"'
+    except (ValueError, OSError, EOFError, lzma.LZMAError, sqlite3.Error, zipfile.BadZipFile, KeyError) as error:
+        why = f"not readable as {kind.lstrip('.') or 'text'}: {_one_line(error)}"
+    return f"{head}, {why}", f"{path.name}: {why}"
 
 
 def profile_value(name: str, value: Any) -> str:
@@ -46,15 +65,31 @@ def profile_value(name: str, value: Any) -> str:
     return f"{name}: {type(value).__name__}, {text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS] + '…'}"
 
 
-def profile_request(files: list[Path], variables: Mapping[str, Any], limit_chars: int) -> str:
+def profile_request(
+    files: list[Path],
+    variables: Mapping[str, Any],
+    limit_chars: int,
+    *,
+    on_problem: Callable[[str], None] = lambda problem: None,
+) -> str:
     """Describe all that a request brings, within a limit; what doesn't fit is named by its first line only.
 
+    Args:
+        files: Those that it brings.
+        variables: By name.
+        limit_chars: How long the description may be.
+        on_problem: Called with one line for each file that can't be read as what its name says.
+
     Returns:
-        Lines to put behind the user's words; empty if the request brings nothing.
+        Lines to put after the user's words; empty if the request brings nothing.
     """
     parts = []
+    profiles = [_profile(path) for path in files]
+    for _, problem in profiles:
+        if problem:
+            on_problem(problem)
     for title, found in (
-        ("Files in the working folder:", [profile_file(path) for path in files]),
+        ("Files in the working folder:", [text for text, _ in profiles]),
         ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
     ):
         if found:
@@ -66,18 +101,46 @@ def profile_request(files: list[Path], variables: Mapping[str, Any], limit_chars
 
 
 def _describe_csv(path: Path) -> str:
-    sample = path.stat().st_size > _WHOLE_BYTES
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    frame = pd.read_csv(path, sep=separator, nrows=_SAMPLE_ROWS if sample else None, low_memory=False)
-    return ("its first rows: " if sample else "") + _describe_frame(frame)
+    compressed = path.suffix.lower() in COMPRESSED
+    sample = path.stat().st_size > (_WHOLE_COMPRESSED_BYTES if compressed else _WHOLE_BYTES)
+    dialect = find_dialect(path)
+    frame = read_table(path, dialect, rows=_SAMPLE_ROWS if sample else None)
+    found = ("its first rows: " if sample else "") + _describe_frame(frame)
+    call = dialect.call(path.name)
+    return f"{found}\nto be read with {call}" if call else found
 
 
-def _describe_parquet(path: Path) -> str:
-    return _describe_frame(pd.read_parquet(path))
+def _describe_json_lines(path: Path) -> str:
+    with opened(path) as file:
+        lines = [line for line in itertools.islice(file, _SAMPLE_ROWS + 1) if line.strip()]
+    objects = [json.loads(line) for line in lines[:_SAMPLE_ROWS]]
+    if not all(isinstance(one, dict) for one in objects):
+        return f"JSON lines, beginning with a {type(objects[0]).__name__}" if objects else "no lines"
+    first = "its first rows: " if len(lines) > _SAMPLE_ROWS else ""
+    return f"JSON lines, {first}{_describe_frame(pd.DataFrame(objects))}"
+
+
+def _describe_arrow(path: Path) -> str:
+    """Describe a Parquet or Feather file by its schema and its first rows; the rest is not read."""
+    if path.suffix.lower() == ".parquet":
+        from pyarrow import parquet  # optional: the extra `data` brings it
+
+        table = parquet.ParquetFile(path)
+        batch = next(table.iter_batches(_SAMPLE_ROWS), None)
+        rows = table.metadata.num_rows
+        frame = batch.to_pandas() if batch is not None else table.schema_arrow.empty_table().to_pandas()
+    else:
+        frame = pd.read_feather(path)
+        rows = len(frame)
+    return f"{rows} rows, the first ones: {_describe_frame(frame)}" if rows > len(frame) else _describe_frame(frame)
 
 
 def _describe_excel(path: Path) -> str:
-    sheets = pd.read_excel(path, sheet_name=None)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if sum(one.file_size for one in archive.infolist()) > _UNPACKED_BYTES:
+                return "a workbook, too large to be looked through"
+    sheets = pd.read_excel(path, sheet_name=None, nrows=_SAMPLE_ROWS)
     return "\n".join(f"sheet {name!r}: {_describe_frame(frame)}" for name, frame in sheets.items())
 
 
@@ -154,7 +217,10 @@ def _size(path: Path) -> str:
 _KINDS: Mapping[str, Callable[[Path], str]] = {
     ".csv": _describe_csv,
     ".tsv": _describe_csv,
-    ".parquet": _describe_parquet,
+    ".jsonl": _describe_json_lines,
+    ".ndjson": _describe_json_lines,
+    ".parquet": _describe_arrow,
+    ".feather": _describe_arrow,
     ".xlsx": _describe_excel,
     ".xls": _describe_excel,
     ".json": _describe_json,

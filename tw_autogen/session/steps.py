@@ -11,7 +11,7 @@ from typing import Any
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import SessionBusyError, TwAutogenError
-from tw_autogen.events import BoardWritten, PostClosed, PostOpened, RoundClosed, RoundOpened
+from tw_autogen.events import BoardWritten, FileUnreadable, PostClosed, PostOpened, RoundClosed, RoundOpened
 from tw_autogen.model import Usage
 from tw_autogen.role import Role, Turn, checked_post, role_error
 from tw_autogen.session.answer import USER, Answer
@@ -64,7 +64,9 @@ class Steps(Life):
             self.rounds.append(Round(text))
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
             with readable_by_path(sources, self.folder) as paths:
-                profile = profile_request(paths, variables or {}, self._settings.profile_chars)
+                profile = profile_request(
+                    paths, variables or {}, self._settings.profile_chars, on_problem=self._report_unreadable
+                )
             parts = (text, profile, self._users_folder())
             self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             return self.rounds[-1]
@@ -199,6 +201,9 @@ class Steps(Life):
             f"The User's own folder is {folder}. Code can read it, but not write there. Names of files in this request"
         )
         return f"{told} that are not in the working folder are relative to it." if folder else ""
+
+    def _report_unreadable(self, problem: str) -> None:
+        self.emit(FileUnreadable(self.rounds[-1].id, problem))
 
     def _open_one(self) -> Round:
         self._refuse_closed()
