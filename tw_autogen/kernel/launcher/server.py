@@ -194,7 +194,7 @@ def _imported(name: str) -> bool:
 def _dated_path() -> dict[str, int]:
     """Give when each folder of installed packages last changed, in nanoseconds."""
     found = {}
-    for folder in sys.path:
+    for folder in whole_path():
         if not folder.endswith("-packages"):
             continue
         with contextlib.suppress(OSError):
