@@ -122,6 +122,36 @@ for name in ("sitecustomize", "pandas", "ipykernel", "mine"):
     assert os.listdir(notes) == []
 
 
+_CHANGES = """
+import contextlib, os
+for change in (
+    lambda: open("env/site-packages/pandas.py", "w").close(),
+    lambda: os.remove("env/site-packages/installed.py"),
+    lambda: os.rename("env/site-packages", "moved"),
+    lambda: os.rename("env", "moved"),
+    lambda: os.symlink("/", "env/new"),
+):
+    with contextlib.suppress(OSError):
+        change()
+"""
+
+
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
+def test_packages_that_lie_in_the_folder_of_code_are_not_written_by_it(tmp_path, monkeypatch, level):
+    settings, packages = KernelSettings(sandbox=level, warm=0), tmp_path / "env" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "installed.py").write_text("value = 7\n")
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    with KernelPool() as pool, LocalKernel(tmp_path, settings=settings, pool=pool) as kernel:
+        try:
+            assert kernel.execute(_CHANGES, seconds=60).ok
+        except SandboxError as error:
+            pytest.skip(str(error))
+        assert kernel.execute("import installed\ninstalled.value", seconds=60).result == "7"
+    assert sorted(one.name for one in packages.glob("*.py")) == ["installed.py"]
+    assert (tmp_path / "env" / "new").is_symlink()
+
+
 def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 80)
     deep.mkdir()

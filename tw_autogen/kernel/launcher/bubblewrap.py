@@ -13,18 +13,20 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost
-from .readable import listed_and_read
+from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost, shown
 
 _SAID_CHARS = 10_000
 
 
-def run_wrapped(request: Mapping[str, Any], read: Iterable[str], command: Sequence[str], passed: Sequence[int]) -> str:
+def run_wrapped(
+    request: Mapping[str, Any], read: Iterable[str], kept: Iterable[str], command: Sequence[str], passed: Sequence[int]
+) -> str:
     """Run a command as the first process behind the wall, to its end.
 
     Args:
         request: As `steward.attend` takes it, with `assignment`.
         read: The interpreter's folders.
+        kept: Folders that stay read-only where they lie in one that may be written.
         command: The program and its arguments.
         passed: Descriptors that stay open for it.
 
@@ -35,7 +37,7 @@ def run_wrapped(request: Mapping[str, Any], read: Iterable[str], command: Sequen
     said_before = os.path.getsize(log)
     pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts().items()}
     try:
-        words = ["bwrap", *_options(request, read, pipes), "--", *command]
+        words = ["bwrap", *_options(request, read, kept, pipes), "--", *command]
         code = subprocess.run(words, pass_fds=(*passed, *pipes.values()), check=False).returncode
     except OSError as error:
         return f"bwrap: {error.strerror}"
@@ -50,7 +52,9 @@ def run_wrapped(request: Mapping[str, Any], read: Iterable[str], command: Sequen
     return ""
 
 
-def _options(request: Mapping[str, Any], read: Iterable[str], pipes: Mapping[str, int]) -> list[str]:
+def _options(
+    request: Mapping[str, Any], read: Iterable[str], kept: Iterable[str], pipes: Mapping[str, int]
+) -> list[str]:
     plan, assignment = request["wall"], request["assignment"]
     words = [
         "--die-with-parent",
@@ -79,11 +83,9 @@ def _options(request: Mapping[str, Any], read: Iterable[str], pipes: Mapping[str
     for path in outermost([*plan["read"], *read]):
         words += _way(path)
         words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
-    folders = {
-        **dict.fromkeys(listed_and_read(assignment["read"])[1], "--ro-bind"),
-        **dict.fromkeys(assignment["write"], "--bind"),
-    }
-    for path, how in [*sorted(folders.items()), *((one, "--bind") for one in plan["write"])]:
+    folders = shown(read=assignment["read"], write=assignment["write"], kept=kept)
+    named = {path: "--bind" if writable else "--ro-bind" for path, writable in folders.items()}
+    for path, how in [*sorted(named.items()), *((one, "--bind") for one in plan["write"])]:
         words += [*_way(path), how, path, path]  # what lies above comes first
     return [*words, "--remount-ro", "/", "--chdir", "/"]
 

@@ -10,6 +10,7 @@ kernels see; `admit` adds the session's folders and takes the old root away, bef
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable
 
@@ -106,24 +107,42 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
     os.chdir("/")
 
 
-def admit(*, read: Iterable[str], write: Iterable[str], own: Iterable[str]) -> None:
+def admit(*, read: Iterable[str], write: Iterable[str], own: Iterable[str], kept: Iterable[str] = ()) -> None:
     """Show the session's folders to every process behind this wall, and take the old root away.
 
     Args:
         read: Its files and folders.
         write: Those that may be written too.
         own: The kernel's own folders, once more where one of the others has covered them.
+        kept: What stays read-only where it lies in a folder that may be written.
 
     Raises:
         OSError: a folder can't be shown.
     """
-    folders: dict[str, bool] = {**dict.fromkeys(listed_and_read(read)[1], False), **dict.fromkeys(write, True)}
+    folders = shown(read=read, write=write, kept=kept)
     folders |= {one: True for one in own if any(one.startswith(f"{path.rstrip('/')}/") for path in folders)}
     for path, writable in sorted(folders.items()):  # what lies above comes first
         _show(f"/{_OLD}", path, "", writable=writable)
     unmount(f"/{_OLD}")
     os.rmdir(f"/{_OLD}")
     mount("tw", "/", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+
+
+def shown(*, read: Iterable[str], write: Iterable[str], kept: Iterable[str]) -> dict[str, bool]:
+    """Return the folders to be shown, and whether each may be written.
+
+    Folders between one that may be written and one that is kept are shown for themselves: a place where something is
+    shown can't be moved.
+    """
+    asked: dict[str, bool] = {**dict.fromkeys(listed_and_read(read)[1], False), **dict.fromkeys(write, True)}
+    steps: dict[str, bool] = {}
+    inside: dict[str, bool] = {}
+    for above in (one.rstrip("/") for one in asked if asked[one]):
+        for path in (one for one in kept if one.startswith(f"{above}/")):
+            between = path[len(above) + 1 :].split("/")[:-1]
+            steps |= dict.fromkeys(itertools.accumulate(between, os.path.join, initial=above), True)
+            inside[path] = False
+    return {**steps, **inside, **asked}
 
 
 def outermost(paths: Iterable[str]) -> list[str]:

@@ -77,7 +77,7 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
 def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
     request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the steward reads it again
     command = [sys.executable, "-c", STUB, *_packages(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
-    why = run_wrapped(request, _ours(), command, (channel.fileno(), *sockets))
+    why = run_wrapped(request, _ours(), kept_folders(), command, (channel.fileno(), *sockets))
     if why:
         with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
             channel.recv(_PACKET, socket.MSG_DONTWAIT)
@@ -164,15 +164,22 @@ def _enter_processes(level: str) -> str:
 
 
 def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the folders of this interpreter to what a kernel may read."""
+    """Add the folders of this interpreter to what a kernel may read, and not write where they lie in its folders."""
     plan = request["wall"]
-    return {**request, "wall": {**plan, "read": [*plan["read"], *_ours()]}}
+    return {**request, "wall": {**plan, "read": [*plan["read"], *_ours()], "kept": kept_folders()}}
 
 
 def _ours() -> list[str]:
     """Return what code may read of the interpreter, its packages, and the projects on its path."""
     own = [sys.prefix, sys.base_prefix, *_packages()]
     return [*environment_paths(whole_path(), os.path.expanduser("~"), own), *editable_paths(dict(sys.modules))]
+
+
+def kept_folders() -> list[str]:
+    """Return the folders that processes outside a sandbox run programs and import from."""
+    installed = [entry for entry in whole_path() if entry.endswith("-packages")]
+    found = environment_paths([*installed, sys.prefix, sys.base_prefix, *_packages()], os.path.expanduser("~"))
+    return [one for one in found if os.path.isdir(one) and not os.path.islink(one)]
 
 
 def _packages() -> list[str]:
@@ -191,7 +198,7 @@ def _imported(name: str) -> bool:
 def _dated_path() -> dict[str, int]:
     """Give when each folder of installed packages last changed, in nanoseconds."""
     found = {}
-    for folder in sys.path:
+    for folder in whole_path():
         if not folder.endswith("-packages"):
             continue
         with contextlib.suppress(OSError):

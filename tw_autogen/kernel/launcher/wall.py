@@ -33,7 +33,8 @@ class Wall:
 
     Args:
         plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
-            kernel's own folders), `network`, `limits` (see `limits.limit`), `uid` (0: the host's own user).
+            kernel's own folders), `kept` (what stays read-only though it lies in a folder that code may write to),
+            `network`, `limits` (see `limits.limit`), `uid` (0: the host's own user).
     """
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
@@ -66,7 +67,12 @@ class Wall:
         """Let the running kernel see its session's folders; in the steward."""
         if self.level == NAMESPACES:
             with _told():
-                namespaces.admit(read=assignment["read"], write=assignment["write"], own=self._plan["write"])
+                namespaces.admit(
+                    read=assignment["read"],
+                    write=assignment["write"],
+                    own=self._plan["write"],
+                    kept=self._plan.get("kept", ()),
+                )
 
     def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
         """Give up, in the kernel's process, all that code must not have. It can't be undone.

@@ -24,7 +24,7 @@ def _begin() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     others = [entry for entry in sys.path if entry and os.path.abspath(entry) != here]
     whole = [*(entry for entry in given.split(os.pathsep) if entry), *others]
-    sys.path[:] = [entry for entry in others if _installed(entry)]
+    sys.path[:] = [entry for entry in whole if _installed(entry)]
     if importlib.util.find_spec("ipykernel") is None:  # all that is installed is found by PYTHONPATH
         sys.path[:] = whole
     vars(sys)["tw_path"] = whole
