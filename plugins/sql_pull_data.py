@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from tw_autogen import SafeFolder
 from tw_autogen.plugin import Plugin, register_plugin
-from tw_autogen.safe_folder import SafeFolder, place_below
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)
@@ -386,11 +386,12 @@ class SqlPullData(Plugin):
         if "://" in path:
             return UrlDatabase(named)
         folder, beside = Path(self.ctx.folder), Path(__file__).resolve().parent
-        inner = place_below(folder / path, folder)
+        place = beside / path
+        with SafeFolder(folder) as opened:
+            inner, other = opened.name_of(folder / path), opened.name_of(place)
         if inner and (found := self._copied(inner)):
             return found
-        place = beside / path
-        if place.is_file() and not place_below(place, folder):
+        if place.is_file() and not other:
             return SqliteDatabase(place.resolve())
         places = (folder / path, place)
         raise FileNotFoundError(f"no database {path!r}; looked in {' and '.join(str(one.parent) for one in places)}")

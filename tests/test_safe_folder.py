@@ -26,7 +26,7 @@ from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.tenants import USERS, Tenants, hand_over
 from tw_autogen.planner.contract import AnswerContract
 from tw_autogen.plugin.files import bring, linked_files, named_files, new_file
-from tw_autogen.safe_folder import SafeFolder, open_unlinked, place_below, remove_folder
+from tw_autogen.safe_folder import SafeFolder, open_unlinked, remove_folder
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.report import _picture
 from tw_autogen.session.inputs import copy_in, readable_by_path
@@ -480,8 +480,9 @@ def test_a_link_above_the_folder_does_not_hide_that_a_file_lies_in_it(inside, tm
     (tmp_path / "way").symlink_to(inside)
     (inside / "it.csv").touch()
 
-    assert place_below(tmp_path / "way" / "it.csv", inside) == "it.csv"
-    assert place_below(tmp_path / "it.csv", inside) == ""
+    with SafeFolder(inside) as folder:
+        assert folder.name_of(tmp_path / "way" / "it.csv") == "it.csv"
+        assert folder.name_of(tmp_path / "it.csv") == ""
 
 
 def test_words_about_files_see_no_link(inside, outside):

@@ -90,6 +90,19 @@ class SafeFolder:
     ) -> None:
         self.close()
 
+    def name_of(self, path: Path | str) -> str:
+        """Return the name of a path relative to this folder, empty if it lies elsewhere.
+
+        Args:
+            path: Absolute, or relative to the working directory. Links above the folder are followed, none below it.
+        """
+        full = Path(os.path.abspath(path))
+        for above in reversed(full.parents):
+            with contextlib.suppress(OSError):
+                if os.path.samestat(above.stat(), os.stat(self._at)):
+                    return full.relative_to(above).as_posix()
+        return ""
+
     def open_file(self, name: str) -> BinaryIO:
         """Open a file for reading; a FIFO does not block.
 
@@ -352,21 +365,6 @@ def read_unlinked(path: Path | str, *, limit_bytes: int | None = None) -> bytes:
     """
     with open_unlinked(path) as file:
         return read_limited(file, limit_bytes, os.fspath(path))
-
-
-def place_below(path: Path | str, folder: Path) -> str:
-    """Return the name of a path relative to a folder, empty if it lies elsewhere; no link below the folder is followed.
-
-    Args:
-        path: Absolute, or relative to the working directory; links above the folder are followed.
-        folder: Exists.
-    """
-    full = Path(os.path.abspath(path))
-    for above in full.parents:
-        with contextlib.suppress(OSError):
-            if above.samefile(folder):
-                return full.relative_to(above).as_posix()
-    return ""
 
 
 def remove_folder(path: Path | str) -> None:

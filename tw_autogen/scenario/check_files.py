@@ -15,12 +15,11 @@ from tw_autogen.scenario.kinds import Problems, Regex, Words, listing, row, shor
 
 def file(folder: Path, name: Words, *, contains: Words | None = None, matches: Regex | None = None) -> Problems:
     """Expect a file under this name, or under one of these, which is not empty and holds certain text."""
-    found = next((one for one in name if _read(folder, one) is not None), None)
+    found = next(((one, data) for one in name if (data := _read(folder, one)) is not None), None)
     if found is None:
         yield f"expected the file {' or '.join(name)}, found {listing(folder)}"
         return
-    data = _read(folder, found) or b""
-    last = found.rpartition("/")[2]
+    last, data = found[0].rpartition("/")[2], found[1]
     if not data.strip():
         yield f"{last}: expected something in the file, found nothing"
         return

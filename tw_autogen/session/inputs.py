@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
-from tw_autogen.safe_folder import SafeFolder, place_below
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.journal import JOURNAL
 
 FilesWanted = Iterable[Path | str] | Path | str
@@ -66,7 +66,7 @@ def copy_in(path: Path, folder: Path) -> Path:
     """
     target = folder / path.name
     with SafeFolder(folder) as opened:
-        if place_below(path, folder) == path.name:
+        if opened.name_of(path) == path.name:
             opened_as_given(path, folder).close()
             return target
         try:
@@ -92,12 +92,13 @@ def opened_as_given(path: Path, folder: Path) -> BinaryIO:
     Raises:
         ConfigError: it is no plain file of such a folder; names the reason.
     """
-    here = folder if place_below(path, folder) else _below_a_kernel(path)
     try:
-        if here is None:
-            return path.open("rb")
-        with SafeFolder(here) as opened:
-            return opened.open_file(place_below(path, here))
+        for here in (folder, _below_a_kernel(path)):
+            if here is not None:
+                with SafeFolder(here) as opened:
+                    if name := opened.name_of(path):
+                        return opened.open_file(name)
+        return path.open("rb")
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
@@ -118,13 +119,18 @@ def readable_by_path(paths: Sequence[Path], folder: Path) -> Iterator[list[Path]
     with tempfile.TemporaryDirectory(prefix="tw-given-") as own:
         found = []
         for path in paths:
-            if place_below(path, folder) or _below_a_kernel(path):
+            if _is_below(path, folder) or _below_a_kernel(path):
                 with opened_as_given(path, folder) as given, Path(own, path.name).open("xb") as copy:
                     shutil.copyfileobj(given, copy)
                 found.append(Path(own, path.name))
             else:
                 found.append(path)
         yield found
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    with SafeFolder(folder) as opened:
+        return bool(opened.name_of(path))
 
 
 def _below_a_kernel(path: Path) -> Path | None:
