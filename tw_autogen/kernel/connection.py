@@ -28,10 +28,10 @@ _MOMENT_MS = 20
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
-_LARGEST: Mapping[Channel, int] = {"iopub": 8 << 20, "shell": 64 << 20, "stdin": 64 << 20}
+_LARGEST_PART = 64 << 20
 """The bytes of one part of a message; a connection that brings more is cut."""
 
-_MOST_WAITING: Mapping[Channel, int] = {"iopub": 32, "shell": 4, "stdin": 4}
+_MOST_WAITING = 4
 """How many messages are taken in before somebody reads them; further ones stay in the kernel's process."""
 _SAID_CHARS = 2000
 
@@ -142,13 +142,13 @@ class Connection:
             socket.close(linger=0)
         shutil.rmtree(self.runtime, ignore_errors=True)
 
-    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: Channel) -> zmq.Socket[bytes]:
+    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: str) -> zmq.Socket[bytes]:
         socket: zmq.Socket[bytes] = context.socket(kind)
         socket.setsockopt(zmq.LINGER, 0)
         # The kernel's end queues without a limit (`inside.boot`), so that a flood drops no message, `idle` among them.
-        socket.setsockopt(zmq.RCVHWM, _MOST_WAITING[channel])
+        socket.setsockopt(zmq.RCVHWM, _MOST_WAITING)
         socket.setsockopt(zmq.SNDHWM, 0)
-        socket.setsockopt(zmq.MAXMSGSIZE, _LARGEST[channel])
+        socket.setsockopt(zmq.MAXMSGSIZE, _LARGEST_PART)
         socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         if kind == zmq.SUB:
             socket.setsockopt(zmq.SUBSCRIBE, b"")
