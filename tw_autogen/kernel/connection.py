@@ -31,10 +31,10 @@ _MOMENT_MS = 20
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
-_LARGEST: Mapping[Channel, int] = {"iopub": 8 << 20, "shell": 64 << 20, "stdin": 64 << 20}
+_LARGEST_PART = 64 << 20
 """The bytes of one part of a message; a connection that brings more is cut."""
 
-_MOST_WAITING: Mapping[Channel, int] = {"iopub": 32, "shell": 4, "stdin": 4}
+_MOST_WAITING = 4
 """How many messages are taken in before somebody reads them; further ones stay in the kernel's process."""
 _SAID_CHARS = 2000
 _PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
@@ -237,13 +237,13 @@ class Connection:
             one.close(linger=0)
         remove_folder(self.runtime)
 
-    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: Channel) -> zmq.Socket[bytes]:
+    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: str) -> zmq.Socket[bytes]:
         one: zmq.Socket[bytes] = context.socket(kind)
         one.setsockopt(zmq.LINGER, 0)
         # The kernel's end queues without a limit (`inside.boot`), so that a flood drops no message, `idle` among them.
-        one.setsockopt(zmq.RCVHWM, _MOST_WAITING[channel])
+        one.setsockopt(zmq.RCVHWM, _MOST_WAITING)
         one.setsockopt(zmq.SNDHWM, 0)
-        one.setsockopt(zmq.MAXMSGSIZE, _LARGEST[channel])
+        one.setsockopt(zmq.MAXMSGSIZE, _LARGEST_PART)
         one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         if kind == zmq.SUB:
             one.setsockopt(zmq.SUBSCRIBE, b"")

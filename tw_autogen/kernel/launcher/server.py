@@ -18,7 +18,7 @@ from typing import Any
 from . import namespaces, seccomp
 from .boot import STUB, load, prepare
 from .bubblewrap import run_wrapped
-from .readable import editable_paths, environment_paths
+from .readable import LISTED, editable_paths, environment_paths
 from .steward import attend, tell, whole_path
 from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
 from .wall import BUBBLEWRAP, NAMESPACES
@@ -178,8 +178,9 @@ def _ours() -> list[str]:
 def kept_folders() -> list[str]:
     """Return the folders that processes outside a sandbox run programs and import from."""
     installed = [entry for entry in whole_path() if entry.endswith("-packages")]
-    found = environment_paths([*installed, sys.prefix, sys.base_prefix, *_packages()], os.path.expanduser("~"))
-    return [one for one in found if os.path.isdir(one) and not os.path.islink(one)]
+    own = [sys.prefix, sys.base_prefix, *_packages()]
+    found = environment_paths(installed, os.path.expanduser("~"), own)
+    return [one for one in found if os.path.isdir(one) and not os.path.islink(one) and not one.endswith(LISTED)]
 
 
 def _packages() -> list[str]:
