@@ -30,7 +30,7 @@ from tw_autogen.plugin.schema import json_schema
 from tw_autogen.plugin.spec import Parameter, PluginSpec
 from tw_autogen.session.redact import redactor
 
-SHORT, LONG = 4_000, 16_000
+SHORT, LONG = 2_000, 8_000
 FREE_SECONDS = 0.1
 UNITS = [
     *"()[]{}\"'\\`~<>@.,;:#=-+*!%?&|1a_ \n\t\r\0\ud800\u2028\x0cé\u202e",
@@ -46,10 +46,10 @@ HEADS = ["", '{"a": "', '{"reply_content": ', '{"response": "{', "<think>\n", "1
 
 
 def stream(kind):
-    """Return what feeds a text to a stream in 100 pieces."""
+    """Return what feeds a text to a stream in 50 pieces."""
 
     def feed(text):
-        grows, step = kind(), max(1, len(text) // 100)
+        grows, step = kind(), max(1, len(text) // 50)
         for at in range(0, len(text), step):
             grows.feed(text[at : at + step])
 
