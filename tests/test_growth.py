@@ -132,23 +132,27 @@ def test_time_grows_with_the_length_and_nothing_unexpected_is_raised(name):
                 check_growth(parse, expected, lambda size, h=head, u=unit, t=tail: h + (u * size)[:size] + t)
 
 
-@pytest.mark.parametrize("name", ["object", "code", "planner's reply"])
+@pytest.mark.parametrize("name", ["object", "planner's reply"])
 @pytest.mark.parametrize(
     "reply",
     [
-        '{"a": ' + "9" * 5000 + "}",
         '{"a": ' * 150 + "1" + "}" * 150,
         '{"a": ' + "[" * 400 + "]" * 400 + "}",
         '{"response": ' * 300 + "1" + "}" * 300,
         "{'reply_content': '" * 1000,
     ],
-    ids=["digits", "objects", "lists", "wrappers", "contents"],
+    ids=["objects", "lists", "wrappers", "contents"],
 )
 def test_a_reply_that_nobody_could_write_down_again_is_unreadable(name, reply):
     parse, _ = PARSERS[name]
 
-    with pytest.raises(Unreadable, match=r"JSON object|JSON"):
+    with pytest.raises(Unreadable, match="JSON object"):
         parse(reply)
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark_and_a_whole_pair_stays():
+    assert bounded_json.loads(r'{"a": "\ud800", "b": "\ud83d\ude00"}') == {"a": "?", "b": "\U0001f600"}
+    assert bounded_json.loads(rb'["\uDFFF"]') == ["?"]
 
 
 @pytest.mark.parametrize(
