@@ -30,7 +30,7 @@ from tw_autogen.plugin.schema import json_schema
 from tw_autogen.plugin.spec import Parameter, PluginSpec
 from tw_autogen.session.redact import redactor
 
-SHORT, LONG = 4_000, 16_000
+SHORT, LONG = 2_000, 8_000
 FREE_SECONDS = 0.1
 UNITS = [
     *"()[]{}\"'\\`~<>@.,;:#=-+*!%?&|1a_ \n\t\r\0\ud800\u2028\x0cé\u202e",
@@ -46,10 +46,10 @@ HEADS = ["", '{"a": "', '{"reply_content": ', '{"response": "{', "<think>\n", "1
 
 
 def stream(kind):
-    """Return what feeds a text to a stream in 100 pieces."""
+    """Return what feeds a text to a stream in 50 pieces."""
 
     def feed(text):
-        grows, step = kind(), max(1, len(text) // 100)
+        grows, step = kind(), max(1, len(text) // 50)
         for at in range(0, len(text), step):
             grows.feed(text[at : at + step])
 
@@ -132,23 +132,27 @@ def test_time_grows_with_the_length_and_nothing_unexpected_is_raised(name):
                 check_growth(parse, expected, lambda size, h=head, u=unit, t=tail: h + (u * size)[:size] + t)
 
 
-@pytest.mark.parametrize("name", ["object", "code", "planner's reply"])
+@pytest.mark.parametrize("name", ["object", "planner's reply"])
 @pytest.mark.parametrize(
     "reply",
     [
-        '{"a": ' + "9" * 5000 + "}",
         '{"a": ' * 150 + "1" + "}" * 150,
         '{"a": ' + "[" * 400 + "]" * 400 + "}",
         '{"response": ' * 300 + "1" + "}" * 300,
         "{'reply_content': '" * 1000,
     ],
-    ids=["digits", "objects", "lists", "wrappers", "contents"],
+    ids=["objects", "lists", "wrappers", "contents"],
 )
 def test_a_reply_that_nobody_could_write_down_again_is_unreadable(name, reply):
     parse, _ = PARSERS[name]
 
-    with pytest.raises(Unreadable, match=r"JSON object|JSON"):
+    with pytest.raises(Unreadable, match="JSON object"):
         parse(reply)
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark_and_a_whole_pair_stays():
+    assert bounded_json.loads(r'{"a": "\ud800", "b": "\ud83d\ude00"}') == {"a": "?", "b": "\U0001f600"}
+    assert bounded_json.loads(rb'["\uDFFF"]') == ["?"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ DEEPEST = 100
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse JSON of which whoever sent it is not trusted.
+    """Parse JSON of which whoever sent it is not trusted; half a surrogate pair in it becomes a `?`.
 
     Args:
         text: JSON; bytes are UTF-8.
@@ -29,6 +29,9 @@ def loads(text: str | bytes) -> Any:
     # Counting is what small messages can afford; only many brackets make it worth a look.
     if text.count(lists) + text.count(objects) > DEEPEST and too_deep(value):  # type: ignore[arg-type]
         raise ValueError(f"nested more than {DEEPEST} deep")
+    if (r"\ud" if isinstance(text, str) else rb"\ud") in text.lower():  # type: ignore[operator]
+        # Half a surrogate pair can be written to no file.
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     return value
 
 

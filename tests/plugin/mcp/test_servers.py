@@ -149,6 +149,23 @@ def test_garbage_on_standard_output_is_passed_over_and_never_shown_to_our_user(o
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_malformed_answer_is_an_error_at_once_and_the_server_goes_on(opened):
+    _, tools, _ = opened({"odd": command(str(HERE / "malformed.py"))}, call_seconds=600)
+    began = time.monotonic()
+
+    for name in ("wrong", "deep"):
+        with pytest.raises(ConnectionError, match=f"'odd' answered while '{name}' ran, but not as the protocol says"):
+            tools[name]()
+    assert time.monotonic() - began < 60
+    assert tools["fine"]() == "fine"
+
+
+def test_no_tool_takes_the_name_of_what_every_kernel_has(opened):
+    _, tools, _ = opened({"odd": command(str(HERE / "malformed.py"))})
+
+    assert sorted(tools) == ["deep", "fine", "odd___import__", "odd_call_llm_api", "odd_print", "wrong"]
+
+
 @pytest.mark.parametrize(
     ("plain", "words"),
     [

@@ -1,6 +1,7 @@
 """What a tool of an MCP server looks like to a model, whatever its schema, and what its answers become in code."""
 
 import base64
+import builtins
 import datetime
 import keyword
 
@@ -100,6 +101,15 @@ def test_names_of_two_servers_of_other_plugins_and_of_python_are_kept_apart():
         *("a_search", "b_search", "a_open", "read_it", "a_taken", "lambda_", "c_x_y", "c_x_y_2", "日本"),
     ]
     assert not any(keyword.iskeyword(one) or not one.isidentifier() for one in names.values())
+
+
+@pytest.mark.parametrize("name", ["__import__", "__builtins__", "_a", "call_llm_api", "get_ipython", "In", "eval"])
+def test_a_reserved_name_is_never_given_to_a_tool(name):
+    (given,) = tool_names([("__odd", name)]).values()
+
+    assert given not in {name, *dir(builtins)}
+    assert given.isidentifier()
+    assert not given.startswith("_")
 
 
 def test_values_of_pandas_and_dates_travel_as_json(tmp_path):
