@@ -125,7 +125,10 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     examples: list[Path] = []
     for path in example_files(folder) if brings_code else own_examples(folder):
         try:
-            if read_conversation(path).enabled:
+            conversation = read_conversation(path)
+            if conversation.enabled and not conversation.rounds:
+                left_out.append(f"{path}: it has no rounds, so it is no example")
+            elif conversation.enabled:
                 examples.append(path)
         except ConversationFormatError as error:
             left_out.append(str(error))

@@ -24,7 +24,7 @@ _SHORT.maxlist = _SHORT.maxdict = 20
 _MOST_NAMES = 30
 _HERE = "runs with all that you may do, outside the sandbox"
 _MEANS = {
-    "kernel.sandbox": "off: code may do what you may do",
+    "kernel.sandbox": "what confines code; with `off` it may do what you may do",
     "kernel.python": "the interpreter that runs the code",
     "kernel.environment": "environment variables that code may read",
     "kernel.read": "code may read it",
@@ -47,10 +47,12 @@ class Want:
     Args:
         name: The setting's key, or `plugins` or `roles`.
         does: What it is or does, in words whose signs can all be seen.
+        brief: The part of that which stands in a line with all others; empty: the name says enough.
     """
 
     name: str
     does: str
+    brief: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Review:
         wants = self.wants if brings_code else self._settings_wanted
         if not wants:
             return ""
-        listed = ", ".join(f"{one.name} ({one.does})" if one.does else one.name for one in wants)
+        listed = ", ".join(f"{one.name} ({one.brief})" if one.brief else one.name for one in wants)
         return f"{visible(str(self.folder))} (not trusted): left out {listed}; trust this folder with {how}"
 
     def remembered(self) -> bool:
@@ -147,12 +149,13 @@ class Review:
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
             for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
                 place = _relative(folder, self.folder)
-                yield Want("roles", f"{visible(name)}: Python in {place}, {_HERE}")
+                yield Want("roles", f"{visible(name)}: Python in {place}, {_HERE}", place)
         plugins = self.folder / self._placed("plugin", "folder")
         if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
             more = f" and {len(python) - _MOST_NAMES} more" if len(python) > _MOST_NAMES else ""
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
-            yield Want("plugins", f"Python in {', '.join(python[:_MOST_NAMES])}{more}: {where}")
+            names = f"{', '.join(python[:_MOST_NAMES])}{more}"
+            yield Want("plugins", f"Python in {names}: {where}", names)
 
     def _placed(self, room: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
@@ -221,7 +224,7 @@ def _worded(one: LeftOut) -> Iterator[Want]:
     """Word what one setting would do; each MCP server for itself."""
     value = one.setting.value
     if one.key == "plugin.mcp_servers":
-        yield from (Want(one.key, words) for words in _servers(value))
+        yield from (Want(one.key, words, words) for words in _servers(value))
     elif "key" in one.key.rsplit(".", 1)[-1]:
         yield Want(one.key, "a key")
     else:
