@@ -23,7 +23,7 @@ from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import CodeChecked
 from tw_autogen.kernel import Execution, Kernel, Variable
-from tw_autogen.model import ChatModel, CodeReply, CodeStream, Ranker, ask, read_code
+from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import Recall, Talk
 from tw_autogen.role import Growing, Role, Turn
@@ -203,18 +203,18 @@ class CodeInterpreter(Role):
 
     def _shorten(self, mine: Told, turn: Turn) -> None:
         """Summarize what is old in a talk that has grown too long; what is told once only is told again then."""
-        done = self._recall.shorten(
-            mine.talk,
-            self._model,
-            self.name,
-            turn.emit,
-            seconds=turn.seconds_left(self._settings.model_seconds),
-            on_call=Growing(turn, self.name, CodeStream).counted,
-            reserve=turn.reserve,
-            cancelled=turn.cancelled,
-        )
+        done = self._recall.shorten(mine.talk, self._model, self.name, turn.emit, **self._counted(turn))
         if done:
             mine.forget()
+
+    def _counted(self, turn: Turn) -> dict[str, Any]:
+        """Return the limits of a call that is counted, and is no part of the growing post."""
+        return {
+            "seconds": turn.seconds_left(self._settings.model_seconds),
+            "on_call": Growing(turn, self.name, CodeStream).counted,
+            "reserve": turn.reserve,
+            "cancelled": turn.cancelled,
+        }
 
     def _tell_task(self, mine: Told, asked: Post, turn: Turn) -> None:
         """Tell the model its task, and before it variables, plugins and lessons where they have changed."""
@@ -294,18 +294,24 @@ class CodeInterpreter(Role):
         offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
         tools = tools_of(offered) if self._policy.only_plugins else None
         taken = [one.name for one in self._open(turn).kernel.variables()] if tools else []
-        reply, completion = ask(
-            self._model,
-            mine.talk.messages,
-            read_code,
-            tries=self._settings.tries,
-            tools=tools or None,
-            as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
-            on_text=growing.take,
-            on_call=growing.called,
-            reserve=turn.reserve,
-            seconds=turn.seconds_left(self._settings.model_seconds),
-            cancelled=turn.cancelled,
+
+        def once() -> tuple[CodeReply, Completion]:
+            return ask(
+                self._model,
+                mine.talk.messages,
+                read_code,
+                tries=self._settings.tries,
+                tools=tools or None,
+                as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
+                on_text=growing.take,
+                on_call=growing.called,
+                reserve=turn.reserve,
+                seconds=turn.seconds_left(self._settings.model_seconds),
+                cancelled=turn.cancelled,
+            )
+
+        reply, completion = self._recall.ask_within(
+            once, mine.talk, self._model, self.name, turn.emit, shortened=mine.forget, **self._counted(turn)
         )
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply

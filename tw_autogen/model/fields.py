@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tw_autogen.model.fences import split_blocks
+from tw_autogen.model.bare_code import unfenced, whole_block, without_prose
+from tw_autogen.model.fences import Block, split_blocks
 
 _WANTED = "reply with one JSON object and nothing else"
 
@@ -34,6 +35,14 @@ class Unreadable(ValueError):
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self.problem = problem
+
+
+class NoObject(Unreadable):
+    """A reply in words, without any JSON object; `words` are these, without thoughts in tags."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(f"there is no JSON object in it; {_WANTED}")
+        self.words = words
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,8 @@ def read_object(text: str) -> dict[str, Any]:
         text: The whole reply.
 
     Raises:
-        Unreadable: it is empty, holds no object, or was cut off inside one.
+        NoObject: it is words alone.
+        Unreadable: it is empty, or was cut off inside an object.
 
     Example:
         >>> read_object('Sure!\n```json\n{"send_to": "User", "message": "It is 42.",}\n```')
@@ -77,7 +87,7 @@ def read_object(text: str) -> dict[str, Any]:
         said = _unquoted(said)
     found = [one for one in map(_unwrapped, _objects(said)) if one]
     if not found:
-        raise Unreadable(f"there is no JSON object in it; {_WANTED}")
+        raise NoObject(said.strip())
     return max(reversed(found) if drafts else found, key=len)
 
 
@@ -86,8 +96,9 @@ def read_code(text: str) -> CodeReply:
 
     Several Python blocks are one program in pieces: they are joined in order with a blank line between them. Blocks of
     other languages, shell and output among them, are no code and stay in the thought. A block that names no language
-    is code if none names Python. A missing closing fence is read over, and a reply in TaskWeaver's JSON form
-    (`thought`, `reply_type`, `reply_content`) is read as well.
+    is code if none names Python. A missing closing fence is read over, with the prose after it; so are closing marks
+    inside a string of the code. A reply without any block is code where it parses and does something, up to the prose
+    after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`, `reply_content`) is read as well.
 
     Args:
         text: The whole reply.
@@ -110,7 +121,9 @@ def read_code(text: str) -> CodeReply:
     as_json = _read_json_form(said)
     if as_json is not None:
         return as_json
-    blocks = split_blocks(said)
+    blocks = _rejoined(split_blocks(said))
+    if len(blocks) == 1 and (bare := unfenced(said)):
+        return CodeReply("\n".join(part for part in (bare[0], bare[2]) if part), bare[1])
     kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
     pieces = [block.inner.strip("\n").rstrip() for block in blocks if block.kind == kind]
     code = "\n\n".join(piece for piece in pieces if piece.strip())
@@ -118,6 +131,23 @@ def read_code(text: str) -> CodeReply:
         raise Unreadable(f"the code block is empty; {wanted}")
     thought = "".join(block.text for block in blocks if block.kind != kind).strip()
     return CodeReply(thought, code or None)
+
+
+def _rejoined(blocks: list[Block]) -> list[Block]:
+    """Return blocks of which a Python block that does not parse goes on to later marks, or ends before prose."""
+    for at, block in enumerate(blocks):
+        if block.kind != "python":
+            continue
+        rest = "".join(one.text for one in blocks[at + 1 :])
+        code = whole_block(block.inner, rest) if rest else without_prose(block.inner.rstrip())
+        if rest and code:
+            follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
+            more = split_blocks(follows.removeprefix("```"))
+            return [*blocks[:at], Block("python", block.text, code), *_rejoined(more)]
+        if not rest and code != block.inner.rstrip():
+            prose = block.inner.rstrip()[len(code) :]
+            return [*blocks[:at], Block("python", block.text, code), Block("text", prose)]
+    return blocks
 
 
 def _without_thoughts(text: str) -> tuple[str, bool]:

@@ -133,7 +133,6 @@ class Steps(Life):
                 self._cancelled,
                 self.variables,
                 functools.partial(self._ledger.round.reserve, here),
-                self._team.folders,
             )
             board = here.read_board()
             token = _AT_WORK.set(_AT_WORK.get() | {self.id})
