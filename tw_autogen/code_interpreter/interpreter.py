@@ -19,16 +19,19 @@ from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.code_interpreter.words import introduction, static_prompt
 from tw_autogen.code_interpreter.work import Work
-from tw_autogen.conversation import AttachmentType, Memory, Post, Round
+from tw_autogen.conversation import AttachmentType, Memory, Post, Round, is_json
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
-from tw_autogen.events import CodeChecked
-from tw_autogen.kernel import Execution, Kernel, Variable
+from tw_autogen.events import ArtifactSaved, CodeChecked
+from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin.files import new_file
 from tw_autogen.recall import Recall, Talk
 from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
+USER = "User"
+_UNCUT_CHARS = 1_000_000
 _MEND = (
     "If you can mend it, send a new block with what still has to run: the variables that exist are listed; print again "
     "what the answer needs. If it can't be done, say why in words, without a block."
@@ -139,8 +142,11 @@ class CodeInterpreter(Role):
         self._shorten(mine, turn)
         self._tell_task(mine, asked, turn)
         work = self._work(mine, cells, turn)
-        limit = self._settings.report_chars
-        post = Post(self.name, asked.send_from, work.message(limit, asked.send_from), tuple(work.attachments(limit)))
+        limit, words = self._settings.report_chars, turn.round.user_query
+        if asked.send_from == USER or asked.content(AttachmentType.then) == USER:
+            self._keep_answer(work, turn)
+        message = work.message(limit, asked.send_from, words)
+        post = Post(self.name, asked.send_from, message, tuple(work.attachments(limit)))
         mine.talk.saw(post)
         return post
 
@@ -160,6 +166,7 @@ class CodeInterpreter(Role):
         self._judge(work, turn)
         if not work.findings:
             self._run(work, cells, turn)
+            self._keep_answer(work, turn)
         limit = self._settings.report_chars
         return Post(self.name, send_to, work.message(limit, send_to), tuple(work.attachments(limit)))
 
@@ -276,6 +283,23 @@ class CodeInterpreter(Role):
         changed = approve_cell(self._approve, work, turn, self._check)
         _go_on(turn)
         return changed
+
+    def _keep_answer(self, work: Work, turn: Turn) -> None:
+        """Keep what code has printed for the user uncut; what is too long becomes a file, and its beginning stays."""
+        if work.execution is None or not work.execution.ok:
+            return
+        text = report.output_text(work.execution, work.artifacts, _UNCUT_CHARS)
+        if len(text) > self._settings.answer_chars and not is_json(text):
+            folder = self.folder or turn.folder
+            path, file = new_file(folder, "answer.txt", "file")
+            with file:
+                file.write(text.encode("utf-8", "replace"))
+            work.artifacts.append(Artifact(path.name, "file", path, f"all {len(text)} characters of the answer"))
+            turn.emit(ArtifactSaved(path.name, "file", str(path), work.artifacts[-1].preview))
+            text = (
+                f"{text[: self._settings.report_chars]}\n… the whole answer, {len(text)} characters, is in {path.name}"
+            )
+        work.answer = text
 
     def _check(self, code: str) -> list[Finding]:
         return verify(code, self._policy, plugins=self.plugin_names)

@@ -27,6 +27,8 @@ class CodeInterpreterSettings:
         model_seconds: How long one call of the model may take.
         cell_seconds: How long one cell may run, without the time spent in host calls.
         report_chars: How much of the result, of what was printed, and of an error is reported, each.
+        answer_chars: How long an answer may be that goes on to the user as code has printed it; of a longer one the
+            user gets the beginning, and all of it as a file. JSON goes whole.
         variables_chars: How much one telling of new and changed variables may take.
         plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
         plugin_list_chars: How much of the prompt the list of all plugins may take, one line each, where stubs are shown
@@ -50,6 +52,7 @@ class CodeInterpreterSettings:
     model_seconds: float = 300.0
     cell_seconds: float = 180.0
     report_chars: int = 4000
+    answer_chars: int = 20_000
     variables_chars: int = 2000
     plugin_chars: int = 8000
     plugin_list_chars: int = 12000

@@ -13,11 +13,23 @@ from typing import BinaryIO
 
 from tw_autogen.kernel.inside.exchange import FOLDER, make_folder
 
+SESSION_FILES = "files"
+"""The folder in a session's own in which its code runs."""
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe by that name must not hold the host up
 _BINARY = getattr(os, "O_BINARY", 0)
 _BY_DESCRIPTOR = os.open in os.supports_dir_fd
+
+
+def session_name(folder: Path) -> str:
+    """Return the name of the session that works in a folder: the folder's own, or its parent's for a session's `files`.
+
+    Example:
+        >>> session_name(Path(".tw/sessions/session-3be272b9ccf6/files")), session_name(Path("work"))
+        ('session-3be272b9ccf6', 'work')
+    """
+    return folder.parent.name if folder.name == SESSION_FILES else folder.name
 
 
 def open_inside(folder: Path, name: str, flags: int = os.O_RDONLY) -> int:

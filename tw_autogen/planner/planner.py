@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 from typing import Any, Literal
@@ -54,7 +54,7 @@ class PlannerSettings:
 
 @dataclass
 class _Talking:
-    """The talk of one session, and the plan of its current round."""
+    """The talk of one session, the plan of its current round, and the offers that stand in the talk."""
 
     talk: Talk
     round_id: str = ""
@@ -62,6 +62,7 @@ class _Talking:
     mended: bool = False
     date: str = ""
     approved: str = ""
+    offers: list[str] = field(default_factory=list)
 
 
 class Planner(Role):
@@ -185,16 +186,22 @@ class Planner(Role):
                 mine.talk.answered(_as_json(new))
             else:
                 images = tuple(one.content for one in new.attachments if one.type is AttachmentType.image_url)
-                offers = self._offers(new.message, turn) if new.send_from == USER and turn else ""
+                offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 date = _date_where_new(mine) if now and turn else ""
                 mine.talk.tell(f"From: {new.send_from}\n{new.message}{offers}{date}", images)
 
-    def _offers(self, request: str, turn: Turn) -> str:
-        """Say what workers have for this request beyond their intros, and what was learnt from earlier ones."""
+    def _offers(self, mine: _Talking, request: str, turn: Turn) -> str:
+        """Return what workers have for this request beyond their intros, and what was learnt from earlier ones.
+
+        Lines that stand in the talk already are not repeated.
+        """
         offers = [offer_of(one, request, turn.round) for one in self._workers]
         offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))
-        return "".join(f"\n\n{offer}" for offer in offers if offer)
+        known = {line for offer in mine.offers for line in offer.splitlines()}
+        fresh = [offer for offer in (_news_of(one, known) for one in offers) if offer]
+        mine.offers += fresh
+        return "".join(f"\n\n{offer}" for offer in fresh)
 
     def _ask(self, mine: _Talking, turn: Turn, form: AnswerForm) -> PlannerReply:
         names = [one.name for one in self._workers]
@@ -233,7 +240,10 @@ class Planner(Role):
         return reply
 
     def _shortened(self, mine: _Talking) -> None:
-        """Tell again what was told once: the talk was shortened."""
+        """Tell again what was told once, and take out old offers: the talk was shortened."""
+        for offer in mine.offers[:-1]:
+            mine.talk.replace(f"\n\n{offer}", "")
+        mine.offers = mine.offers[-1:]
         if mine.date:
             mine.date = ""
             mine.talk.tell(_date_where_new(mine).strip())
@@ -299,6 +309,17 @@ def _forward(here: Round, name: str) -> Post | None:
     if asked.content(AttachmentType.then) != USER or answer.send_from != asked.send_to or not (fine and result):
         return None
     return Post(name, USER, result, (Attachment(AttachmentType.stop, Stop.Completed.value),))
+
+
+def _news_of(offer: str, known: Collection[str]) -> str:
+    """Return an offer without the lines that are known; its head stays where anything else does."""
+    head, *lines = offer.splitlines() or [""]
+    fresh = [line for line in lines if line not in known]
+    again = len(lines) - len(fresh)
+    if not fresh:
+        return "" if lines or head in known else head
+    note = [f"({again} more that fit stand further up.)"] if again else []
+    return "\n".join([head, *fresh, *note])
 
 
 def _date_where_new(mine: _Talking) -> str:
