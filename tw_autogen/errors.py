@@ -13,6 +13,7 @@
     │   └── HostError               the host framework is missing or mixed up           .command
     ├── ModelError                  a model could not be asked                          .tries
     │   ├── ModelUnreadable         its replies stayed unreadable                       .reply .problems
+    │   ├── PromptTooLong           longer than the model's context, also when shortened
     │   └── ReplayParted            a recording and the run have parted                 .index
     ├── KernelError                 the kernel itself (never the code in it) failed     .folder
     │   ├── KernelStartError        it did not start
@@ -129,6 +130,10 @@ class ModelUnreadable(ModelError):
         super().__init__(message, tries=len(problems))
         self.reply = reply
         self.problems = problems
+
+
+class PromptTooLong(ModelError):
+    """The server refused a prompt as longer than the model's context."""
 
 
 class ReplayParted(ModelError):

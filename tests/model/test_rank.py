@@ -67,6 +67,50 @@ def test_no_words_or_no_texts_is_nothing_found(query, texts):
     assert LexicalRanker().rank(query, texts) == []
 
 
+CODES = [f"# E10004{number}\nThe machine stops with E10004{number}." for number in range(10, 50)]
+CHINESE = [
+    "退款政策：客户可以在三十天内退款。",
+    "运费说明：国内运费为十元，国际运费按重量计算。",
+    "质保：所有产品保修两年。",
+]
+GERMAN = ["Kunden erhalten binnen dreißig Tagen Geld zurück.", "Die Versandkosten betragen zehn Euro."]
+PRODUCTS = ["invoice 20240131", "invoice 20240117", "invoice 20240118"]
+
+
+@pytest.mark.parametrize(
+    ("query", "texts", "best"),
+    [
+        ("What does error E1000440 mean?", CODES, 30),
+        ("invoice 20240117", PRODUCTS, 1),
+        ("客户可以在多少天内退款？", CHINESE, 0),
+        ("国际运费怎么算？", CHINESE, 1),
+        ("保修多久？", CHINESE, 2),
+        ("Wie lange hat ein Kunde Zeit?", GERMAN, 0),
+        ("Was kostet der Versand?", GERMAN, 1),
+        ("ค่าส่ง", ["ส่งฟรี", "ค่าส่งสิบบาท"], 1),
+        ("detection of anomalies", ["Tell a joke.", "Detect what is anomalous."], 1),
+    ],
+)
+def test_codes_languages_and_parts_of_words_find_their_text(query, texts, best):
+    assert LexicalRanker().rank(query, texts)[0][0] == best
+
+
+def test_a_code_is_found_whole_or_not_at_all():
+    assert [at for at, _ in LexicalRanker().rank("E1000440", CODES)] == [30]
+    assert LexicalRanker().rank("E1000499", CODES) == []
+
+
+def test_what_shares_only_a_few_letters_has_nothing_to_do_with_the_query():
+    assert LexicalRanker().rank("Tell me the temperature", ["Permit a rating.", "Draw."]) == []
+
+
+def test_ranking_logs_nothing(caplog):
+    with caplog.at_level("DEBUG"):
+        LexicalRanker().rank("joke", ("tell a joke", "draw"))
+
+    assert caplog.records == []
+
+
 def test_vectors_rank_by_cosine_and_a_query_is_embedded_as_one():
     embedder = Letters()
     ranker = EmbeddingRanker(embedder)

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from tw_autogen.conversation import AnswerForm
 from tw_autogen.model import Unreadable
 from tw_autogen.planner import Stop, read_reply, reply_schema
+from tw_autogen.planner.fields import ReplyReader, last_words, meant_name
 
 WORKERS = ["CodeInterpreter", "Echo"]
 GOOD = {
@@ -85,3 +87,104 @@ def test_the_schema_names_the_workers_and_the_words_for_stopping():
 
     assert fields["send_to"]["enum"] == ["CodeInterpreter", "Echo", "User"]
     assert fields["stop"]["enum"] == [stop.value for stop in Stop]
+
+
+NAMES = [
+    ("coder", ["CodeInterpreter", "User"], "CodeInterpreter"),
+    ("code_interpreter", ["CodeInterpreter", "User"], "CodeInterpreter"),
+    ("Code Interpreter", ["CodeInterpreter", "User"], "CodeInterpreter"),
+    ("the Code-Interpreter", ["CodeInterpreter", "User"], "CodeInterpreter"),
+    ("Human", ["CodeInterpreter", "User"], "User"),
+    ("the User", ["CodeInterpreter", "User"], "User"),
+    ("USER_PROXY", ["CodeInterpreter", "User"], "User"),
+    ("web search", ["web_search", "User"], "web_search"),
+    ("Coder", ["CodeInterpreter", "Coder", "User"], "Coder"),
+    ("coder", ["CodeInterpreter", "Coder_1", "User"], ""),
+    ("python", ["CodeInterpreter", "PythonTeacher", "User"], ""),
+    ("data 1", ["data_1", "Data1", "User"], ""),
+    ("data_1", ["data_1", "Data1", "User"], "data_1"),
+    ("coder", ["Echo", "User"], ""),
+    ("Cook", ["CodeInterpreter", "User"], ""),
+    ("", ["CodeInterpreter", "User"], ""),
+    ("the", ["CodeInterpreter", "User"], ""),
+    ("_", ["CodeInterpreter", "User"], ""),
+]
+
+
+@pytest.mark.parametrize(("said", "known", "meant"), NAMES)
+def test_names_are_read_loosely_but_never_where_two_may_be_meant(said, known, meant):
+    assert meant_name(said, known) == meant
+
+
+def test_then_is_read_as_loosely():
+    assert read(then="the user").then == "User"
+
+
+def reader(request="How many?", **options):
+    return ReplyReader(WORKERS, has_plan=False, form=AnswerForm.read(request), **options)
+
+
+def unread(read_, text):
+    with pytest.raises(Unreadable, match="there is no JSON object|`send_to` is missing") as unreadable:
+        read_(text)
+    return unreadable.value.problem
+
+
+def test_what_is_unreadable_is_told_with_the_form_that_is_wanted():
+    problem = unread(reader(), "It is 42.")
+
+    assert '{"reasoning": "…", "init_plan": null, "plan": "1. …"' in problem
+    assert '"send_to": "CodeInterpreter or Echo or User"' in problem
+
+
+@pytest.mark.parametrize(
+    ("worked", "said", "stop"),
+    [
+        (True, "The mean of units is **25.42**.", Stop.Completed),
+        (True, "CodeInterpreter found 42.", Stop.Completed),
+        (False, "Paris is the capital of France.", Stop.Completed),
+        (False, "I'm sorry, but I can't help with that.", Stop.SecurityRisks),
+        (True, "I cannot tell you that.", Stop.SecurityRisks),
+    ],
+)
+def test_words_are_the_answer_when_they_come_again(worked, said, stop):
+    read_ = reader(worked=worked)
+    unread(read_, "Let me think.")
+
+    reply = read_(f"<think>hm</think>{said}")
+
+    assert (reply.send_to, reply.message, reply.stop) == ("User", said, stop)
+
+
+@pytest.mark.parametrize("said", ["I'll ask the code interpreter to load it.", "```python\n6 * 7\n```"])
+def test_words_of_what_is_still_to_be_done_are_no_answer(said):
+    read_ = reader()
+    for _ in range(3):
+        unread(read_, said)
+
+
+def test_words_in_the_form_that_was_asked_for_are_the_answer_at_once():
+    asked = "Answer as @outlier_count[number]."
+
+    assert (
+        reader(asked, worked=True)("There are none: @outlier_count[0]").message == "There are none: @outlier_count[0]"
+    )
+    unread(reader(asked, worked=True), "There are none: @outlier_count[number]")
+    unread(reader(asked), "I guess @outlier_count[0]")
+
+
+def test_the_users_json_in_the_place_of_ours_is_the_answer_once_a_worker_has_answered():
+    assert reader("Answer as JSON.", worked=True)('```json\n{"mean": 3}\n```').message == '{"mean": 3}'
+    assert reader("Answer as JSON.", worked=True)("[1, 2]").message == "[1, 2]"
+    unread(reader("Answer as JSON."), '{"mean": 3}')
+    unread(reader("How many?", worked=True), '{"mean": 3}')
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"), [('{"send_to": "Cook", "message": "It is 42."}', "It is 42."), ("{a", "{a")]
+)
+def test_what_was_said_last_is_not_lost(reply, said):
+    answer = last_words(reply, "`send_to` is 'Cook'")
+
+    assert (answer.send_to, answer.stop) == ("User", Stop.TaskFailure)
+    assert answer.message == f"{said}\n\n(The model's replies could not be read: `send_to` is 'Cook')"

@@ -23,7 +23,7 @@ from tw_autogen.errors import (
     SessionClosedError,
 )
 from tw_autogen.events import CellOutput, CellStarted, PostClosed, PostGrew, SessionClosed
-from tw_autogen.kernel import Execution, LocalKernel
+from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
@@ -99,20 +99,20 @@ def test_an_answer_to_a_question_belongs_to_the_request_that_led_to_it(team):
         [
             plans("Which factor?", to="User", stop="Clarification", plan="1. compute\n2. report"),
             json.dumps({"send_to": "CodeInterpreter", "message": "compute it", "plan": None, "stop": "InProcess"}),
-            plans("It is 42, or 42.123.", to="User"),
-            plans("It is 42.1.", to="User"),
+            plans("It is @x[x].", to="User"),
+            plans("It is @x[42].", to="User"),
             plans("Nothing more.", to="User"),
         ],
         [codes("6 * 7")],
     )
 
-    session.ask("multiply 6, and answer with one decimal")
+    session.ask("multiply 6, and answer as @x[x]")
     answer = session.ask("by 7")
 
     board = coder.calls[0][-1]["content"]
-    assert "request:\nmultiply 6, and answer with one decimal" in board
+    assert "request:\nmultiply 6, and answer as @x[x]" in board
     assert "asked:\nWhich factor?\nand answered:\nby 7\n\nThe plan:\n1. compute" in board
-    assert answer.text == "It is 42.1."
+    assert answer.text == "It is @x[42]."
     session.ask("and now?")
     assert "multiply 6" not in session.rounds[-1].read_board("Planner")
 
@@ -237,7 +237,7 @@ def test_an_unknown_receiver_is_told_to_the_model_with_the_known_names(team):
 
 
 def test_an_unreadable_reply_is_asked_for_again_three_times_and_then_ends_the_round(team):
-    session, *_ = team(["what?"] * 4, [])
+    session, *_ = team([""] * 4, [])
 
     with pytest.raises(RoundError, match="4 replies could not be read") as caught:
         session.ask("hello")
@@ -417,7 +417,7 @@ def test_a_result_in_another_form_than_asked_for_is_sent_back_once_only(team):
     script = [plans("compute", then="User"), plans("It can't be JSON.", to="User")]
     session, *_ = team(script, [codes("print('forty-two')")])
 
-    assert session.ask("What is 6*7? Answer in JSON.").text == "It can't be JSON."
+    assert session.ask("What is 6*7? Answer in JSON only.").text == "It can't be JSON."
 
 
 def test_an_image_behind_a_request_that_failed_goes_in_one_message_and_prompts_still_grow_at_their_end(team):
@@ -450,33 +450,6 @@ def test_a_session_says_where_code_runs_now(tmp_path):
     assert "not started" in before
     assert "not started" not in after
     assert re.search(r"Python 3\.\d+", after)
-
-
-class Saving(FakeKernel):
-    """Saves a table whatever it is asked."""
-
-    def execute(self, code, **options):
-        (self.folder / "out.csv").write_text("a\n1\n", encoding="utf-8")
-        return super().execute(code, **options)
-
-
-@pytest.mark.parametrize("made", ["before", "when needed"])
-def test_a_file_that_was_asked_for_may_lie_in_any_kernels_folder(tmp_path, made):
-    folders = tmp_path / "first", tmp_path / "second"
-    for one in folders:
-        one.mkdir()
-    second = Saving([Execution(ok=True, result="1")], folder=folders[1])
-    script = [plans("save the rows", to="Clerk"), plans("It is saved.", to="User")]
-    with ScriptedModel(script) as planned, ScriptedModel([codes("save()")]) as coder:
-        kernel = second if made == "before" else lambda folder: second
-        workers = [
-            CodeInterpreter(ScriptedModel([]), FakeKernel(folder=folders[0])),
-            CodeInterpreter(coder, kernel, name="Clerk"),
-        ]
-        with Session([Planner(planned, workers), *workers], folder=tmp_path / "session") as session:
-            answer = session.ask("Compute it and save the rows as out.csv.")
-
-    assert answer.text == "It is saved."
 
 
 def test_a_task_may_be_given_as_often_as_its_answer_changes(team):
@@ -552,25 +525,16 @@ def test_an_answer_that_is_not_in_the_form_asked_for_is_sent_back_once(team):
     )
 
     assert session.ask("What is 6*7? Answer in JSON only.").text == '{"answer": 42}'
-    assert "the User asked for JSON, and your message is not JSON and nothing else" in planner.calls[1][-1]["content"]
+    assert (
+        "the request asks for JSON, and your message is not valid JSON and nothing else"
+        in planner.calls[1][-1]["content"]
+    )
 
 
 def test_an_answer_that_stays_in_another_form_is_given_all_the_same(team):
     session, *_ = team([plans("42", to="User"), plans("I can't.", to="User")], [])
 
     assert session.ask("What is 6*7? Answer as @result[number].").text == "I can't."
-
-
-def test_an_answer_that_would_be_forwarded_is_not_if_a_file_is_missing(team):
-    session, planner, _ = team(
-        [plans("compute", then="User"), plans("save it"), plans("It is in out.txt.", to="User")],
-        [codes("print('Saved.')"), codes("open('out.txt', 'w').write('42')")],
-    )
-
-    answer = session.ask("Compute 6*7 and save it as out.txt.")
-
-    assert answer.text == "It is in out.txt."
-    assert "there is no file out.txt" in planner.calls[1][-1]["content"]
 
 
 def test_a_round_ends_when_its_time_is_over(team):

@@ -19,16 +19,19 @@ from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.code_interpreter.words import introduction, static_prompt
 from tw_autogen.code_interpreter.work import Work
-from tw_autogen.conversation import AttachmentType, Memory, Post, Round
+from tw_autogen.conversation import AttachmentType, Memory, Post, Round, is_json
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
-from tw_autogen.events import CodeChecked
-from tw_autogen.kernel import Execution, Kernel, Variable
-from tw_autogen.model import ChatModel, CodeReply, CodeStream, Ranker, ask, read_code
+from tw_autogen.events import ArtifactSaved, CodeChecked
+from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
+from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin.files import new_file
 from tw_autogen.recall import Recall, Talk
 from tw_autogen.role import Growing, Role, Turn
 
 NAME = "CodeInterpreter"
+USER = "User"
+_UNCUT_CHARS = 1_000_000
 _MEND = (
     "If you can mend it, send a new block with what still has to run: the variables that exist are listed; print again "
     "what the answer needs. If it can't be done, say why in words, without a block."
@@ -139,8 +142,11 @@ class CodeInterpreter(Role):
         self._shorten(mine, turn)
         self._tell_task(mine, asked, turn)
         work = self._work(mine, cells, turn)
-        limit = self._settings.report_chars
-        post = Post(self.name, asked.send_from, work.message(limit, asked.send_from), tuple(work.attachments(limit)))
+        limit, words = self._settings.report_chars, turn.round.user_query
+        if asked.send_from == USER or asked.content(AttachmentType.then) == USER:
+            self._keep_answer(work, turn)
+        message = work.message(limit, asked.send_from, words)
+        post = Post(self.name, asked.send_from, message, tuple(work.attachments(limit)))
         mine.talk.saw(post)
         return post
 
@@ -160,6 +166,7 @@ class CodeInterpreter(Role):
         self._judge(work, turn)
         if not work.findings:
             self._run(work, cells, turn)
+            self._keep_answer(work, turn)
         limit = self._settings.report_chars
         return Post(self.name, send_to, work.message(limit, send_to), tuple(work.attachments(limit)))
 
@@ -203,18 +210,18 @@ class CodeInterpreter(Role):
 
     def _shorten(self, mine: Told, turn: Turn) -> None:
         """Summarize what is old in a talk that has grown too long; what is told once only is told again then."""
-        done = self._recall.shorten(
-            mine.talk,
-            self._model,
-            self.name,
-            turn.emit,
-            seconds=turn.seconds_left(self._settings.model_seconds),
-            on_call=Growing(turn, self.name, CodeStream).counted,
-            reserve=turn.reserve,
-            cancelled=turn.cancelled,
-        )
+        done = self._recall.shorten(mine.talk, self._model, self.name, turn.emit, **self._counted(turn))
         if done:
             mine.forget()
+
+    def _counted(self, turn: Turn) -> dict[str, Any]:
+        """Return the limits of a call that is counted, and is no part of the growing post."""
+        return {
+            "seconds": turn.seconds_left(self._settings.model_seconds),
+            "on_call": Growing(turn, self.name, CodeStream).counted,
+            "reserve": turn.reserve,
+            "cancelled": turn.cancelled,
+        }
 
     def _tell_task(self, mine: Told, asked: Post, turn: Turn) -> None:
         """Tell the model its task, and before it variables, plugins and lessons where they have changed."""
@@ -277,6 +284,23 @@ class CodeInterpreter(Role):
         _go_on(turn)
         return changed
 
+    def _keep_answer(self, work: Work, turn: Turn) -> None:
+        """Keep what code has printed for the user uncut; what is too long becomes a file, and its beginning stays."""
+        if work.execution is None or not work.execution.ok:
+            return
+        text = report.output_text(work.execution, work.artifacts, _UNCUT_CHARS)
+        if len(text) > self._settings.answer_chars and not is_json(text):
+            folder = self.folder or turn.folder
+            path, file = new_file(folder, "answer.txt", "file")
+            with file:
+                file.write(text.encode("utf-8", "replace"))
+            work.artifacts.append(Artifact(path.name, "file", path, f"all {len(text)} characters of the answer"))
+            turn.emit(ArtifactSaved(path.name, "file", str(path), work.artifacts[-1].preview))
+            text = (
+                f"{text[: self._settings.report_chars]}\n… the whole answer, {len(text)} characters, is in {path.name}"
+            )
+        work.answer = text
+
     def _check(self, code: str) -> list[Finding]:
         return verify(code, self._policy, plugins=self.plugin_names)
 
@@ -294,18 +318,24 @@ class CodeInterpreter(Role):
         offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
         tools = tools_of(offered) if self._policy.only_plugins else None
         taken = [one.name for one in self._open(turn).kernel.variables()] if tools else []
-        reply, completion = ask(
-            self._model,
-            mine.talk.messages,
-            read_code,
-            tries=self._settings.tries,
-            tools=tools or None,
-            as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
-            on_text=growing.take,
-            on_call=growing.called,
-            reserve=turn.reserve,
-            seconds=turn.seconds_left(self._settings.model_seconds),
-            cancelled=turn.cancelled,
+
+        def once() -> tuple[CodeReply, Completion]:
+            return ask(
+                self._model,
+                mine.talk.messages,
+                read_code,
+                tries=self._settings.tries,
+                tools=tools or None,
+                as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
+                on_text=growing.take,
+                on_call=growing.called,
+                reserve=turn.reserve,
+                seconds=turn.seconds_left(self._settings.model_seconds),
+                cancelled=turn.cancelled,
+            )
+
+        reply, completion = self._recall.ask_within(
+            once, mine.talk, self._model, self.name, turn.emit, shortened=mine.forget, **self._counted(turn)
         )
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 
 from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.conversation import is_json
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -30,6 +30,19 @@ def cut(text: str, limit_chars: int) -> str:
     return f"{text[:head]}\n… {len(text) - limit_chars} characters left out …\n{text[-tail:]}"
 
 
+def trimmed(text: str) -> str:
+    r"""Return a text without blank lines around it; the indentation of a table's head stays.
+
+    Example:
+        >>> trimmed("\n   a  b\n0  1  2\n")
+        '   a  b\n0  1  2'
+    """
+    lines = text.rstrip().splitlines()
+    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    several = len(lines) - first > 1
+    return "\n".join(lines[first:]) if several else text.strip()
+
+
 def files_line(artifacts: Sequence[Artifact]) -> str:
     """Name the files that were made, with a preview where there is one; empty if there are none."""
     named = [
@@ -40,9 +53,9 @@ def files_line(artifacts: Sequence[Artifact]) -> str:
 
 def output_text(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
     """Give what was printed, the result and the files that it doesn't name, as a user may read it; JSON stays JSON."""
-    said = [cut(execution.stdout.strip(), limit_chars), cut((execution.result or "").strip(), limit_chars)]
+    said = [cut(trimmed(execution.stdout), limit_chars), cut(trimmed(execution.result or ""), limit_chars)]
     text = "\n".join(part for part in said if part)
-    unnamed = [] if _is_json(text) else [one for one in artifacts if not _names(text, one.path.name)]
+    unnamed = [] if is_json(text) else [one for one in artifacts if not _names(text, one.path.name)]
     return "\n".join(part for part in (text, files_line(unnamed)) if part)
 
 
@@ -65,7 +78,7 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
         "Log": logs,
         "Error": execution.error,
     }
-    shown = [f"{name}:\n{cut(text.strip(), limit_chars)}" for name, text in parts.items() if text.strip()]
+    shown = [f"{name}:\n{cut(trimmed(text), limit_chars)}" for name, text in parts.items() if text.strip()]
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
     return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts)] if part)
 
@@ -91,17 +104,6 @@ def warnings_of(execution: Execution) -> list[str]:
 
 def _names(text: str, file: str) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(file)}(?![\w-])", text) is not None
-
-
-def _is_json(text: str) -> bool:
-    """Say whether it is a JSON object or list, to which no word may be added."""
-    if not text.startswith(("{", "[")):
-        return False
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _first_line(text: str) -> str:

@@ -28,6 +28,8 @@ class CodeInterpreterSettings:
         model_seconds: How long one call of the model may take.
         cell_seconds: How long one cell may run, without the time spent in host calls.
         report_chars: How much of the result, of what was printed, and of an error is reported, each.
+        answer_chars: How long an answer may be that goes on to the user as code has printed it; of a longer one the
+            user gets the beginning, and all of it as a file. JSON goes whole.
         variables_chars: How much one telling of new and changed variables may take.
         plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
         plugin_list_chars: How much of the prompt the list of all plugins may take, one line each, where stubs are shown
@@ -51,6 +53,7 @@ class CodeInterpreterSettings:
     model_seconds: float = field(default=300.0, metadata=LOWER)
     cell_seconds: float = field(default=180.0, metadata=LOWER)
     report_chars: int = field(default=4000, metadata=LOWER)
+    answer_chars: int = field(default=20_000, metadata=LOWER)
     variables_chars: int = field(default=2000, metadata=LOWER)
     plugin_chars: int = field(default=8000, metadata=LOWER)
     plugin_list_chars: int = field(default=12000, metadata=LOWER)

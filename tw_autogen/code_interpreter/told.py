@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import datetime
+import re
+from dataclasses import dataclass, field, replace
 
 from tw_autogen.code_interpreter.selection import Shown
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.words import FORWARDED, board_news
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.recall import Talk, remember
+
+_PYTHON_FENCE = re.compile(r"^([ \t]*```)[ \t]*(?:python|py)\b", re.I | re.M)
+_ROLE_NAME = "{ROLE_NAME}"
 
 
 @dataclass
@@ -23,6 +28,7 @@ class Told:
         round_id: Of the round that is going on.
         lessons: As they were told last, in this round.
         shown: The plugins that it was shown.
+        date: As it was told last; only users' own tasks bring it.
     """
 
     name: str
@@ -32,6 +38,7 @@ class Told:
     round_id: str = ""
     lessons: str = ""
     shown: Shown = field(default_factory=Shown)
+    date: str = ""
 
     def enter(self, here: Round) -> None:
         """Go on in a round; in another one than before lessons are to be told again."""
@@ -42,15 +49,16 @@ class Told:
         """Begin with rounds of other sessions, as if they had been lived through.
 
         Args:
-            rounds: Of the examples.
+            rounds: Of the examples; `{ROLE_NAME}` in them stands for this role's name, as in TaskWeaver's.
             asked: The task, which is told later.
         """
+        rounds = tuple(_named(one, self.name) for one in rounds)
         remember(self.talk, lambda lived: self.listen(Memory.of(self.name, lived), asked), rounds)
 
     def forget(self) -> None:
         """Have all told again that is told once: the talk was summarized."""
         self.variables.forget()
-        self.shown, self.board, self.lessons = Shown(), "", ""
+        self.shown, self.board, self.lessons, self.date = Shown(), "", "", ""
 
     def listen(self, memory: Memory, asked: Post) -> None:
         """Bring the talk up to date with what was said since, but for the task itself."""
@@ -92,10 +100,24 @@ class Told:
         if lessons and lessons != self.lessons:
             parts.append(lessons)
         self.lessons = lessons
+        today = datetime.date.today().isoformat()
+        if asked.send_from == "User" and self.date != today:  # a Planner tells the date itself
+            parts.append(f"Today is {today}.")
+            self.date = today
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
         if forwarded:
             parts.append(FORWARDED)
         self.talk.tell("\n\n".join(part for part in parts if part))
+
+
+def _named(lived: Round, name: str) -> Round:
+    """Return a round of an example with the role's name filled in."""
+
+    def filled(post: Post) -> Post:
+        said = (replace(one, content=one.content.replace(_ROLE_NAME, name)) for one in post.attachments)
+        return replace(post, message=post.message.replace(_ROLE_NAME, name), attachments=tuple(said))
+
+    return replace(lived, posts=[filled(post) for post in lived.posts])
 
 
 def _as_reply(post: Post) -> str:
@@ -104,5 +126,5 @@ def _as_reply(post: Post) -> str:
     if not code or not thought:  # words, or code that somebody else wrote
         return post.message
     if post.content(AttachmentType.reply_type, "python") != "python":
-        return code
+        return _PYTHON_FENCE.sub(r"\1text", code)  # code that was only shown must not teach that words are run
     return f"{thought}\n```python\n{code.strip()}\n```"

@@ -13,17 +13,18 @@ class KnownVariables:
     """What one talk has been told of the variables.
 
     Args:
-        limit_chars: How much one telling may take; what is left out is counted, and told with
-            the next one.
+        limit_chars: How much one telling may take; the newest are told first, and what is left out is counted, and told
+            with the next one.
     """
 
     def __init__(self, limit_chars: int) -> None:
         self._limit_chars = limit_chars
         self._told: dict[str, str] = {}
+        self._seen: dict[str, str] = {}
 
     def fresh(self, variables: Sequence[Variable]) -> list[str]:
-        """Give the names of those that are new or changed since the last telling."""
-        return [one.name for one in variables if self._told.get(one.name) != str(one)]
+        """Return the names of those that are new or changed since `news`, whether it could tell all of them or not."""
+        return [one.name for one in variables if _differs(self._seen.get(one.name), one)]
 
     def news(self, variables: Sequence[Variable]) -> str:
         """Say which variables are new, changed or gone since the last telling, a line each; empty if none are.
@@ -31,14 +32,15 @@ class KnownVariables:
         Args:
             variables: Those that exist now.
         """
-        now = {one.name: str(one) for one in variables}
-        fresh = {name: line for name, line in now.items() if self._told.get(name) != line}
+        now = {one.name: self._line(one) for one in variables}
+        fresh = [name for name, line in now.items() if self._told.get(name) != line]
         gone = [name for name in self._told if name not in now]
-        lines = self._within(list(fresh.values()))
-        left_out = set(list(fresh)[len(lines) :])
+        lines = self._within([now[name] for name in reversed(fresh)])[::-1]
+        left_out = set(fresh[: len(fresh) - len(lines)])
         self._told = {name: line for name, line in now.items() if name not in left_out}
+        self._seen = now
         if left_out:
-            lines.append(f"… and {len(left_out)} more")
+            lines.append(f"… and {len(left_out)} older ones")
         if gone:
             more = f" and {len(gone) - _GONE_NAMES} more" if len(gone) > _GONE_NAMES else ""
             lines.append(f"Gone: {', '.join(gone[:_GONE_NAMES])}{more}")
@@ -47,6 +49,11 @@ class KnownVariables:
     def forget(self) -> None:
         """Take nothing for told any more, because what was told is not in the prompt now."""
         self._told = {}
+
+    def _line(self, one: Variable) -> str:
+        """Return the line of a variable; the one told last, where the kernel gives only its name and type."""
+        told = self._told.get(one.name)
+        return told if told is not None and not _differs(told, one) else str(one)
 
     def _within(self, lines: Sequence[str]) -> list[str]:
         """Give as many lines as fit, and one at least: a single long one must not keep the others back."""
@@ -57,3 +64,10 @@ class KnownVariables:
                 break
             kept.append(line if left >= 0 else f"{line[: self._limit_chars]}…")
         return kept
+
+
+def _differs(told: str | None, now: Variable) -> bool:
+    """Return True if a variable is not as it was told; without a summary, its type alone is compared."""
+    if told is None or now.summary:
+        return told != str(now)
+    return told.partition(", ")[0] != str(now)

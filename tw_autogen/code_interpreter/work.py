@@ -8,7 +8,7 @@ from typing import Any
 
 from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.verify import Finding
-from tw_autogen.conversation import Attachment, AttachmentType
+from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, is_json
 from tw_autogen.kernel import Artifact, Execution
 
 _WRONG_CHARS = 600
@@ -34,6 +34,7 @@ class Work:
         gave_up: The tries are used up, or the work went in circles.
         looped: The same code has failed in the same way twice.
         made: Names of variables that are new or changed.
+        answer: What goes to the user as it is, whole; empty where nothing does.
         unworded: What comes of it are bare results, so that somebody must word them for the user.
     """
 
@@ -48,6 +49,7 @@ class Work:
     gave_up: bool = False
     looped: bool = False
     made: list[str] = field(default_factory=list)
+    answer: str = ""
     unworded: bool = False
     _last: tuple[str, str] = ("", "")
 
@@ -63,12 +65,13 @@ class Work:
         self.gave_up = self.gave_up or self.looped
         return self.looped
 
-    def message(self, limit_chars: int, receiver: str) -> str:
-        """Say what came of the task.
+    def message(self, limit_chars: int, receiver: str, request: str = "") -> str:
+        """Return what came of the task, in words.
 
         Args:
             limit_chars: How much of each part is shown.
             receiver: Who reads it: the user gets thought and output as an answer, anybody else a report.
+            request: The user's words: where the output has the form that they ask for, the user gets it alone.
         """
         if not self.code:
             return report.cut(self.thought, 4 * limit_chars)
@@ -76,8 +79,9 @@ class Work:
         if self.findings or self.execution is None:
             return f"{note}{report.findings_report(self.findings)}"
         if receiver == "User" and self.execution.ok:
-            output = report.output_text(self.execution, self.artifacts, limit_chars)
-            return "\n\n".join(part for part in (self.thought, output) if part)
+            output = self.answer or report.output_text(self.execution, self.artifacts, limit_chars)
+            alone = is_json(output) or AnswerForm.read(request).fits(output)
+            return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
         told = report.execution_report(self.execution, self.artifacts, limit_chars)
         more = f" and {len(self.made) - _MADE_NAMES} more" if len(self.made) > _MADE_NAMES else ""
@@ -104,7 +108,7 @@ class Work:
         extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
         extra |= {"refused": self.refused, "went_wrong": self.wrong}
         said.append(Attachment(kind.execution_status, status, extra))
-        output = report.output_text(self.execution, self.artifacts, limit_chars)
+        output = self.answer or report.output_text(self.execution, self.artifacts, limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
         if self.artifacts:
             paths = "\n".join(str(one.path) for one in self.artifacts)

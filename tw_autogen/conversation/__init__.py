@@ -1,8 +1,21 @@
 """What was said: posts with attachments, in rounds with a board, and what one role may see of them."""
 
 from tw_autogen.conversation.files import Conversation, read_conversation
+from tw_autogen.conversation.form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.memory import Memory
 from tw_autogen.conversation.post import Attachment, AttachmentType, Post
 from tw_autogen.conversation.round import Round, RoundState
 
-__all__ = ["Attachment", "AttachmentType", "Conversation", "Memory", "Post", "Round", "RoundState", "read_conversation"]
+__all__ = [
+    "AnswerForm",
+    "Attachment",
+    "AttachmentType",
+    "Conversation",
+    "Memory",
+    "Post",
+    "Round",
+    "RoundState",
+    "is_json",
+    "read_conversation",
+    "unfenced_json",
+]

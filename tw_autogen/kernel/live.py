@@ -14,7 +14,7 @@ from typing import Any
 
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.bundle import call_expression, install_expression
-from tw_autogen.kernel.folder import HostExchange
+from tw_autogen.kernel.folder import HostExchange, session_name
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.inside.last_words import file_name
@@ -127,7 +127,7 @@ class Live:
     def _make_ready(self) -> None:
         began = time.monotonic()
         options: dict[str, Any] = {
-            "session_id": self._folder.name,
+            "session_id": session_name(self._folder),
             "output_chars": self._settings.output_chars,
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,

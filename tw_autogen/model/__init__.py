@@ -5,7 +5,8 @@ from tw_autogen.model.asking import Reserve, ask
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.embed import Embedder, EmbeddingRanker
 from tw_autogen.model.embedders import EmbeddingSettings, FolderEmbedder, OpenAIEmbedder, resolve_ranker
-from tw_autogen.model.fields import CodeReply, Unreadable, read_code, read_object
+from tw_autogen.model.failures import is_too_long
+from tw_autogen.model.fields import CodeReply, NoObject, Unreadable, read_code, read_object
 from tw_autogen.model.openai import OpenAIModel, is_loopback
 from tw_autogen.model.rank import LexicalRanker, Ranked, Ranker
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
@@ -31,6 +32,7 @@ __all__ = [
     "LexicalRanker",
     "Message",
     "ModelSettings",
+    "NoObject",
     "OpenAIEmbedder",
     "OpenAIModel",
     "Price",
@@ -52,6 +54,7 @@ __all__ = [
     "cache_folder",
     "chars_of",
     "is_loopback",
+    "is_too_long",
     "read_code",
     "read_object",
     "resolve_model",

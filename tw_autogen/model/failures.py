@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from tw_autogen.errors import ModelError, nearest
+from tw_autogen.errors import ModelError, PromptTooLong, nearest
 
 _LIMIT_CHARS = 400
 _MAX_NAMES = 20
@@ -41,6 +41,11 @@ def server_words(error: Any, key: str) -> str:
     return line if len(line) <= _LIMIT_CHARS else f"{line[:_LIMIT_CHARS]}…"
 
 
+def is_too_long(error: ModelError) -> bool:
+    """Return True if an error says that the prompt is longer than the model's context, also in a host's words."""
+    return isinstance(error, PromptTooLong) or _TOO_LONG.search(str(error)) is not None
+
+
 def describe_failure(
     error: Exception,
     *,
@@ -69,11 +74,13 @@ def describe_failure(
     tries = _tries(error) if status else max_tries
     words = server_words(error, key)
     code = str(getattr(error, "code", None) or "")
+    kind = ModelError
     if status is None:
         said = _no_answer(error, words, tries, room)
     elif code == "context_length_exceeded" or _TOO_LONG.search(words):
-        said = f"the prompt is too long for {name!r} ({status}): {words}. Ask for less at once, or choose a model with "
-        said += f"a longer context (`{room}.name`)"
+        kind = PromptTooLong
+        said = f"the prompt is too long for {name!r} ({status}): {words}. Set `recall.compress_tokens` below the "
+        said += f"model's context, ask for less at once, or choose a model with a longer context (`{room}.name`)"
     elif status in (401, 403):
         said = f"the key was refused ({status}): {words}. Check `{room}.api_key` (OPENAI_API_KEY)"
         if not key:
@@ -88,7 +95,7 @@ def describe_failure(
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
     else:
         said = f"the request was refused ({status}): {words}"
-    return ModelError(f"{url}: {said}", tries=tries)
+    return kind(f"{url}: {said}", tries=tries)
 
 
 def _no_answer(error: Exception, words: str, tries: int, room: str) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tw_autogen.bounded_json import DEEPEST, too_deep
-from tw_autogen.model.fences import split_blocks
+from tw_autogen.model.bare_code import unfenced, whole_block, without_prose
+from tw_autogen.model.fences import Block, split_blocks
 
 _WANTED = "reply with one JSON object and nothing else"
 _TOO_DEEP = f"the JSON object is nested too deep, or broken; {_WANTED}, and keep it flat"
@@ -40,6 +41,14 @@ class Unreadable(ValueError):
         self.problem = problem
 
 
+class NoObject(Unreadable):
+    """A reply in words, without any JSON object; `words` are these, without thoughts in tags."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(f"there is no JSON object in it; {_WANTED}")
+        self.words = words
+
+
 @dataclass(frozen=True)
 class CodeReply:
     """A reply of free text with code in it, or without.
@@ -64,7 +73,8 @@ def read_object(text: str) -> dict[str, Any]:
         text: The whole reply.
 
     Raises:
-        Unreadable: it is empty, holds no object, was cut off inside one, or is nested more than 100 deep.
+        NoObject: it is words alone.
+        Unreadable: it is empty, was cut off inside an object, or the object is nested more than 100 deep.
 
     Example:
         >>> read_object('Sure!\n```json\n{"send_to": "User", "message": "It is 42.",}\n```')
@@ -86,7 +96,7 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
     found = [one for one in _objects(said) if one]
     found = [one for one in map(_unwrapped, found) if one] if wrapped else found
     if not found:
-        raise Unreadable(f"there is no JSON object in it; {_WANTED}")
+        raise NoObject(said.strip())
     best = max(reversed(found) if drafts else found, key=len)
     if too_deep(best):
         raise Unreadable(_TOO_DEEP)
@@ -98,8 +108,9 @@ def read_code(text: str) -> CodeReply:
 
     Several Python blocks are one program in pieces: they are joined in order with a blank line between them. Blocks of
     other languages, shell and output among them, are no code and stay in the thought. A block that names no language
-    is code if none names Python. A missing closing fence is read over, and a reply in TaskWeaver's JSON form
-    (`thought`, `reply_type`, `reply_content`) is read as well.
+    is code if none names Python. A missing closing fence is read over, with the prose after it; so are closing marks
+    inside a string of the code. A reply without any block is code where it parses and does something, up to the prose
+    after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`, `reply_content`) is read as well.
 
     Args:
         text: The whole reply.
@@ -123,7 +134,9 @@ def read_code(text: str) -> CodeReply:
 
 
 def _read_blocks(said: str, wanted: str) -> CodeReply:
-    blocks = split_blocks(said)
+    blocks = _rejoined(split_blocks(said))
+    if len(blocks) == 1 and (bare := unfenced(said)):
+        return CodeReply("\n".join(part for part in (bare[0], bare[2]) if part), bare[1])
     kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
     pieces = [block.inner.strip("\n").rstrip() for block in blocks if block.kind == kind]
     code = "\n\n".join(piece for piece in pieces if piece.strip())
@@ -131,6 +144,23 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
         raise Unreadable(f"the code block is empty; {wanted}")
     thought = "".join(block.text for block in blocks if block.kind != kind).strip()
     return CodeReply(thought, code or None)
+
+
+def _rejoined(blocks: list[Block]) -> list[Block]:
+    """Return blocks of which a Python block that does not parse goes on to later marks, or ends before prose."""
+    for at, block in enumerate(blocks):
+        if block.kind != "python":
+            continue
+        rest = "".join(one.text for one in blocks[at + 1 :])
+        code = whole_block(block.inner, rest) if rest else without_prose(block.inner.rstrip())
+        if rest and code:
+            follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
+            more = split_blocks(follows.removeprefix("```"))
+            return [*blocks[:at], Block("python", block.text, code), *_rejoined(more)]
+        if not rest and code != block.inner.rstrip():
+            prose = block.inner.rstrip()[len(code) :]
+            return [*blocks[:at], Block("python", block.text, code), Block("text", prose)]
+    return blocks
 
 
 def _without_thoughts(text: str) -> tuple[str, bool]:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from itertools import groupby
+from typing import Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from bm25s import BM25
-
-_WORD = re.compile(r"[^\W_]{2,}")
+_WORD = re.compile(r"[^\W_]+")
+_DIGIT = re.compile(r"\d")
+_ENGLISH = """
+    a about above after again against ain all am an and any are aren as at be because been before being below
+    between both but by can couldn did didn do does doesn doing don down during each few for from further had
+    hadn has hasn have haven having he her here hers herself him himself his how if in into is isn it its itself
+    just ll ma me mightn more most mustn my myself needn no nor not now of off on once only or other our ours
+    ourselves out over own re same shan she should shouldn so some such than that the their theirs them
+    themselves then there these they this those through to too under until up ve very was wasn we were weren
+    what when where which while who whom why will with won wouldn you your yours yourself yourselves please give
+    want need like help let use using function plugin user
+"""
+_STOPWORDS = frozenset(_ENGLISH.split())
+"""English words without a subject, and words of any request and any description: they must not make a text fit."""
 _STEM_CHARS = 6
-_SAID_ANYWAY = frozenset(
-    {"please", "give", "want", "need", "like", "help", "let", "use", "using", "function", "plugin", "user"}
-)
-"""Words of any request and any description, beside English stopwords; they must not make a text fit."""
+_GRAM_CHARS = 3
+_GRAM_WEIGHT = 0.3
+_SHARED_GRAMS = 0.5
+_K1, _B = 1.5, 0.75
 
 Ranked = list[tuple[int, float]]
 """Positions in the texts with their scores, best first; what has nothing to do with the query is not in it."""
@@ -52,11 +65,15 @@ class Ranker(Protocol):
 
 
 class LexicalRanker:
-    """Ranks by the words that query and text share (BM25): needs no model, no network, and no time to begin with.
+    """Ranks by what query and text share (BM25): needs no model, no network, and no time to begin with.
+
+    Words count whole and by their stems, codes and numbers whole only. Parts of words (three characters) count
+    less: they find compounds and endings that no stem reaches. Scripts without blanks go by pairs of characters.
 
     Example:
         >>> LexicalRanker().rank("Which databases are there?", ["Tell a joke.", "Pull rows from a database."])[0][0]
         1
+        >>> LexicalRanker().rank("E1000440", ["E1000441 no disk", "E1000440 no fan"])
     """
 
     def prepare(self, texts: Sequence[str]) -> None:
@@ -64,12 +81,54 @@ class LexicalRanker:
         _index(tuple(texts))
 
     def rank(self, query: str, texts: Sequence[str]) -> Ranked:
-        """Rank the texts that share a word with the query, endings and words of any request aside."""
-        index = _index(tuple(texts))
-        words = _words(query)
-        if index is None or not words:
-            return []
-        return best_first(index.get_scores(words).tolist())
+        """Rank the texts that share a word, a stem, or half of a word with the query, words of any request aside."""
+        return best_first(_index(tuple(texts)).scores(query))
+
+
+class _Index:
+    """The features of texts: for each one, which texts have it and what it adds to their scores."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._count = len(texts)
+        self._words: dict[str, list[tuple[int, float]]] = {}
+        self._grams: dict[str, list[tuple[int, float]]] = {}
+        found = [list(_words(text)) for text in texts]
+        _fill(self._words, [[one for word in words for one in _features(word)] for words in found])
+        _fill(self._grams, [[gram for word in words for gram in _grams(word)] for words in found])
+
+    def scores(self, query: str) -> list[float]:
+        """Return the score of each text; 0 for one that has nothing to do with the query."""
+        scores, related = [0.0] * self._count, [False] * self._count
+        words = dict.fromkeys(_words(query))
+        for feature in dict.fromkeys(one for word in words for one in _features(word)):
+            for at, weight in self._words.get(feature, ()):
+                scores[at] += weight
+                related[at] = True
+        for word in words:
+            grams = set(_grams(word))
+            shared = Counter(at for gram in grams for at, _ in self._grams.get(gram, ()))
+            for at, count in shared.items():
+                related[at] = related[at] or count >= _SHARED_GRAMS * len(grams)
+            for gram in grams:
+                for at, weight in self._grams.get(gram, ()):
+                    scores[at] += _GRAM_WEIGHT * weight
+        return [score if known else 0.0 for score, known in zip(scores, related, strict=True)]
+
+
+def _fill(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequence[str]]) -> None:
+    """Put the weights of BM25 into an index.
+
+    Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the inverse
+    document frequency of Lucene, which is never negative.
+    """
+    counts = [Counter(one) for one in documents]
+    having = Counter(feature for one in counts for feature in one)
+    mean = sum(map(len, documents)) / max(1, len(documents)) or 1.0
+    for at, count in enumerate(counts):
+        length = _K1 * (1 - _B + _B * len(documents[at]) / mean)
+        for feature, times in count.items():
+            rare = math.log(1 + (len(documents) - having[feature] + 0.5) / (having[feature] + 0.5))
+            index.setdefault(feature, []).append((at, rare * times / (times + length)))
 
 
 def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:
@@ -84,29 +143,43 @@ def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:
 
 
 @lru_cache(maxsize=8)
-def _index(texts: tuple[str, ...]) -> BM25 | None:
+def _index(texts: tuple[str, ...]) -> _Index:
     """Build the index once for each set of texts: a session asks again with each request."""
-    from bm25s import BM25  # here, because it brings numpy, which only a choice among many needs
-
-    corpus = [_words(text) for text in texts]
-    if not any(corpus):
-        return None
-    index = BM25()
-    index.index(corpus, show_progress=False)
-    return index
+    return _Index(texts)
 
 
-def _words(text: str) -> list[str]:
-    """Give the words that carry meaning, plurals and endings cut off so that `anomalies` meets `anomaly`."""
-    stopwords = _stopwords()
-    return [_singular(word)[:_STEM_CHARS] for word in _WORD.findall(text.lower()) if word not in stopwords]
+def _words(text: str) -> Iterator[str]:
+    """Yield the words that carry meaning, English plurals cut off; of scripts without blanks, pairs of characters."""
+    for found in _WORD.findall(text.lower()):
+        runs = [(False, found)] if found.isascii() else groupby(found, _is_unspaced)
+        for is_unspaced, run in runs:
+            word = "".join(run)
+            if is_unspaced:
+                yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+            elif len(word) > 1 and word not in _STOPWORDS:
+                yield word if _DIGIT.search(word) else _singular(word)
 
 
-@lru_cache(maxsize=1)
-def _stopwords() -> frozenset[str]:
-    from bm25s.stopwords import STOPWORDS_EN_PLUS  # here for the same reason
+def _is_unspaced(char: str) -> bool:
+    """Return True for a character of a script that writes no blanks: Thai to Khmer, Chinese, Japanese."""
+    return (
+        "\u0e00" <= char <= "\u0eff"
+        or "\u1000" <= char <= "\u109f"
+        or "\u1780" <= char <= "\u17ff"
+        or ("\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff" or "\U00020000" <= char <= "\U0003ffff")
+    )
 
-    return _SAID_ANYWAY.union(STOPWORDS_EN_PLUS)
+
+def _features(word: str) -> tuple[str, ...]:
+    """Return a word, and its stem, so that `detection` meets `detect`; codes and numbers have none."""
+    return (word,) if _DIGIT.search(word) else (word, f"{word[:_STEM_CHARS]}-")
+
+
+def _grams(word: str) -> list[str]:
+    """Return the runs of three characters of a word; of a code, a number, or a short word none."""
+    if _DIGIT.search(word) or len(word) <= _GRAM_CHARS:
+        return []
+    return [word[at : at + _GRAM_CHARS] for at in range(len(word) - _GRAM_CHARS + 1)]
 
 
 def _singular(word: str) -> str:

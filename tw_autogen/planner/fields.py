@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tw_autogen.model import Unreadable, read_object
+from tw_autogen.conversation import AnswerForm, is_json, unfenced_json
+from tw_autogen.model import NoObject, Unreadable, read_object
 from tw_autogen.planner.plan import Plan
 
 USER = "User"
+_ALIASES = {
+    "User": ("user", "human", "enduser", "userproxy", "customer", "client"),
+    "CodeInterpreter": ("coder", "interpreter", "codeagent", "codeexecutor", "codegenerator", "programmer", "python"),
+}
+"""What loose models call these two, folded as by `_folded`."""
+_REFUSAL = re.compile(
+    r"(?:i(?:['’]m| am) (?:very )?sorry|sorry|i (?:can['’]?t|cannot|won['’]t|must decline|am unable|am not able)"
+    r"|i['’]m (?:unable|not able))\b",
+    re.I,
+)
+_LAST_WORDS_CHARS = 4000
 
 
 class Stop(str, Enum):
@@ -73,6 +86,85 @@ def reply_schema(workers: Sequence[str]) -> Mapping[str, Any]:
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
+class ReplyReader:
+    """Reads the replies to one question to the Planner's model: the first one, and those that repair it.
+
+    A reply in words, without JSON, is the answer to the User at once if it has the form that the request asked for,
+    and otherwise when it comes again after it was asked for as JSON. Before any worker has answered, words that name a
+    worker or hold a Python block are no answer.
+
+    Args:
+        workers: The names that may be written to, beside the user's.
+        has_plan: This round has a plan already, so plan fields may be absent.
+        form: The form that the request asks its answer to have.
+        worked: A worker has answered in this round.
+    """
+
+    def __init__(
+        self, workers: Sequence[str], *, has_plan: bool, form: AnswerForm | None = None, worked: bool = False
+    ) -> None:
+        self._workers = tuple(workers)
+        self._has_plan = has_plan
+        self._form = form or AnswerForm()
+        self._worked = worked
+        self._in_words = 0
+
+    def __call__(self, text: str) -> PlannerReply:
+        """Parse one reply.
+
+        Args:
+            text: The whole reply.
+
+        Raises:
+            Unreadable: with everything that is wrong, and the form that is wanted, in words for the model.
+        """
+        try:
+            return read_reply(text, self._workers, has_plan=self._has_plan)
+        except NoObject as unreadable:
+            self._in_words += 1
+            if self._is_answer(unreadable.words):
+                refused = _REFUSAL.match(unreadable.words) is not None
+                return PlannerReply(USER, unreadable.words, Stop.SecurityRisks if refused else Stop.Completed)
+            problem = unreadable.problem
+        except Unreadable as unreadable:
+            said = unfenced_json(text.strip())
+            is_ours = '"send_to"' in said or '"message"' in said
+            if self._worked and self._form.json and is_json(said) and not is_ours:
+                return PlannerReply(USER, said, Stop.Completed)
+            problem = unreadable.problem
+        raise Unreadable(f"{problem}. The form:\n{self._skeleton()}")
+
+    def _is_answer(self, words: str) -> bool:
+        if self._worked and self._form.fits(words):
+            return True
+        folded = _folded(words)
+        named = any(_folded(worker) in folded for worker in self._workers)
+        return self._in_words > 1 and (self._worked or not (named or "```python" in words))
+
+    def _skeleton(self) -> str:
+        plan = "null" if self._has_plan else '"1. …"'
+        receivers = " or ".join([*self._workers, USER])
+        return (
+            f'{{"reasoning": "…", "init_plan": null, "plan": {plan}, "current_plan_step": "1", '
+            f'"send_to": "{receivers}", "message": "…", "then": null, "stop": "InProcess, or Completed to the User"}}'
+        )
+
+
+def last_words(reply: str, problem: str) -> PlannerReply:
+    """Make an answer to the User of the last of replies that stayed unreadable.
+
+    Args:
+        reply: The model's last reply; not empty.
+        problem: What was wrong with it.
+    """
+    try:
+        said = _text(read_object(reply).get("message")).strip()
+    except Unreadable:
+        said = ""
+    words = (said or reply.strip())[:_LAST_WORDS_CHARS]
+    return PlannerReply(USER, f"{words}\n\n(The model's replies could not be read: {problem})", Stop.TaskFailure)
+
+
 def read_reply(text: str, workers: Sequence[str], *, has_plan: bool) -> PlannerReply:
     """Understand what the model sent.
 
@@ -106,8 +198,38 @@ def read_reply(text: str, workers: Sequence[str], *, has_plan: bool) -> PlannerR
         init_plan,
         plan,
         fields.get("current_plan_step", "").strip(),
-        USER if then.casefold() == USER.casefold() and send_to in workers else "",
+        USER if meant_name(then, [USER]) and send_to in workers else "",
     )
+
+
+def meant_name(said: str, known: Sequence[str]) -> str:
+    """Return the one known name that is meant; empty if none is, or more than one may be.
+
+    Case, blanks, underscores and a leading "the" do not count; then come the words that loose models use for the User
+    and for the CodeInterpreter.
+
+    Args:
+        said: What the model wrote.
+        known: All names.
+
+    Example:
+        >>> meant_name("code_interpreter", ["CodeInterpreter", "User"]), meant_name("the human", ["Coder", "User"])
+        ('CodeInterpreter', 'User')
+    """
+    if said in known:
+        return said
+    folded = _folded(said)
+    same = [name for name in known if folded and folded in (_folded(name), _folded(f"the {name}"))]
+    if same:
+        return same[0] if len(same) == 1 else ""
+    plain = folded.removeprefix("the")
+    meant = [name for name, words in _ALIASES.items() if name in known and plain in words]
+    others = [name for name in known if name not in meant and (plain in _folded(name) or _folded(name) in plain)]
+    return meant[0] if len(meant) == 1 and not others else ""
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())
 
 
 def _text(value: Any) -> str:
@@ -124,9 +246,8 @@ def _text(value: Any) -> str:
 def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[str]) -> str:
     known = [*workers, USER]
     said = fields.get("send_to", "").strip()
-    for name in known:
-        if said.casefold() == name.casefold():
-            return name
+    if name := meant_name(said, known):
+        return name
     wanted = f"write one of {', '.join(known)}"
     problems.append(
         f"`send_to` is {said!r}, and nobody here is called that: {wanted}"

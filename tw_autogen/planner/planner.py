@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
 from typing import Any, Literal
 
 from tw_autogen.approval import Approve
-from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
-from tw_autogen.errors import ApprovalNeeded
-from tw_autogen.model import ChatModel, FieldStream, ask
+from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, Memory, Post, Round, unfenced_json
+from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
+from tw_autogen.model import ChatModel, Completion, FieldStream, ask
 from tw_autogen.planner.approving import decide_plan
-from tw_autogen.planner.contract import AnswerContract
-from tw_autogen.planner.fields import USER, PlannerReply, Stop, read_reply, reply_schema
+from tw_autogen.planner.fields import USER, PlannerReply, ReplyReader, Stop, last_words, reply_schema
 from tw_autogen.planner.plan import Plan, Status
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request
 from tw_autogen.recall import Recall, Talk, remember
@@ -57,7 +56,7 @@ class PlannerSettings:
 
 @dataclass
 class _Talking:
-    """The talk of one session, and the plan of its current round."""
+    """The talk of one session, the plan of its current round, and the offers that stand in the talk."""
 
     talk: Talk
     round_id: str = ""
@@ -65,6 +64,7 @@ class _Talking:
     mended: bool = False
     date: str = ""
     approved: str = ""
+    offers: list[str] = field(default_factory=list)
 
 
 class Planner(Role):
@@ -79,8 +79,9 @@ class Planner(Role):
         approve: Asked about plans, as the setting `approval` says; None: nobody is there.
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
-    steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, and an
-    answer that is not in the form that the user asked for is sent back once (`AnswerContract`).
+    steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, an
+    answer that is not in the form that the request shows is sent back once (`AnswerForm`), and what a model says in
+    place of JSON is never lost (`ReplyReader`).
     """
 
     name = NAME
@@ -132,7 +133,7 @@ class Planner(Role):
             **kwargs: `turn`; without one nothing is emitted and no deadline holds.
 
         Raises:
-            ModelError: the model could not be asked, or stayed unreadable.
+            ModelError: the model could not be asked, or said nothing at all.
         """
         here, asked = memory.rounds[-1], rounds_of_request(memory, self.name)
         turn = kwargs.get("turn") or Turn(here, Path.cwd())
@@ -145,21 +146,24 @@ class Planner(Role):
             mine.round_id, mine.mended = here.id, False
             if len(asked) == 1:
                 mine.plan, mine.approved = None, ""
+        form = AnswerForm.read("\n".join(one.user_query for one in asked))
         forwarded = _forward(here, self.name)
-        misfits = _misfits(asked, turn, forwarded.message) if forwarded and not mine.mended else []
+        misfits = form.problems(forwarded.message) if forwarded and not mine.mended else []
         if forwarded is not None and not misfits:
             return forwarded
         self._listen(mine, memory, turn)
         if misfits:
             mine.mended = True
             mine.talk.tell(_ill_fitting(misfits))
-        reply = self._ask(mine, turn)
-        if reply.stop is Stop.Completed and not mine.mended and (misfits := _misfits(asked, turn, reply.message)):
+        reply = self._ask(mine, turn, form)
+        if reply.stop is Stop.Completed and form.json:
+            reply = replace(reply, message=unfenced_json(reply.message))
+        if reply.stop is Stop.Completed and not mine.mended and (misfits := form.problems(reply.message)):
             mine.mended = True
             mine.talk.tell(_ill_fitting(misfits))
-            reply = self._ask(mine, turn)
+            reply = self._ask(mine, turn, form)
         if self._settings.approval == "always":
-            reply = self._agreed(mine, reply, turn)
+            reply = self._agreed(mine, reply, turn, form)
         post = self._post(mine, reply)
         mine.talk.saw(post)
         turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date))
@@ -184,49 +188,69 @@ class Planner(Role):
                 mine.talk.answered(_as_json(new))
             else:
                 images = tuple(one.content for one in new.attachments if one.type is AttachmentType.image_url)
-                offers = self._offers(new.message, turn) if new.send_from == USER and turn else ""
+                offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 date = _date_where_new(mine) if now and turn else ""
                 mine.talk.tell(f"From: {new.send_from}\n{new.message}{offers}{date}", images)
 
-    def _offers(self, request: str, turn: Turn) -> str:
-        """Say what workers have for this request beyond their intros, and what was learnt from earlier ones."""
+    def _offers(self, mine: _Talking, request: str, turn: Turn) -> str:
+        """Return what workers have for this request beyond their intros, and what was learnt from earlier ones.
+
+        Lines that stand in the talk already are not repeated.
+        """
         offers = [offer_of(one, request, turn.round) for one in self._workers]
         offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))
-        return "".join(f"\n\n{offer}" for offer in offers if offer)
+        known = {line for offer in mine.offers for line in offer.splitlines()}
+        fresh = [offer for offer in (_news_of(one, known) for one in offers) if offer]
+        mine.offers += fresh
+        return "".join(f"\n\n{offer}" for offer in fresh)
 
-    def _ask(self, mine: _Talking, turn: Turn) -> PlannerReply:
+    def _ask(self, mine: _Talking, turn: Turn, form: AnswerForm) -> PlannerReply:
         names = [one.name for one in self._workers]
         growing = Growing(turn, self.name, FieldStream)
-        shorter = self._recall.shorten(
-            mine.talk,
-            self._model,
-            self.name,
-            turn.emit,
-            seconds=turn.seconds_left(self._settings.model_seconds),
-            on_call=growing.counted,
-            reserve=turn.reserve,
-            cancelled=turn.cancelled,
-        )
-        if shorter and mine.date:
-            mine.date = ""
-            mine.talk.tell(_date_where_new(mine).strip())
-        reply, completion = ask(
-            self._model,
-            mine.talk.messages,
-            lambda text: read_reply(text, names, has_plan=mine.plan is not None),
-            tries=self._settings.tries,
-            schema=reply_schema(names),
-            on_text=growing.take,
-            on_call=growing.called,
-            reserve=turn.reserve,
-            seconds=turn.seconds_left(self._settings.model_seconds),
-            cancelled=turn.cancelled,
-        )
+        worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
+        limits: dict[str, Any] = {
+            "seconds": turn.seconds_left(self._settings.model_seconds),
+            "reserve": turn.reserve,
+            "cancelled": turn.cancelled,
+        }
+        counted = {**limits, "on_call": growing.counted}
+        if self._recall.shorten(mine.talk, self._model, self.name, turn.emit, **counted):
+            self._shortened(mine)
+
+        def once() -> tuple[PlannerReply, Completion]:
+            return ask(
+                self._model,
+                mine.talk.messages,
+                ReplyReader(names, has_plan=mine.plan is not None, form=form, worked=worked),
+                tries=self._settings.tries,
+                schema=reply_schema(names),
+                on_text=growing.take,
+                on_call=growing.called,
+                **limits,
+            )
+
+        try:
+            reply, completion = self._recall.ask_within(
+                once, mine.talk, self._model, self.name, turn.emit, shortened=lambda: self._shortened(mine), **counted
+            )
+        except ModelUnreadable as error:
+            if not error.reply.strip():
+                raise
+            return last_words(error.reply, error.problems[-1])
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply
 
-    def _agreed(self, mine: _Talking, reply: PlannerReply, turn: Turn) -> PlannerReply:
+    def _shortened(self, mine: _Talking) -> None:
+        """Tell again what was told once, and take out old offers: the talk was shortened."""
+        for offer in mine.offers[:-1]:
+            mine.talk.replace(f"\n\n{offer}", "")
+        mine.offers = mine.offers[-1:]
+        if mine.date:
+            mine.date = ""
+            mine.talk.tell(_date_where_new(mine).strip())
+
+    def _agreed(self, mine: _Talking, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
         """Hold a new plan until a person agrees with it; give the reply that goes on from there.
 
         Raises:
@@ -251,7 +275,7 @@ class Planner(Role):
                 if len(reasons) > self._settings.tries:
                     return PlannerReply(USER, f"The plan was not approved: {reasons[-1]}", Stop.TaskFailure)
                 mine.talk.tell(_REJECTED.format(reason=reasons[-1]))
-            reply = self._ask(mine, turn)
+            reply = self._ask(mine, turn, form)
         return reply
 
     def _post(self, mine: _Talking, reply: PlannerReply) -> Post:
@@ -289,17 +313,22 @@ def _forward(here: Round, name: str) -> Post | None:
     return Post(name, USER, result, (Attachment(AttachmentType.stop, Stop.Completed.value),))
 
 
+def _news_of(offer: str, known: Collection[str]) -> str:
+    """Return an offer without the lines that are known; its head stays where anything else does."""
+    head, *lines = offer.splitlines() or [""]
+    fresh = [line for line in lines if line not in known]
+    again = len(lines) - len(fresh)
+    if not fresh:
+        return "" if lines or head in known else head
+    note = [f"({again} more that fit stand further up.)"] if again else []
+    return "\n".join([head, *fresh, *note])
+
+
 def _date_where_new(mine: _Talking) -> str:
     """Give today's date where it is news: with a request, because in the static prompt it would cost the cache."""
     today = datetime.date.today().isoformat()
     told, mine.date = mine.date, today
     return "" if told == today else f"\n\nToday is {today}."
-
-
-def _misfits(asked: Sequence[Round], turn: Turn, answer: str) -> list[str]:
-    """Say how an answer departs from the form that the user asked for."""
-    words = "\n".join(one.user_query for one in asked)
-    return AnswerContract.read(words).misfits(answer, turn.folder, *turn.folders)
 
 
 def _ill_fitting(misfits: Sequence[str]) -> str:

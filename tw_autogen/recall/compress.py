@@ -63,6 +63,24 @@ def compress(
     return summary
 
 
+def cut_down(talk: Talk, old: Sequence[Mapping[str, Any]], limit_chars: int) -> str:
+    """Put the newest words of the older part of a talk in its place, where no summary can be made.
+
+    Args:
+        talk: Changed in place.
+        old: Its older part, as `Talk.older` gives it.
+        limit_chars: How much of its text stays.
+
+    Returns:
+        What stands there now; empty if there is no older part.
+    """
+    if not old:
+        return ""
+    words = f"{_HEAD}(Most of it is lost. It ended with:)\n{_told(old)[-limit_chars:]}"
+    talk.shorten(len(old), words)
+    return words
+
+
 def _told(messages: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for one in messages:

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import ModelError
 from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
-from tw_autogen.model import ChatModel, Completion, LexicalRanker, Ranker, Reserve
-from tw_autogen.recall.compress import compress
+from tw_autogen.model import ChatModel, Completion, LexicalRanker, Ranker, Reserve, is_too_long
+from tw_autogen.recall.compress import compress, cut_down
 from tw_autogen.recall.examples import Example, fitting_examples
 from tw_autogen.recall.experience import Experience, fitting_experiences, read_experiences
 from tw_autogen.recall.settings import RecallSettings
@@ -20,6 +20,12 @@ from tw_autogen.recall.talk import Talk
 
 _SUB_PATH = "experience_sub_path"
 _ROUNDS_APART = 3  # between a summary that has failed and the next attempt
+_MOST_SHRINKS = 6
+_LESS = 0.7  # of a prompt that was refused as too long
+_LEAST_CUT_CHARS = 800
+_CUT_CHARS = 2000
+_CUT = "(long messages were cut, as the model refused the prompt as too long)"
+T = TypeVar("T")
 LESSONS = "# Lessons from earlier work (they may fit or not)"
 
 
@@ -134,7 +140,7 @@ class Recall:
             summary = compress(
                 talk,
                 model,
-                tokens=self.settings.compress_tokens,
+                tokens=min(filter(None, (self.settings.compress_tokens, talk.most_tokens)), default=0),
                 keep_rounds=self.settings.keep_rounds,
                 seconds=seconds,
                 on_call=on_call,
@@ -147,6 +153,61 @@ class Recall:
             talk.put_off_for(_ROUNDS_APART)
             emit(TalkNotShortened(role, before, str(error), _ROUNDS_APART))
             return False
+        if summary:
+            emit(TalkShortened(role, before, talk.tokens, summary))
+        return bool(summary)
+
+    def ask_within(
+        self,
+        ask: Callable[[], T],
+        talk: Talk,
+        model: ChatModel,
+        role: str,
+        emit: Callable[[Event], None],
+        *,
+        shortened: Callable[[], None],
+        **options: Any,
+    ) -> T:
+        """Ask; where the model refuses the prompt as longer than its context, shorten the talk and ask again.
+
+        First what was said before the current round becomes a summary, or, where none can be made, a few lines; then
+        the longest messages are cut. The talk stays below what was refused from then on.
+
+        Args:
+            ask: Asks the model with the talk's messages.
+            talk: Whose prompt it is.
+            model: Who summarizes.
+            role: Whose talk it is.
+            emit: Takes the events that say what became of the prompt.
+            shortened: Called after each time.
+            **options: `seconds`, `on_call`, `reserve`, `cancelled`, as in `shorten`.
+
+        Raises:
+            PromptTooLong: nothing is left that could be shortened.
+            ModelError: as `ask`.
+        """
+        for _ in range(_MOST_SHRINKS):
+            try:
+                return ask()
+            except ModelError as error:
+                if not is_too_long(error) or not self._shrink(talk, model, role, emit, **options):
+                    raise
+            shortened()
+        return ask()
+
+    def _shrink(self, talk: Talk, model: ChatModel, role: str, emit: Callable[[Event], None], **options: Any) -> bool:
+        before = talk.tokens
+        talk.most_tokens = min(filter(None, (talk.most_tokens, round(before * _LESS))))
+        old = talk.older(0)
+        try:
+            summary = compress(talk, model, tokens=talk.most_tokens, keep_rounds=0, **options)
+        except ModelError:
+            cancelled = options.get("cancelled")
+            if cancelled is not None and cancelled.is_set():
+                raise
+            summary = cut_down(talk, old, _CUT_CHARS)
+        if not summary and talk.cut_longest(_LEAST_CUT_CHARS):
+            summary = _CUT
         if summary:
             emit(TalkShortened(role, before, talk.tokens, summary))
         return bool(summary)

@@ -33,6 +33,8 @@ class Talk:
         self._fixed: _Content = ""
         self._begun: dict[str, int] = {}
         self._put_off_to = 0
+        self.most_tokens = 0
+        """How long a prompt may be by what the model has refused; 0: nothing was refused."""
         self._token_chars = TOKEN_CHARS
 
     @property
@@ -116,6 +118,24 @@ class Talk:
         else:
             self.messages.append({"role": "user", "content": _joined(words, seen)})
 
+    def cut_longest(self, least_chars: int) -> bool:
+        """Cut the longest message to the model, examples and the system's aside, to half of its length.
+
+        Args:
+            least_chars: Messages shorter than this stay.
+
+        Returns:
+            True if there was one to cut.
+        """
+        mine = [one for one in self.messages[self._static :] if one["role"] == "user"]
+        lengths = [(sum(len(part.get("text", "")) for part in _parts(one["content"])), one) for one in mine]
+        chars, longest = max(lengths, key=lambda one: one[0], default=(0, {}))
+        if chars < least_chars:
+            return False
+        parts = _parts(longest["content"])
+        longest["content"] = _joined([_with_text(part, _halved) for part in parts])
+        return True
+
     def replace(self, words: str, others: str) -> None:
         """Put other words in the place of some that were said to the model; a cached prefix ends there."""
         for message in self.messages[1:]:
@@ -148,6 +168,14 @@ class Talk:
     def saw(self, post: Post) -> None:
         """Mark a post as known: the role's own, whose words are here already as the model's answer."""
         self._seen.add(post.id)
+
+
+def _halved(text: str) -> str:
+    """Return the first and last quarter of a text, with a mark between them."""
+    quarter = len(text) // 4
+    return (
+        f"{text[:quarter]}\n… {len(text) - 2 * quarter} characters left out …\n{text[-quarter:]}" if quarter else text
+    )
 
 
 def _parts(content: _Content) -> list[dict[str, Any]]:

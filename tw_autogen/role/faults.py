@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -58,8 +59,14 @@ def offer_of(role: Role | Worker, request: str, here: Round) -> str:
         raise failed from error
 
 
-def checked_post(role: Role, answer: object, here: Round) -> Post:
-    """Give what a role answered, if it is a post of its own.
+def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[str] = ()) -> Post:
+    """Return what a role answered, if it is a post of its own.
+
+    Args:
+        role: Who answered.
+        answer: What its `reply` gave.
+        here: The round.
+        receivers: To whom it may write; empty: to anybody.
 
     Raises:
         RoleError: it is none; names the role, and the file and line of its `reply`.
@@ -68,6 +75,8 @@ def checked_post(role: Role, answer: object, here: Round) -> Post:
         gave = f"{type(answer).__name__}, not a Post"
     elif answer.send_from != role.name:
         gave = f"a Post from {answer.send_from!r}"
+    elif receivers and answer.send_to not in receivers:
+        gave = f"a Post to {answer.send_to!r}, past {' and '.join(map(repr, receivers))}, who asked"
     else:
         return answer
     source, line = _reply_of(_kind(role))

@@ -45,7 +45,6 @@ class Turn:
             answered:`; call `answered()` between the two, so that the report takes the place of what was reserved.
             Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or money, what calls under way
             are expected to cost included.
-        folders: Where roles of the session run code, so far as it is known: each may have a kernel of its own.
     """
 
     round: Round
@@ -56,7 +55,6 @@ class Turn:
     cancelled: threading.Event = field(default_factory=threading.Event)
     variables: Mapping[str, Any] = field(default_factory=dict)
     reserve: Reserve = _allow
-    folders: tuple[Path, ...] = ()
 
     def seconds_left(self, at_most: float) -> float:
         """Give how long one wait may last, in seconds: never longer than the round, never less than 0."""

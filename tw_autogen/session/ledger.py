@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 
+from tw_autogen.conversation import Round
 from tw_autogen.events import Event
 from tw_autogen.model import Usage
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.spending import Seconds, Spending
+from tw_autogen.session.spending import ASKING, Seconds, Spending, Spent
 
 
 class Ledger:
     """What the rounds of a session have cost; a handler of events, from any thread.
 
     Args:
-        settings: The limits of each round.
+        settings: The limits of each round, and of all of them together.
     """
 
     def __init__(self, settings: SessionSettings) -> None:
         self._settings = settings
         self._before, self._opened_at = Usage(), time.monotonic()
+        self._spent = Spent()
         self.round = Spending(settings)
         """What the newest round has spent."""
         self.seconds = Seconds()
@@ -44,10 +46,12 @@ class Ledger:
         """How long the newest round has taken."""
         return time.monotonic() - self._opened_at
 
-    def open_round(self) -> None:
-        """Begin a round."""
+    def open_round(self, here: Round) -> None:
+        """Begin a round; where another session's round asks for it, that one's limits hold too."""
         self._before += self.round.usage
-        self.round, self._opened_at = Spending(self._settings), time.monotonic()
+        self._spent += self.round.spent
+        self.round = Spending(self._settings, before=self._spent, outer=ASKING.get(), here=here)
+        self._opened_at = time.monotonic()
 
     def close_round(self) -> Seconds:
         """End the newest round; give where its time went."""

@@ -73,7 +73,7 @@ class Models:
 
         Raises:
             NoModelError: none was given, and the settings name none.
-            ConfigError: `session.max_dollars` limits what it costs, and its price is not known.
+            ConfigError: `session.max_dollars` or `max_session_dollars` limits its cost, and its price is not known.
         """
         if seat.model is not None:
             return self._priced(seat.model)
@@ -88,10 +88,12 @@ class Models:
 
     def _priced(self, model: ChatModel) -> ChatModel:
         """Refuse a model of ours without a price where money is limited: it would count nothing."""
-        most = self._read.read("session", SessionSettings).max_dollars
+        limits = self._read.read("session", SessionSettings)
+        key = "max_dollars" if limits.max_dollars else "max_session_dollars"
+        most = limits.max_dollars or limits.max_session_dollars
         if most and isinstance(model, OpenAIModel) and model.settings.price(model.name) is None:
             raise ConfigError(
-                f"session.max_dollars is {most:g}, but what {model.name!r} costs is not known, so nothing would be "
+                f"session.{key} is {most:g}, but what {model.name!r} costs is not known, so nothing would be "
                 f"limited; write dollars for a million tokens as model.prices: {{{model.name}: {{prompt: …, "
                 "completion: …}}, or limit session.max_tokens"
             )

@@ -20,13 +20,17 @@ class SessionSettings:
         user_folder: The folder that the user works in: code may read it, and is told where it is, because the names of
             files in a request are relative to it; empty: none. The command line takes the current one.
         max_posts: How many posts a round may have before it ends as failed.
-        max_calls: How many calls of models a round may make; 0: as many as it takes. A limit ends the round as failed,
-            with the reason and what was found until then.
+        max_calls: How many calls of models a round may make, those of agents that it asks included; 0: as many as it
+            takes. A limit ends the round as failed, with the reason and what was found until then.
         max_tokens: How many tokens a round may cost, sent and written ones together; 0: no limit. The call that passes
             it is the last; calls side by side go only if all of them are expected to fit.
         max_dollars: How much money a round may cost, where `model.prices` names what its models cost; 0: no limit. A
             model that the settings name needs a price then; another one that doesn't say what a call has cost counts
             nothing. Calls side by side go as for `max_tokens`.
+        max_session_calls: How many calls of models all rounds of a session may make together, those of agents that its
+            rounds ask included; 0: no limit.
+        max_session_tokens: The same for tokens.
+        max_session_dollars: The same for money; prices as for `max_dollars`.
         round_seconds: How long a round may take, wall clock.
         most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
             longest is closed for a new one.
@@ -42,6 +46,9 @@ class SessionSettings:
     max_calls: int = field(default=0, metadata=LIMIT)
     max_tokens: int = field(default=0, metadata=LIMIT)
     max_dollars: float = field(default=0.0, metadata=LIMIT)
+    max_session_calls: int = field(default=0, metadata=LIMIT)
+    max_session_tokens: int = field(default=0, metadata=LIMIT)
+    max_session_dollars: float = field(default=0.0, metadata=LIMIT)
     round_seconds: float = field(default=1800.0, metadata=LOWER)
     most_open: int = 16
     idle_seconds: float = 0.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from tw_autogen.conversation import AttachmentType, Round
@@ -58,15 +59,48 @@ class _UnderWay:
         self.answered = True
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What counts towards limits: calls, tokens sent and written, and the dollars that are known."""
+
+    calls: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+
+    @classmethod
+    def of(cls, usage: Usage) -> Spent:
+        """Return what a call, or several, have spent."""
+        return cls(usage.calls, usage.prompt_tokens + usage.completion_tokens, usage.dollars or 0.0)
+
+    def __add__(self, other: Spent) -> Spent:
+        """Sum field by field."""
+        return Spent(self.calls + other.calls, self.tokens + other.tokens, self.dollars + other.dollars)
+
+
 class Spending:
-    """What has been spent, of tokens, money and time; a handler of events, from any thread.
+    """What a round has spent, of tokens, money and time; a handler of events, from any thread.
 
     Args:
-        settings: `max_calls`, `max_tokens` and `max_dollars` limit it.
+        settings: `max_calls`, `max_tokens`, `max_dollars` and their likes for the session limit it.
+        before: What earlier rounds of the session have spent.
+        outer: The round of another session from which this one was asked: its limits hold here too, and what is spent
+            here counts there.
+        here: The round.
     """
 
-    def __init__(self, settings: SessionSettings) -> None:
+    def __init__(
+        self,
+        settings: SessionSettings,
+        *,
+        before: Spent | None = None,
+        outer: Spending | None = None,
+        here: Round | None = None,
+    ) -> None:
         self._settings = settings
+        self._before = before or Spent()
+        self._outer = outer
+        self._here = here
+        self._asked = Spent()
         self._lock = threading.Lock()  # plugins and roles on threads of their own may ask the model too
         self.usage = Usage()
         self._dollars = 0.0  # what is known of them: one unknown price must not lift the limit
@@ -84,9 +118,23 @@ class Spending:
                 self.usage += spent
                 self._dollars += event.dollars or 0.0
                 self.model_seconds += event.seconds
+            if self._outer:
+                self._outer.count(Spent.of(spent))
         elif isinstance(event, CellRan):
             with self._lock:
                 self.kernel_seconds += event.seconds
+
+    def count(self, spent: Spent) -> None:
+        """Count what somebody has spent whom this round asked; it is no part of `usage`."""
+        with self._lock:
+            self._asked += spent
+        if self._outer:
+            self._outer.count(spent)
+
+    @property
+    def spent(self) -> Spent:
+        """What counts towards the limits of the round: its own calls, and those of agents that it asked."""
+        return Spent(self.usage.calls, self._tokens, self._dollars) + self._asked
 
     def seconds(self, total: float) -> Seconds:
         """Give where the time went, given how long the round has taken."""
@@ -110,6 +158,15 @@ class Spending:
         Raises:
             RoundTooCostly: names the limit, what was spent, and what was found until then.
         """
+        outer = self._outer
+        with (
+            outer.reserve(outer._here or here, messages) if outer else nullcontext(),
+            self._reserve(here, messages) as answered,
+        ):
+            yield answered
+
+    @contextmanager
+    def _reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[Callable[[], None]]:
         with self._lock:
             mine = self._expected(chars_of(messages))
             reached = self._reached(mine)
@@ -145,22 +202,35 @@ class Spending:
         return self.usage.prompt_tokens + self.usage.completion_tokens
 
     def _reached(self, mine: _UnderWay) -> str:
-        """Say which limit one more call would pass; empty if none."""
-        settings, usage, others = self._settings, self.usage, self._under_way
-        none, beside = "and no answer for the user", f", {len(others)} more under way," * bool(others)
-        if settings.max_calls and usage.calls + len(others) >= settings.max_calls:
-            calls = f"{usage.calls} model call{'s' * (usage.calls != 1)}"
-            return f"{calls}{beside} {none}; `session.max_calls` is {settings.max_calls}"
+        """Return which limit one more call would pass; empty if none."""
+        settings, spent = self._settings, self.spent
+        limits = Spent(settings.max_calls, settings.max_tokens, settings.max_dollars)
+        session = Spent(settings.max_session_calls, settings.max_session_tokens, settings.max_session_dollars)
+        return self._passed(spent, limits, mine, "max_") or self._passed(
+            self._before + spent, session, mine, "max_session_", " in this session"
+        )
+
+    def _passed(self, spent: Spent, most: Spent, mine: _UnderWay, key: str, where: str = "") -> str:
+        others = self._under_way
+        none, beside = f"{where} and no answer for the user", f", {len(others)} more under way," * bool(others)
+        if most.calls and spent.calls + len(others) >= most.calls:
+            calls = f"{spent.calls} model call{'s' * (spent.calls != 1)}"
+            return f"{calls}{beside}{none}; `session.{key}calls` is {most.calls}"
+        side = f" with {len(others) + 1} calls side by side,"
         tokens = sum(one.tokens for one in (*others, mine)) if others else 0.0
-        if settings.max_tokens and _passes(self._tokens, tokens, settings.max_tokens):
-            more = f", about {self._tokens + tokens:.0f} with {len(others) + 1} calls side by side," * bool(others)
-            return f"{self._tokens} tokens{more} {none}; `session.max_tokens` is {settings.max_tokens}"
+        if most.tokens and _passes(spent.tokens, tokens, most.tokens):
+            more = f", about {spent.tokens + tokens:.0f}{side}" * bool(others)
+            return f"{spent.tokens} tokens{more}{none}; `session.{key}tokens` is {most.tokens}"
         dollars = sum(one.dollars for one in (*others, mine)) if others else 0.0
-        if settings.max_dollars and _passes(self._dollars, dollars, settings.max_dollars):
-            least = "at least " * (usage.dollars is None)
-            more = f", about {self._dollars + dollars:.4f} with {len(others) + 1} calls side by side," * bool(others)
-            return f"{least}{self._dollars:.4f} dollars{more} {none}; `session.max_dollars` is {settings.max_dollars:g}"
+        if most.dollars and _passes(spent.dollars, dollars, most.dollars):
+            least = "at least " * (self.usage.dollars is None)
+            more = f", about {spent.dollars + dollars:.4f}{side}" * bool(others)
+            return f"{least}{spent.dollars:.4f} dollars{more}{none}; `session.{key}dollars` is {most.dollars:g}"
         return ""
+
+
+ASKING: ContextVar[Spending | None] = ContextVar("asking", default=None)
+"""The round in which a step is being taken; also in threads that work for it."""
 
 
 def _passes(spent: float, expected: float, limit: float) -> bool:

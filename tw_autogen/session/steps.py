@@ -6,6 +6,7 @@ import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
@@ -19,7 +20,9 @@ from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, read
 from tw_autogen.session.life import Life
 from tw_autogen.session.limits import refuse_loop, refuse_more
 from tw_autogen.session.profile import profile_request
+from tw_autogen.session.spending import ASKING
 
+_MOST_DESCRIBED = 3
 _AT_WORK: ContextVar[frozenset[str]] = ContextVar("at_work", default=frozenset())
 """The sessions of which a step is being taken; also in threads that work for it."""
 
@@ -32,6 +35,7 @@ class Steps(Life):
         self.rounds: list[Round] = []
         self.variables: dict[str, Any] = {}
         self._cancelled = threading.Event()
+        self._undescribed: list[str] = []  # files of requests in which nobody ran code
 
     def open_round(
         self,
@@ -58,10 +62,10 @@ class Steps(Life):
             sources = checked_inputs(files, variables or {})
             self._idle.stop()
             self._cancelled.clear()
-            self._ledger.open_round()
             copies = [copy_in(path, self.folder) for path in sources]
             self.variables.update(variables or {})
             self.rounds.append(Round(text))
+            self._ledger.open_round(self.rounds[-1])
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
             with readable_by_path(sources, self.folder) as paths:
                 profile = profile_request(
@@ -69,6 +73,7 @@ class Steps(Life):
                 )
             parts = (text, profile, self._users_folder())
             self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
+            self._describe_earlier(profile if sources else "")
             return self.rounds[-1]
 
     def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
@@ -87,8 +92,8 @@ class Steps(Life):
         """Take in a round that was lived elsewhere: in a chat that is resumed, or in an earlier session.
 
         Args:
-            past: A round that has ended; roles see it as any other of this session. What its code left in a kernel is
-                not there.
+            past: A round; roles see it as any other of this session. What its code left in a kernel is not there. One
+                that was cut off before its end is taken in as failed.
 
         Raises:
             SessionBusyError: a round is open.
@@ -96,6 +101,8 @@ class Steps(Life):
         with self._lock:
             self._refuse_closed()
             self._refuse_second()
+            if past.state is RoundState.created:
+                past = replace(past, state=RoundState.failed, error=past.error or "it was cut off")
             self.rounds.append(past)
             self.emit(RoundOpened(past.id, past.user_query, []))
             for post in past.posts:
@@ -136,12 +143,11 @@ class Steps(Life):
                 self._cancelled,
                 self.variables,
                 functools.partial(self._ledger.round.reserve, here),
-                self._team.folders,
             )
             board = here.read_board()
-            token = _AT_WORK.set(_AT_WORK.get() | {self.id})
+            token, asking = _AT_WORK.set(_AT_WORK.get() | {self.id}), ASKING.set(self._ledger.round)
             try:
-                post = checked_post(role, answer(turn), here)
+                post = checked_post(role, answer(turn), here, self._team.receivers(role, here))
             except TwAutogenError as error:
                 self._refuse_more(
                     here, because=error
@@ -155,6 +161,7 @@ class Steps(Life):
                 raise failed from error
             finally:
                 _AT_WORK.reset(token)
+                ASKING.reset(asking)
             for name, bulletin in here.read_board().items():
                 if board.get(name) != bulletin:
                     self.emit(BoardWritten(here.id, name, bulletin))
@@ -194,6 +201,25 @@ class Steps(Life):
         here.posts.append(post)
         self.emit(PostClosed(here.id, post_id, post))
         return post
+
+    def _describe_earlier(self, profile: str) -> None:
+        """Pin up the files of earlier requests in which nobody ran code: their descriptions were read by no worker.
+
+        Args:
+            profile: Of this request's files; empty if it has none.
+        """
+        runner = self._team.runner
+        if runner is None or not self._team.planned:
+            return
+        here, before = self.rounds[-1], self.rounds[-2] if len(self.rounds) > 1 else None
+        if before and any(post.send_from == runner.name for post in before.posts):
+            self._undescribed.clear()
+        if self._undescribed:
+            words = "\n\n".join(["Earlier requests brought:", *self._undescribed[-_MOST_DESCRIBED:]])
+            here.write_board(USER, words)
+            self.emit(BoardWritten(here.id, USER, words))
+        if profile:
+            self._undescribed.append(profile)
 
     def _users_folder(self) -> str:
         folder = self._settings.user_folder

@@ -8,6 +8,7 @@ from typing import Any
 
 from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError, RoundError, nearest
+from tw_autogen.planner import Planner
 from tw_autogen.role import CodeRunner, Interruptible, Placed, Role, as_role
 from tw_autogen.session.answer import USER
 
@@ -57,6 +58,21 @@ class Team:
     def runner(self) -> Any:
         """Give the first role that runs code, which is a `CodeRunner` too; None if there is none."""
         return next((role for role in self.roles if isinstance(role, CodeRunner)), None)
+
+    @property
+    def planned(self) -> bool:
+        """Whether a Planner gets the user's requests."""
+        return self.entry == PLANNER or isinstance(self._roles.get(self.entry), Planner)
+
+    def receivers(self, role: Role, here: Round) -> tuple[str, ...]:
+        """Return to whom a role may write now; empty: to anybody.
+
+        In a session with a Planner every other role answers whoever wrote to it, or the Planner.
+        """
+        if not self.planned or role.name == self.entry:
+            return ()
+        asked = next((post.send_from for post in reversed(here.posts) if post.send_to == role.name), self.entry)
+        return tuple(dict.fromkeys((asked, self.entry)))
 
     def receiver(self, here: Round) -> Role | None:
         """Give the role that the round's newest post is for; None if it is for the user.

@@ -11,7 +11,8 @@ from .contents import is_a
 _MOST_CHARS = 200
 _MOST_COLUMNS = 30
 _MOST_CELLS = 2_000_000
-_MOST_VARIABLES = 200
+_MOST_SUMMARIES = 200
+_MOST_VARIABLES = 5000
 _SCALARS = (bool, int, float, complex, type(None))
 _SIZED = (list, tuple, set, frozenset, dict, bytes, bytearray)
 
@@ -47,20 +48,25 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
         hidden: By mapping, names that are not the user's while they still hold the same object: plugins, IPython's own.
 
     Returns:
-        At most 200 of them, the newest; what was only imported and names that begin with `_` are left out.
+        At most 5000 of them, the newest, of which the newest 200 have a summary; what was only imported and names that
+        begin with `_` are left out.
     """
-    found = []
+    kept = []
     for name, value in list(namespace.items()):
         if name.startswith("_") or _is_imported(value):
             continue
         if any(name in names and names[name] is value for names in hidden):
             continue
+        kept.append((name, value))
+    kept = kept[-_MOST_VARIABLES:]
+    found = [(name, _type_name(value), "") for name, value in kept[:-_MOST_SUMMARIES]]
+    for name, value in kept[-_MOST_SUMMARIES:]:
         try:
             line = _short(summary(value))
         except Exception:  # noqa: BLE001 - a half-made or broken frame must not end the report of all the others
             line = ""
         found.append((name, _type_name(value), line))
-    return found[-_MOST_VARIABLES:]
+    return found
 
 
 def _is_imported(value: Any) -> bool:

@@ -1,0 +1,94 @@
+"""Which form a request shows for its answer, and which answers have it."""
+
+import pytest
+
+from tw_autogen.conversation import AnswerForm, unfenced_json
+
+FREE = [
+    ("Give the mean with 2 decimals and the p-value with 4 decimals", "Mean 3.14, p-value 0.0432"),
+    ("What is the ratio? Use 2 decimals. IP is 10.0.0.1.", "0.51234; IP 10.0.0.1; version 1.2.3"),
+    ("I will save the result as b.csv myself; just print it.", "It is 4."),
+    ("Show me code to save a table as table.csv", "df.to_csv('table.csv')"),
+    ("Compute it and save the rows as out.csv.", "Done."),
+    ("Read the JSON object in a.json and report the value of `x`.", "It is 4, from {a: 4}."),
+    ("Save the table as JSON.", 'Saved. Its first row is {"a": 1}, and there are 120 of these.'),
+    ("Email john@example[at]site.com", "Sent."),
+]
+
+
+@pytest.mark.parametrize(("request_", "answer"), FREE)
+def test_prose_decimals_and_files_are_never_checked(request_, answer):
+    assert AnswerForm.read(request_).problems(answer) == []
+
+
+@pytest.mark.parametrize(
+    "request_", ["Answer in JSON.", "Antworte nur mit JSON.", "以 JSON 格式回答", "Return all 1000 names as JSON"]
+)
+def test_an_answer_that_is_mostly_json_must_be_json_and_nothing_else(request_):
+    form = AnswerForm.read(request_)
+
+    assert form.problems('{"a": [1, 2]}') == form.problems("There is no such column.") == []
+    for wrong in ('Here it is: {"mean": 25.4219}', '{"a": 1', '["a", "b", \n… 300 characters left out …\n "z"]'):
+        assert form.problems(wrong) == [
+            "the request asks for JSON, and your message is not valid JSON and nothing else"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("request_", "strict"),
+    [
+        ("Which is best? Reply only with valid JSON.", True),
+        ("What is 6*7? Answer in JSON only.", True),
+        ("Output strict JSON, nothing else", True),
+        ("Is a.txt valid JSON?", False),
+        ("Answer in JSON.", False),
+        ("Save it as a.json only.", False),
+    ],
+)
+def test_prose_is_sent_back_where_the_request_says_that_nothing_but_json_is_wanted(request_, strict):
+    assert bool(AnswerForm.read(request_).problems("It is 42.")) == strict
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "value", "problem"),
+    [
+        ("mean", "34.5", ""),
+        ("mean", "-3e5", ""),
+        ("mean", "", "@x[…] with its value in the brackets is missing"),
+        ("kurtosis_value", "kurtosis_value", "still holds the placeholder: put the value there"),
+        ("mean", "nan", "@x[nan] is no value"),
+        ("mean, or NaN if there is none", "nan", ""),
+        ("rate", "6.25%", "the bare number belongs there, without %"),
+        ("rate in %", "6.25%", ""),
+        ("w", "test_statistic=0.9543", "the bare value belongs there, without its name"),
+        ("a=1", "a=2", ""),
+        ("list", '["a", "b"]', ""),
+        ("yes/no", "yes", ""),
+        ("name", "none", ""),
+    ],
+)
+def test_a_value_in_brackets_is_checked_by_its_syntax(placeholder, value, problem):
+    problems = AnswerForm.read(f"Answer as @x[{placeholder}].").problems(f"So: @x[{value}]")
+
+    assert len(problems) == bool(problem)
+    assert problem in "".join(problems)
+
+
+def test_each_name_must_be_there():
+    form = AnswerForm.read("Answer as @mean_fare[mean] and @count[n], please.")
+
+    assert form.problems("@mean_fare[34.5] @count[7]") == []
+    assert form.problems("It is 34.5, @count[7].") == ["@mean_fare[…] with its value in the brackets is missing"]
+
+
+def test_only_a_form_that_can_be_recognized_fits():
+    assert AnswerForm.read("@x[number]").fits("Yes: @x[4]")
+    assert AnswerForm.read("As JSON").fits("[1, 2]")
+    assert not AnswerForm.read("As JSON").fits("It is 4.")
+    assert not AnswerForm.read("How many?").fits("It is 4.")
+
+
+def test_a_fence_around_json_alone_is_taken_off():
+    assert unfenced_json('```json\n{"a": 1}\n```') == '{"a": 1}'
+    for other in ('So:\n```json\n{"a": 1}\n```', "```json\n{a\n```", "```python\n[1]\n```", "It is 4."):
+        assert unfenced_json(other) == other

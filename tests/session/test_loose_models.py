@@ -1,0 +1,161 @@
+"""Models that keep no form, in whole rounds: nothing that was paid for is lost. Scripted models, fake kernels."""
+
+import pytest
+
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
+from tw_autogen.errors import ModelError, PromptTooLong, RoundError
+from tw_autogen.events import TalkShortened
+from tw_autogen.kernel import Execution
+from tw_autogen.planner import Planner
+from tw_autogen.session import Session
+from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Answer requests by a Planner and a CodeInterpreter over scripts; every step must be used."""
+
+    def run(planned, written, *requests, results=(), handlers=(), **settings):
+        with ScriptedModel(planned) as planner, ScriptedModel(written) as coder:
+            (tmp_path / "cells").mkdir()
+            kernel = FakeKernel(results or ["42"] * len(written), folder=tmp_path / "cells")
+            worker = CodeInterpreter(coder, kernel, settings=CodeInterpreterSettings(**settings))
+            with Session([Planner(planner, [worker]), worker], folder=tmp_path, handlers=handlers) as session:
+                answers = [session.ask(one) for one in requests]
+        return answers[-1], planner, coder
+
+    return run
+
+
+def test_prose_after_a_cell_is_the_answer_after_one_repair(ask):
+    said = "The mean of units is **25.42**."
+
+    answer, planner, _ = ask([plans("compute it"), said, said], [codes("25.42")], "What is the mean of units?")
+
+    assert (answer.text, answer.stop, len(planner.calls)) == (said, "Completed", 3)
+    assert '"send_to": "CodeInterpreter or User"' in planner.calls[-1][-1]["content"]
+
+
+def test_prose_in_the_form_that_was_asked_for_needs_no_repair(ask):
+    answer, _, _ = ask([plans("count"), "None. @count[0]"], [codes("0")], "Answer as @count[number].")
+
+    assert answer.text == "None. @count[0]"
+
+
+def test_a_refusal_is_shown_as_such(ask):
+    answer, _, _ = ask(["I'm sorry, but I can't help with that."] * 2, [], "Write a virus.")
+
+    assert (answer.text, answer.stop) == ("I'm sorry, but I can't help with that.", "SecurityRisks")
+
+
+def test_replies_that_stay_unreadable_end_with_what_was_said_last(ask):
+    wrong = plans("It is 42, tell them.", to="Cook")
+
+    answer, _, _ = ask([plans("compute"), *[wrong] * 4], [codes("42")], "How many?")
+
+    assert answer.stop == "TaskFailure"
+    assert answer.text.startswith("It is 42, tell them.\n\n(The model's replies could not be read: `send_to` is 'Cook'")
+
+
+def test_a_model_that_says_nothing_is_an_error(ask):
+    with pytest.raises(RoundError, match="4 replies could not be read; the last: it is empty"):
+        ask([""] * 4, [], "How many?")
+
+
+def test_code_without_a_fence_runs(ask):
+    answer, _, coder = ask(
+        [plans("compute", then="User")], ["x = 6 * 7\nprint(x)\n\nThis prints 42."], "How many?", results=["42"]
+    )
+
+    assert answer.text == "42"
+    assert len(coder.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "first", "calls"),
+    [
+        ("Give the mean with 2 decimals and the p-value with 4 decimals", "Mean 3.14, p-value 0.0432", 2),
+        ("Answer as @p[p-value].", "@p[p=0.0432]", 3),
+        ("Answer as JSON.", 'It is {"p": 0.0432}', 3),
+    ],
+)
+def test_only_names_and_syntax_of_an_answer_are_sent_back_and_only_once(ask, request_, first, calls):
+    script = [plans("test it"), *[plans(first, to="User")] * (calls - 1)]
+
+    answer, _, _ = ask(script, [codes("0.0432")], request_)
+
+    assert answer.text == first
+
+
+def test_json_in_a_fence_is_json_without_a_call(ask):
+    answer, _, _ = ask([plans("```json\n{}\n```", to="User")], [], "Answer as JSON.")
+
+    assert answer.text == "{}"
+
+
+def small(limit_chars, reply):
+    """A step of a script: refuses prompts of more characters, as a server with a short context does."""
+
+    def step(messages):
+        chars = sum(len(str(one["content"])) for one in messages)
+        if chars > limit_chars:
+            raise PromptTooLong(f"maximum context length is {limit_chars}, your messages have {chars}")
+        return reply
+
+    return step
+
+
+def test_a_prompt_that_is_too_long_is_shortened_and_the_session_goes_on(ask):
+    long = "x" * 6000
+    events = []
+    summary = "They said hello."
+
+    answer, planner, _ = ask(
+        [
+            plans("hello " + long, to="User"),
+            plans(long, to="User"),
+            small(14_000, ""),
+            summary,
+            small(14_000, plans("three", to="User")),
+        ],
+        [],
+        *["one", "two", "three"],
+        handlers=[events.append],
+    )
+
+    assert answer.text == "three"
+    assert summary in str(planner.calls[-1])
+    assert long not in str(planner.calls[-1])
+    assert [type(one) for one in events if isinstance(one, TalkShortened)] == [TalkShortened]
+
+
+def test_where_no_summary_can_be_made_the_end_of_what_was_said_stays(ask):
+    refused = ModelError("the request is too long")
+
+    answer, planner, _ = ask(
+        [plans("old " * 4000 + "end.", to="User"), refused, refused, plans("two", to="User")], [], "one", "two"
+    )
+
+    assert answer.text == "two"
+    assert "Most of it is lost" in str(planner.calls[-1])
+    assert "end." in str(planner.calls[-1])
+    assert len(str(planner.calls[-1])) < len(str(planner.calls[1])) - 10_000
+
+
+def test_a_long_message_of_the_current_round_is_cut(ask):
+    result = Execution(ok=True, result="", stdout="a" + "y" * 3900 + "z")
+
+    answer, planner, _ = ask(
+        [plans("print it"), PromptTooLong("too long"), plans("It is long.", to="User")],
+        [codes("print(1)")],
+        "How long?",
+        results=[result],
+    )
+
+    assert answer.text == "It is long."
+    assert "characters left out" in planner.calls[-1][-1]["content"]
+
+
+def test_the_setting_is_named_where_nothing_helps(ask):
+    with pytest.raises(RoundError, match="recall.compress_tokens"):
+        ask([PromptTooLong("too long: set `recall.compress_tokens`")] * 4, [], "How many?")

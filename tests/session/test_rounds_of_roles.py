@@ -1,0 +1,248 @@
+"""What roles of a session are told and may do, round by round; scripted models, fake kernels."""
+
+import json
+
+import pytest
+
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
+from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState
+from tw_autogen.errors import RoleError, RoundTooCostly
+from tw_autogen.kernel import Execution
+from tw_autogen.model import Completion, Usage
+from tw_autogen.planner import Planner
+from tw_autogen.recall import Example, Recall
+from tw_autogen.role import Role
+from tw_autogen.session import Session, SessionSettings
+from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
+
+
+@pytest.fixture
+def team(tmp_path):
+    """Open sessions over scripts with other workers beside the CodeInterpreter; every step must be used."""
+    opened = []
+
+    def open_team(planned, written=(), *others, results=(), recall=None, settings=None, **limits):
+        models = ScriptedModel(planned), ScriptedModel(written)
+        folder = tmp_path / f"cells{len(opened)}"
+        folder.mkdir()
+        kernel = FakeKernel(results or ["42"] * len(written), folder=folder)
+        worker = CodeInterpreter(models[1], kernel, settings=settings, recall=recall)
+        roles = [worker, *others]
+        planner = [Planner(models[0], roles)] if planned else []
+        session = Session([*planner, *roles], settings=SessionSettings(**limits))
+        opened.append((session, models))
+        return session, *models
+
+    yield open_team
+    for session, models in opened:
+        session.close()
+        for model in models:
+            model.__exit__(None, None, None)
+
+
+def printed(text):
+    return Execution(ok=True, result="", stdout=text)
+
+
+NAMES = "\n".join(f"name {number:04d}" for number in range(1000))
+
+
+@pytest.mark.parametrize("text", [NAMES, json.dumps({"names": NAMES.split("\n") * 3})], ids=["lines", "JSON"])
+def test_what_goes_on_to_the_user_goes_whole(team, text):
+    session, *_ = team([plans("print all", then="User")], [codes("print(names)")], results=[printed(text)])
+
+    assert session.ask("List them all, as JSON if you like.").text == text
+
+
+def test_a_longer_answer_is_a_file_and_its_beginning(team):
+    session, *_ = team(
+        [plans("print all", then="User")],
+        [codes("print(names)")],
+        results=[printed(NAMES)],
+        settings=CodeInterpreterSettings(answer_chars=5000),
+    )
+
+    answer = session.ask("List all names.")
+
+    assert answer.text.startswith("name 0000\n")
+    assert f"the whole answer, {len(NAMES)} characters, is in answer.txt" in answer.text
+    assert [one.path.read_text(encoding="utf-8") for one in answer.artifacts] == [NAMES]
+
+
+@pytest.mark.parametrize(
+    ("request_", "output", "text"),
+    [
+        ("answer with JSON only", '{"a": 1}', '{"a": 1}'),
+        ("answer as @a[number]", "@a[1]", "@a[1]"),
+        ("how many?", "1", "This code does it.\n\n1"),
+    ],
+)
+def test_without_a_planner_output_in_the_form_asked_for_is_the_whole_answer(team, request_, output, text):
+    session, _, coder = team([], [codes("print(a)")], results=[printed(output)])
+
+    assert session.ask(request_).text == text
+    assert "Today is " in coder.calls[0][-1]["content"]
+
+
+def test_the_head_of_a_table_stays_over_its_columns(team):
+    table = "   a    b\n0  1  2.0"
+    session, planner, _ = team(
+        [plans("print it"), plans("Done.", to="User")], [codes("print(df)")], results=[printed(f"\n{table}\n")]
+    )
+    session.ask("Show it.")
+
+    assert f"Printed:\n{table}" in planner.calls[1][-1]["content"]
+
+
+class Sneaky(Role):
+    name = "Sneaky"
+    intro = "Writes to whom it likes."
+
+    def __init__(self, to):
+        self.to = to
+
+    def reply(self, memory, **kwargs):
+        return Post(self.name, self.to, "I answer by myself.")
+
+
+@pytest.mark.parametrize("to", ["User", "CodeInterpreter"])
+def test_a_role_that_writes_past_the_planner_is_an_error_that_names_it(team, to):
+    session, *_ = team([plans("hi", to="Sneaky")], [], Sneaky(to))
+
+    with pytest.raises(RoleError, match=rf"the role Sneaky failed: reply\(\) gave a Post to '{to}', past 'Planner'"):
+        session.ask("hello")
+
+
+def test_without_a_planner_roles_may_write_to_one_another(tmp_path):
+    with Session([Sneaky("User")], folder=tmp_path) as session:
+        assert session.ask("hello").text == "I answer by myself."
+
+
+def test_files_of_a_request_in_which_no_code_ran_are_described_to_the_next_code(team, tmp_path):
+    data = tmp_path / "sales.csv"
+    data.write_text("region,units\nnorth,3\n", encoding="utf-8")
+    session, _, coder = team(
+        [
+            plans("It has two columns.", to="User"),
+            *[plans("count its rows"), plans("One.", to="User")] * 2,
+        ],
+        [codes("1"), codes("1")],
+    )
+    session.ask("Which columns has this?", files=[data])
+    session.ask("How many rows?")
+    session.ask("And again?")
+
+    first, second = (one[-1]["content"] for one in coder.calls)
+    assert "Earlier requests brought:\n\nFiles in the working folder:\n- sales.csv" in first
+    assert "region" in first
+    assert "region" not in second
+
+
+def test_a_round_that_was_cut_off_is_remembered_as_failed(team):
+    session, planner, _ = team([plans("Hello.", to="User")])
+    session.remember(Round("old words", posts=[Post("User", "Planner", "old words")]))
+
+    assert session.ask("go on").text == "Hello."
+    assert session.rounds[0].state is RoundState.failed
+    assert "it was cut off" in str(planner.calls[0])
+
+
+def test_taskweavers_examples_name_the_role_and_shown_code_is_no_code_to_run(team, tmp_path):
+    def written(kind, content):
+        said = (("thought", "{ROLE_NAME} shows it."), ("reply_type", kind), ("reply_content", content))
+        return Post("CodeInterpreter", "Planner", "shown", tuple(Attachment(AttachmentType(k), v) for k, v in said))
+
+    posts = [Post("Planner", "CodeInterpreter", "show sample code"), written("text", "So:\n```python\nx = 1\n```")]
+    posts += [Post("Planner", "CodeInterpreter", "run it"), written("python", "x = 1")]
+    example = Example(tmp_path / "a.yaml", Conversation((Round("show", posts=posts, state=RoundState.finished),)))
+    session, _, coder = team(
+        [plans("compute", then="User")], [codes("42")], results=["42"], recall=Recall(examples=(example,))
+    )
+
+    session.ask("compute")
+
+    replies = [one["content"] for one in coder.calls[0] if one["role"] == "assistant"]
+    assert replies == ["So:\n```text\nx = 1\n```", "CodeInterpreter shows it.\n```python\nx = 1\n```"]
+
+
+class Offering(Role):
+    name = "Shop"
+    intro = "Sells."
+
+    def __init__(self, *offers):
+        self.offers = list(offers)
+
+    def offer(self, request):
+        return self.offers.pop(0)
+
+    def reply(self, memory, **kwargs):
+        return Post(self.name, memory.last_post.send_from, "sold")
+
+
+def test_offers_are_not_repeated(team):
+    hello = plans("Hello.", to="User")
+    offers = "It has:\n- tea\n- salt", "It has:\n- tea\n- salt", "It has:\n- tea\n- oil"
+    session, planner, _ = team([hello] * 3, [], Offering(*offers))
+    for words in ("one", "two", "three"):
+        session.ask(words)
+
+    told = [one[-1]["content"] for one in planner.calls]
+    assert offers[0] in told[0]
+    assert "It has" not in told[1]
+    assert "It has:\n- oil\n(1 more that fit stand further up.)" in told[2]
+
+
+SPENT = Usage(100, 0, 10, 1, dollars=0.03)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reached"),
+    [
+        ({"max_session_calls": 3}, "3 model calls in this session and no answer for the user; "),
+        ({"max_session_tokens": 300}, "330 tokens in this session and no answer for the user; "),
+        ({"max_session_dollars": 0.08}, r"0\.0900 dollars in this session and no answer for the user; "),
+    ],
+)
+def test_a_session_has_limits_of_its_own(team, limits, reached):
+    key, most = next(iter(limits.items()))
+    hello = Completion(plans("Hello.", to="User"), usage=SPENT)
+    session, *_ = team([hello, hello, Completion(plans("compute"), usage=SPENT)], [], **limits)
+    session.ask("one")
+    session.ask("two")
+
+    with pytest.raises(RoundTooCostly, match=rf"{reached}`session\.{key}` is {most}\. Raise it"):
+        session.ask("three")
+    with pytest.raises(RoundTooCostly, match=reached):
+        session.ask("four")
+
+
+class Asking(Role):
+    """Asks another session."""
+
+    name = "Agency"
+    intro = "Asks others."
+
+    def __init__(self, session):
+        self.session = session
+
+    def reply(self, memory, **kwargs):
+        return Post(self.name, memory.last_post.send_from, self.session.ask(memory.last_post.message).text)
+
+
+@pytest.mark.parametrize("limits", [{"max_session_calls": 3}, {"max_calls": 3}, {"max_tokens": 300}])
+def test_what_an_asked_session_spends_counts_where_it_was_asked(team, limits):
+    inner, *_ = team([Completion(plans("It is 42.", to="User"), usage=SPENT)] * 2)
+    outer, *_ = team([Completion(plans("ask them", to="Agency"), usage=SPENT)] * 2, [], Asking(inner), **limits)
+
+    with pytest.raises(RoundTooCostly, match=f"`session.{next(iter(limits))}` is 3"):
+        outer.ask("what is 6*7?")
+    assert inner.usage.calls == 1
+    assert inner.ask("by myself").text == "It is 42."
+
+
+def test_the_limit_of_who_asks_stops_the_asked_session(team):
+    inner, *_ = team([Completion(plans("compute"), usage=SPENT)], [])
+    outer, *_ = team([Completion(plans("ask them", to="Agency"), usage=SPENT)], [], Asking(inner), max_session_calls=2)
+
+    with pytest.raises(RoundTooCostly, match="`session.max_session_calls` is 2"):
+        outer.ask("what is 6*7?")

@@ -1,0 +1,146 @@
+"""Python that stands in a reply without its fences, or in a block that ends elsewhere than the first closing marks."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+_MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
+_CLOSING = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE)
+_PROSE_LINES = 6  # before unfenced code
+_MOST_CUTS = 40
+_MOST_FENCES = 20
+_LONGEST_CHARS = 50_000
+_STATEMENTS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.For, ast.With, ast.If, ast.While, ast.Try)
+
+
+def unfenced(text: str) -> tuple[str, str, str] | None:
+    r"""Find the code in a reply without fenced blocks: lines that parse as Python and do something.
+
+    Args:
+        text: The reply, without thoughts in tags.
+
+    Returns:
+        The words before the code, the code, and the words after it; None if there is no code. A single word or a
+        `name: value` is none, and where words come first, there must be at least as many lines of code as of words.
+
+    Example:
+        >>> unfenced("x = 6 * 7\nprint(x)\nThis prints 42.")
+        ('', 'x = 6 * 7\nprint(x)', 'This prints 42.')
+    """
+    if len(text) > _LONGEST_CHARS:
+        return None
+    lines = text.splitlines()
+    starts = [at for at, line in enumerate(lines) if line.strip()][: _PROSE_LINES + 1]
+    for start in starts:
+        code = _longest_prefix(lines[start:])
+        if not code:
+            continue
+        before, after = lines[:start], lines[start + len(code) :]
+        said = sum(bool(line.strip()) for line in before)
+        words = said and said + sum(bool(line.strip()) for line in after)
+        if words <= sum(bool(line.strip()) for line in code) and _does_something("\n".join(code), alone=not said):
+            return tuple("\n".join(part).strip() for part in (before, code, after))  # type: ignore[return-value]
+    return None
+
+
+def without_prose(code: str) -> str:
+    """Return a block that was never closed without the prose after its code; as it is if nothing parses."""
+    if parses(code) or len(code) > _LONGEST_CHARS:
+        return code
+    kept = "\n".join(_longest_prefix(code.splitlines()))
+    return kept if kept and _does_something(kept, alone=True) else code
+
+
+def whole_block(inner: str, rest: str) -> str:
+    r"""Return the code of a block whose first closing marks stand inside a string of its own.
+
+    Args:
+        inner: What stands between the opening marks and the first closing ones.
+        rest: What follows these.
+
+    Returns:
+        The code up to the first closing marks with which it parses; empty if `inner` parses, or nothing does.
+
+    Example:
+        >>> whole_block("text = '''", "ls\n```\n'''\n```\nDone.")
+        "text = '''\n```\nls\n```\n'''"
+    """
+    if parses(inner) or len(rest) > _LONGEST_CHARS:
+        return ""
+    for closing in list(_CLOSING.finditer(rest))[:_MOST_FENCES]:
+        code = f"{inner.rstrip()}\n```\n{rest[: closing.start()]}".rstrip()
+        if parses(code):
+            return code
+    return ""
+
+
+def parses(code: str) -> bool:
+    """Return True if a cell is Python, its magic lines aside."""
+    return _broken_line(code) is None
+
+
+def _broken_line(code: str) -> int | None:
+    """Return the line, from 1, at which Python stops to understand; None if it understands all of it."""
+    for text in (code, _MAGIC.sub(r"\1pass", code)):
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            line = error.lineno or 1
+        except (ValueError, RecursionError, MemoryError):
+            line = 1
+        else:
+            return None
+    return line
+
+
+def _longest_prefix(lines: list[str]) -> list[str]:
+    """Return the first lines that parse together, without prose that happens to parse at their end."""
+    end = len(lines)
+    for _ in range(_MOST_CUTS):
+        broken = _broken_line("\n".join(lines[:end]))
+        if broken is None:
+            return _trimmed(lines[:end])
+        end = min(end, broken) - 1
+        if end <= 0:
+            return []
+    return []
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    """Return the lines without what at their end is no more code than prose: `hello`; none if they begin so."""
+    body = ast.parse(_MAGIC.sub(r"\1pass", "\n".join(lines))).body
+    stored = {one.id for node in body for one in ast.walk(node) if isinstance(one, ast.Name) and _is_stored(one)}
+    if body and _is_word(body[0], set()):
+        return []
+    while body and _is_word(body[-1], stored):
+        body.pop()
+    return lines[: body[-1].end_lineno] if body else []
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _is_word(node: ast.stmt, stored: set[str]) -> bool:
+    if isinstance(node, ast.AnnAssign):
+        return node.value is None
+    if not isinstance(node, ast.Expr):
+        return False
+    names = [one for one in ast.walk(node.value) if isinstance(one, ast.Name)]
+    return not any(isinstance(one, ast.Call) for one in ast.walk(node)) and not any(one.id in stored for one in names)
+
+
+def _does_something(code: str, *, alone: bool) -> bool:
+    """Return True if there is an import, a call, a compound statement or an assignment in it.
+
+    Args:
+        code: Python.
+        alone: Nothing was said before it; else assignments of plain values count for nothing, as in `R = 0.95`.
+    """
+    for node in ast.walk(ast.parse(_MAGIC.sub(r"\1pass", code))):
+        if isinstance(node, (*_STATEMENTS, ast.Call)):
+            return True
+        if isinstance(node, ast.Assign | ast.AugAssign) and (alone or not isinstance(node.value, ast.Constant)):
+            return True
+    return bool(_MAGIC.search(code))
