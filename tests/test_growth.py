@@ -13,13 +13,12 @@ import pytest
 from tw_autogen import bounded_json
 from tw_autogen.cli.terminal import clean
 from tw_autogen.code_interpreter import POLICIES, verify
-from tw_autogen.conversation import read_conversation
+from tw_autogen.conversation import AnswerForm, read_conversation, unfenced_json
 from tw_autogen.errors import ConversationFormatError
 from tw_autogen.kernel.messages import _message as kernel_message
 from tw_autogen.kernel.running import _report
 from tw_autogen.kernel.websocket_wire import _message as gateway_message
 from tw_autogen.model import CodeStream, FieldStream, Unreadable, read_code, read_object
-from tw_autogen.planner.contract import AnswerContract
 from tw_autogen.planner.fields import read_reply
 from tw_autogen.planner.plan import Plan
 from tw_autogen.plugin.annotation import short_type, type_and_words
@@ -64,8 +63,9 @@ def as_yaml(text, tmp_path):
 
 def asked(text):
     """Read the request and judge it as an answer."""
-    AnswerContract.read(text)
-    AnswerContract(is_json=True, named=(("a", "b"),), decimals=2).misfits(text)
+    AnswerForm.read(text).problems(text)
+    AnswerForm(named=(("a", "b"),), json=True, request=text).problems(text)
+    unfenced_json(text)
 
 
 NOTHING: tuple[type[Exception], ...] = ()

@@ -24,7 +24,6 @@ from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.inside.artifacts import FileNames
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.tenants import USERS, Tenants, hand_over
-from tw_autogen.planner.contract import AnswerContract
 from tw_autogen.plugin.files import bring, linked_files, named_files, new_file
 from tw_autogen.safe_folder import SafeFolder, open_unlinked, remove_folder
 from tw_autogen.scenario.check_files import file as check_file
@@ -490,7 +489,6 @@ def test_words_about_files_see_no_link(inside, outside):
     (inside / "plain.txt").touch()
 
     assert named_files(inside, "secret.txt and plain.txt") == [inside / "plain.txt"]
-    assert "secret.txt" in AnswerContract.read("Save it as secret.txt.").misfits("done", inside)[0]
 
 
 def test_pieces_of_a_transferred_file_come_in_order_and_within_the_limit(inside):

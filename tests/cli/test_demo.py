@@ -5,6 +5,7 @@ import subprocess
 from importlib.util import find_spec
 
 import nbformat
+from jupyter_client.manager import start_new_kernel
 
 
 def test_the_demo_shows_plan_code_output_and_answer_and_leaves_its_files_in_place_of_earlier_ones(
@@ -23,13 +24,15 @@ def test_the_demo_shows_plan_code_output_and_answer_and_leaves_its_files_in_plac
 
     assert ran.returncode == 0, f"{shown}\n{ran.stderr}"
     chart = "chart.png" if find_spec("matplotlib") else "chart.svg"
-    assert sorted(os.listdir(folder)) == ["anomalies.csv", chart, "session.ipynb"]
+    assert sorted(os.listdir(folder)) == ["anomalies.csv", chart, "plant.db", "session.ipynb"]
     for part in ("\nPlanner\n  ▸ 1. ", "\nCodeInterpreter\n", "  │ ", "sql_pull_data on the host", "✓ cell 1 ·"):
         assert part in shown
     assert "\x1b" not in shown
     last, hint = shown.splitlines()[-2:]
     assert re.fullmatch(
-        rf"3 files in \./tw-demo \({chart}, anomalies\.csv, session\.ipynb\), \d+\.\d s, 0 tokens spent, \$0", last
+        rf"4 files in \./tw-demo \({chart}, anomalies\.csv, plant\.db, session\.ipynb\), "
+        r"\d+\.\d s, 0 tokens spent, \$0",
+        last,
     )
     assert "OPENAI_API_KEY=" in hint
     assert "--base-url http://localhost:11434/v1" in hint
@@ -39,3 +42,23 @@ def test_the_demo_shows_plan_code_output_and_answer_and_leaves_its_files_in_plac
     nbformat.validate(made)
     pictures = [mime for cell in made.cells for output in cell.get("outputs", ()) for mime in output.get("data", ())]
     assert {"image/png", "image/svg+xml"} & set(pictures)
+    rows = (folder / "anomalies.csv").read_bytes()
+    (folder / "anomalies.csv").unlink()
+    assert run_all(made, folder) == []
+    assert (folder / "anomalies.csv").read_bytes() == rows
+
+
+def run_all(made, folder):
+    """Run a notebook's code in a plain kernel, as "run all" does; return what failed that was not marked as failing."""
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(folder))
+    failed = []
+    try:
+        for cell in made.cells:
+            if cell.cell_type == "code":
+                reply = client.execute_interactive(cell.source, timeout=60, output_hook=lambda message: None)["content"]
+                if reply["status"] != "ok" and "raises-exception" not in cell.metadata.get("tags", ()):
+                    failed.append((cell.source, reply))
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    return failed

@@ -68,23 +68,48 @@ def test_a_session_becomes_a_valid_notebook_with_words_and_code_in_their_order(e
         ("markdown", "# session-1\n\nThe code ran in: local kernel, with sql_pull_data."),
         ("markdown", "## Request\n\nhow many rows?\n\nFiles: `sales.csv`"),
         ("markdown", "**Plan**\n\n1. load\n2. report &lt;interactively depends on 1>"),
-        ("code", "import os"),
+        (
+            "markdown",
+            "**Not run, because it breaks rules:**\n\n```python\nimport os\n```\n\n"
+            "- line 1: import of 'os' is not allowed",
+        ),
         ("code", "1/0"),
         ("code", "len(df)"),
         ("markdown", "## Answer\n\n12 rows."),
     ]
-    assert [cell.execution_count for cell in made.cells if cell.cell_type == "code"] == [None, 1, 2]
+    assert [cell.execution_count for cell in made.cells if cell.cell_type == "code"] == [1, 2]
 
 
 def test_refused_and_failed_code_is_kept_and_tagged(events):
-    refused, failed = [cell for cell in notebook(events).cells if cell.cell_type == "code"][:2]
+    refused, failed = notebook(events).cells[3:5]
 
     assert refused.metadata.tags == ["refused"]
-    assert "import of 'os' is not allowed" in refused.outputs[0].text
-    assert failed.metadata.tags == ["failed"]
+    assert refused.cell_type == "markdown"
+    assert failed.metadata.tags == ["failed", "raises-exception"]
     assert outputs(failed) == [("stream", "stdout"), ("error", "")]
     assert failed.outputs[0].text == "half way\n"
     assert (failed.outputs[1].ename, failed.outputs[1].evalue) == ("ZeroDivisionError", "division by zero")
+
+
+def test_the_plugins_that_code_calls_are_loaded_by_a_cell_at_the_beginning(tmp_path):
+    opened = SessionOpened("s", str(tmp_path), ["Planner"], ["sql_pull_data", "mine", "unused"], "local kernel")
+    code = "df, said = sql_pull_data('SELECT 1')\nmine(df)"
+
+    first = notebook([opened, CellStarted(1, code), ran(1)]).cells[1]
+
+    assert first.metadata.tags == ["plugins"]
+    assert first.source.splitlines()[1:] == [
+        "from tw_autogen.testing import load_plugin",
+        "",
+        'sql_pull_data = load_plugin("sql_pull_data", ".")',
+        '# mine = load_plugin("PATH/mine.yaml", ".")',
+    ]
+
+
+def test_code_with_fences_in_it_that_was_refused_stays_one_block():
+    (cell,) = notebook([CodeChecked("text = '''\n```\nrm\n'''", ["line 1: no"])]).cells
+
+    assert "````python\ntext" in cell.source
 
 
 def test_pictures_are_embedded_and_other_files_are_named(events):

@@ -21,7 +21,8 @@ from tw_autogen.session.notebook import write_notebook
 from tw_autogen.shipped import shipped_folder
 
 _SCENARIO = "anomaly_detection"
-_FILES = ("chart.png", "chart.svg", "anomalies.csv")
+_FILES = ("chart.png", "chart.svg", "anomalies.csv", "plant.db")
+"""What stays: the last one is the data, with which the notebook can be run again."""
 _NOTEBOOK = "session.ipynb"
 _READING_SECONDS = 3.0
 _PIECE_CHARS = 24

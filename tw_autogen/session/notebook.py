@@ -6,7 +6,7 @@ import base64
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from tw_autogen.events import (
 from tw_autogen.safe_folder import read_unlinked
 from tw_autogen.session.journal import read_journal
 from tw_autogen.session.svg import UnsafeSvgError, safe_svg
+from tw_autogen.shipped import shipped_folder
 
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
 _LARGEST_IMAGE_BYTES = 5_000_000
@@ -76,11 +77,17 @@ class _Notebook:
         self._running: dict[int, nbformat.NotebookNode] = {}
         self._written: dict[int, list[nbformat.NotebookNode]] = {}
         self._plan = ""
+        self._plugins: Sequence[str] = ()
+        self._place_of_plugins = 0
 
     def whole(self) -> nbformat.NotebookNode:
         for cell, node in self._running.items():
             node.metadata.tags = ["unfinished"]
             node.outputs = self._written[cell]
+        code = "\n".join(cell.source for cell in self._cells if cell.cell_type == "code")
+        called = [name for name in self._plugins if re.search(rf"\b{re.escape(name)}\b", code)]
+        if called:
+            self._add(new_code_cell(_loading(called), metadata={"tags": ["plugins"]}), at=self._place_of_plugins)
         language = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         whole = new_notebook(cells=self._cells, metadata={"kernelspec": kernel, "language_info": language})
@@ -95,6 +102,8 @@ class _Notebook:
     def _session_opened(self, event: SessionOpened) -> None:
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
         self._say(f"# {event.session_id}\n\nThe code ran in: {event.kernel}{plugins}.")
+        self._plugins = event.plugins
+        self._place_of_plugins = len(self._cells)
 
     @take.register
     def _round_opened(self, event: RoundOpened) -> None:
@@ -111,10 +120,11 @@ class _Notebook:
 
     @take.register
     def _code_checked(self, event: CodeChecked) -> None:
-        if event.findings:
-            findings = "".join(f"{finding}\n" for finding in event.findings)
-            outputs = [new_output("stream", name="stderr", text=f"not run, because it breaks rules:\n{findings}")]
-            self._add(new_code_cell(event.code, outputs=outputs, metadata={"tags": ["refused"]}))
+        if event.findings:  # no code cell: "run all" in another kernel would run what was refused here
+            marks = "`" * max(3, 1 + max(map(len, re.findall("`+", event.code)), default=0))
+            findings = "".join(f"- {finding}\n" for finding in event.findings)
+            words = f"**Not run, because it breaks rules:**\n\n{marks}python\n{event.code}\n{marks}\n\n{findings}"
+            self._add(new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
 
     @take.register
     def _cell_started(self, event: CellStarted) -> None:
@@ -135,7 +145,7 @@ class _Notebook:
         del self._written[event.cell]
         cell.outputs = _outputs(event)
         if not event.ok:
-            cell.metadata.tags = ["failed"]
+            cell.metadata.tags = ["failed", "raises-exception"]  # with the second one "run all" goes on after it
 
     @take.register
     def _round_closed(self, event: RoundClosed) -> None:
@@ -147,11 +157,24 @@ class _Notebook:
     def _say(self, markdown: str) -> None:
         self._add(new_markdown_cell(markdown))
 
-    def _add(self, cell: nbformat.NotebookNode) -> None:
+    def _add(self, cell: nbformat.NotebookNode, *, at: int | None = None) -> None:
         """Add a cell under an id that depends on its place and words only, so that notebooks can be compared."""
         place = f"{len(self._cells)}\n{cell.cell_type}\n{cell.source}"
         cell.id = hashlib.sha256(place.encode()).hexdigest()[:12]
-        self._cells.append(cell)
+        self._cells.insert(len(self._cells) if at is None else at, cell)
+
+
+def _loading(plugins: Iterable[str]) -> str:
+    """Return code that makes plugins functions of a notebook; of one that is not shipped its place is not known."""
+    shipped = shipped_folder("plugins")
+    lines = [
+        f'{name} = load_plugin("{name}", ".")'
+        if (shipped / f"{name}.yaml").is_file()
+        else f'# {name} = load_plugin("PATH/{name}.yaml", ".")'
+        for name in plugins
+    ]
+    words = "# The plugins that the code below calls, as functions of this notebook: they run here, in no sandbox."
+    return "\n".join([words, "from tw_autogen.testing import load_plugin", "", *lines])
 
 
 def _outputs(event: CellRan) -> list[nbformat.NotebookNode]:

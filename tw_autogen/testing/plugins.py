@@ -8,6 +8,7 @@ from typing import Any
 
 from tw_autogen.plugin import HostPlugin, PluginContext, PluginSpec, find_plugins
 from tw_autogen.plugin.host_run import CallModel
+from tw_autogen.shipped import shipped_folder
 
 
 def plugin_context(folder: Path, *, call_model: CallModel | None = None, **session_variables: Any) -> PluginContext:
@@ -23,7 +24,7 @@ def plugin_context(folder: Path, *, call_model: CallModel | None = None, **sessi
 
 def load_plugin(
     plugin: Path | str | PluginSpec,
-    folder: Path,
+    folder: Path | str,
     *,
     call_model: CallModel | None = None,
     configurations: dict[str, Any] | None = None,
@@ -32,7 +33,8 @@ def load_plugin(
     """Load a plugin into this process, checked as before a session, and ready to be called.
 
     Args:
-        plugin: Path of its YAML, or its spec; where it says that it runs does not matter here.
+        plugin: Path of its YAML, the name of a shipped one, or its spec; where it says that it runs does not matter
+            here.
         folder: Stands for the session's folder; pytest's `tmp_path`.
         call_model: Answers `call_llm_api`; a function that takes messages and gives text.
         configurations: Replace single ones of the YAML's.
@@ -46,12 +48,12 @@ def load_plugin(
         def test_an_empty_day_is_no_error(tmp_path):
             assert load_plugin("plugins/sales.yaml", tmp_path)("2024-01-01") == (0, "no sales")
     """
-    named = Path(plugin) if isinstance(plugin, str) else plugin
-    (spec,) = find_plugins([named], shipped=None)
+    named = Path(plugin) if isinstance(plugin, str) and Path(plugin).suffix else plugin
+    (spec,) = find_plugins([named], shipped=shipped_folder("plugins"))
     settings = {**spec.configurations, **(configurations or {})}
     return HostPlugin(
         replace(spec, configurations=settings),
-        folder=folder,
+        folder=Path(folder),
         session_variables=session_variables,
         call_model=call_model,
     )
