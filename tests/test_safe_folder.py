@@ -434,7 +434,7 @@ def test_folders_whose_mode_forbids_it_are_removed_by_their_owner(tmp_path):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/../../x", "/etc/passwd", "a\0b", "\ud800"])
 def test_a_name_that_leads_out_is_refused(inside, name):
-    with SafeFolder(inside) as folder, pytest.raises(FileNotFoundError, match="not a name below the folder"):
+    with SafeFolder(inside) as folder, pytest.raises(FileNotFoundError, match="not a file below the folder"):
         folder.open_file(name)
 
 

@@ -394,7 +394,7 @@ def _components(name: str) -> tuple[str, ...]:
     except UnicodeEncodeError:
         odd = True
     if odd or not parts or ".." in parts or PurePosixPath(*parts).is_absolute():
-        raise FileNotFoundError(errno.ENOENT, "not a name below the folder", name)
+        raise FileNotFoundError(errno.ENOENT, "not a file below the folder", name)
     return parts
 
 
