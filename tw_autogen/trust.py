@@ -201,7 +201,7 @@ def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:
     state = state_folder(environ)
     if state is None:
         return None
-    path = state / "key"
+    path = state / "trust" / "key"
     for _ in range(2):  # a second time where another process has made it meanwhile
         try:
             key = bytes.fromhex(_read_private(path).strip())

@@ -10,6 +10,7 @@ import struct
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
@@ -229,7 +230,13 @@ def test_a_word_that_is_a_roles_name_means_that_role_and_not_a_folder_that_lies_
         assert session.roles[0].name == "Echo"
     assert list(hostile[0].iterdir()) == []
 
-    with open_session(ScriptedModel([]), roles=["./echo"], folder=tmp_path / "s"):
+    Path("echo").rename("word")
+    Path("word/echo.py").rename("word/word.py")
+    Path("word/role.yaml").write_text("alias: Crier\nintro: Cries.\n")
+    with pytest.raises(RoleSpecError, match=r"write \./word for the folder that lies here"):
+        open_session(ScriptedModel([]), roles=["word"], folder=tmp_path / "s")
+    assert list(hostile[0].iterdir()) == []
+    with open_session(ScriptedModel([]), roles=["./word"], folder=tmp_path / "s"):
         assert [one.name for one in hostile[0].iterdir()] == ["bare role"]
 
 
@@ -354,7 +361,8 @@ def test_a_key_that_is_withheld_is_missing_and_the_line_says_why(here, monkeypat
 
 
 def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_folder_alone(here, tmp_path):
-    example = "enabled: true\nrounds: []\n"
+    post = {"message": "hello", "send_from": "User", "send_to": "Planner", "attachment_list": []}
+    example = {"enabled": True, "rounds": [{"user_query": "hello", "state": "finished", "post_list": [post]}]}
     write(tmp_path, **{"secret/key.yaml": example})
     write(here, **{"examples/planner_examples/one.yaml": example, HOSTILE: {"planner.instructions": "Be brief."}})
     (here / "examples" / "planner_examples" / "two.yaml").symlink_to(tmp_path / "secret" / "key.yaml")

@@ -50,8 +50,8 @@ def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Pat
     """Find a role: a shipped one, or one that an installed package brings, by name; a folder by its path; or a class.
 
     Args:
-        wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`. A single word means a folder
-            only where no role has that name; write `./word` for it.
+        wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`. A single word is always a
+            name: what lies in the current folder by chance takes no role's place; `./word` is the folder.
         shipped: Where the ready-made roles lie.
         own: The folders of a project's own roles by their names; they come first.
 
@@ -73,8 +73,8 @@ def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Pat
     brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}
     if wanted in brought:
         return _of_entry_point(brought[wanted])
-    if folder.is_dir():  # last, so that a folder that lies here by chance takes no known role's place
-        return read_role(folder)
+    if folder.is_dir():
+        raise RoleSpecError(f"no shipped role; write ./{wanted} for the folder that lies here", path=wanted)
     hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
     hint = hint or nearest(str(wanted), [*own, *names, *brought])
     raise RoleSpecError(f"no shipped role and no folder{hint}", path=wanted)
