@@ -10,6 +10,7 @@ import yaml
 
 from tw_autogen.errors import ConversationFormatError, FileError, nearest
 
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them
 
 
@@ -25,7 +26,7 @@ def read_yaml(path: Path, error: type[FileError], *, missing: str = "there is no
         FileError: of the kind `error`; names the file, the line where it is known, and what is wrong.
     """
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return _loaded(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise error(missing, path=path) from None
     except OSError as problem:
@@ -35,6 +36,14 @@ def read_yaml(path: Path, error: type[FileError], *, missing: str = "there is no
     except yaml.YAMLError as problem:
         mark, words = getattr(problem, "problem_mark", None), getattr(problem, "problem", None) or str(problem)
         raise error(f"not YAML: {words}", path=path, line=mark.line + 1 if mark else None) from problem
+
+
+def _loaded(text: str) -> Any:
+    """Parse YAML by libyaml where it is there, which is ten times as fast; errors are worded by the Python parser."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        return yaml.safe_load(text)
 
 
 def read_mapping(path: Path, error: type[FileError], *, missing: str = "there is no such file") -> Mapping[str, Any]:
