@@ -13,6 +13,8 @@ class RecallSettings:
         planner_examples: Folder of examples for the Planner, in TaskWeaver's format, relative to the project's file in
             which it is set, else to the current folder; empty: none.
         code_examples: The same for the CodeInterpreter.
+        use_planner_examples: False: no example for the Planner, also where a project has some.
+        use_code_examples: The same for the CodeInterpreter.
         example_tokens: How much of a role's prompt its examples may take; where not all fit, those most like the
             session's first request are taken. A token is reckoned as four characters.
         experience: Folder of lessons that were saved from earlier work, or written by hand; empty: none are recalled.
@@ -27,6 +29,8 @@ class RecallSettings:
 
     planner_examples: str = field(default="", metadata={"path": True})
     code_examples: str = field(default="", metadata={"path": True})
+    use_planner_examples: bool = True
+    use_code_examples: bool = True
     example_tokens: int = 2000
     experience: str = field(default="", metadata={"path": True})
     experience_top_k: int = 3
