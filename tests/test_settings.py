@@ -126,14 +126,14 @@ def test_taskweavers_project_file_is_read_and_what_it_cannot_mean_here_is_named(
         "llm.api_base": "http://llm",
         "llm": {"model": "theirs"},
         "session.max_internal_chat_round_num": 7,
-        "planner.use_example": False,
+        "planner.load_plugin": False,
     }
     (tmp_path / "taskweaver_config.json").write_text(json.dumps(file), encoding="utf-8")
     settings = Settings(ROOMS, project=tmp_path, trust=Trust.full)
 
     assert settings.read("model", ModelSettings) == ModelSettings(base_url="http://llm", name="theirs")
     assert settings.read("session", SessionSettings).max_posts == 7
-    assert settings.ignored == ("planner.use_example",)
+    assert settings.ignored == ("planner.load_plugin",)
 
 
 @pytest.mark.parametrize("as_file", [False, True])

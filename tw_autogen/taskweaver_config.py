@@ -32,6 +32,9 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
     "document_retriever.index_folder": "role.document_retriever.index",
     "document_retriever.size": "role.document_retriever.size",
     "web_search.result_count": "role.web_search.results",
+    "llm.embedding_model": "embedding.name",
+    "planner.use_example": "recall.use_planner_examples",
+    "code_generator.use_example": "recall.use_code_examples",
     "planner.example_base_path": "recall.planner_examples",
     "code_generator.example_base_path": "recall.code_examples",
 }
@@ -52,6 +55,11 @@ TASKWEAVER_VERIFIED: Mapping[str, Any] = {
 }
 """What a TaskWeaver project that has its code verified means by saying no more; read only where it has."""
 
+_LLMS = "ext_llms.llm_configs"
+_EMBEDDING = "llm.embedding_api_type"
+_ALIASES = {"planner.llm_alias": "planner.model", "code_generator.llm_alias": "code_interpreter.model"}
+_COMPRESSION = ("planner.prompt_compression", "code_generator.prompt_compression")
+_EXPERIENCE = ("planner", "code_generator")  # roles whose lessons are ours, from one folder
 _SAYS_NOTHING = {"llm.api_type": "openai"}  # values that are so here in any case
 _ALWAYS_KNOWN = ("planner", "code_interpreter", PLUGIN_ONLY)  # roles whose keys are rooms of their own
 _ROLE_NAMES = {"code_interpreter_cli_only": "command_line"}  # what a role is called here
@@ -100,7 +108,35 @@ def meaning_of(found: Mapping[str, Any], folder: Path) -> Meaning:
     said = found.get("session.roles")
     roles = [said] if isinstance(said, str) else said if isinstance(said, list) else []
     ours = {key: meant for key in found if (meant := _meant(key, roles)) and _has_meaning(key, found)}
-    return Meaning(tuple(_values(found, ours, roles, folder)), tuple(sorted(found.keys() - ours)))
+    together, used = _together(found, folder)
+    values = (*_values(found, ours, roles, folder), *together)
+    return Meaning(values, tuple(sorted(found.keys() - ours.keys() - used)))
+
+
+def _together(found: Mapping[str, Any], folder: Path) -> tuple[list[Meant], set[str]]:
+    """Return what several keys mean together, and these keys: models by alias, lessons, compression."""
+    meant: list[Meant] = []
+    used: set[str] = set()
+    configs = found.get(_LLMS)
+    for key, ours in _ALIASES.items():
+        config = configs.get(found.get(key)) if isinstance(configs, Mapping) else None
+        config = config if isinstance(config, Mapping) else {}
+        name, base = config.get("llm.model"), config.get("llm.api_base")
+        if name and base in (None, found.get("llm.api_base")):  # ours has one server for all roles
+            meant.append(Meant(ours, name, key))
+            used |= {key, _LLMS}
+    for role in _EXPERIENCE:
+        place = _placed(found.get(f"{role}.experience_dir") or "experience", folder)
+        if found.get(f"{role}.use_experience") is True and (folder / place).is_dir():
+            meant.append(Meant("recall.experience", str(folder / place), f"{role}.use_experience"))
+            used |= {f"{role}.use_experience", f"{role}.experience_dir"} & found.keys()
+    compressed = [found[key] for key in _COMPRESSION if key in found]
+    if compressed and not any(compressed):
+        meant.append(Meant("recall.compress_tokens", 0, next(key for key in _COMPRESSION if key in found)))
+    used |= {key for key in _COMPRESSION if key in found}
+    if found.get(_EMBEDDING) == "openai" and found.get("llm.embedding_model"):
+        used.add(_EMBEDDING)
+    return meant, used
 
 
 def _values(found: Mapping[str, Any], ours: Mapping[str, str], roles: Sequence[Any], folder: Path) -> Iterator[Meant]:
@@ -131,6 +167,8 @@ def _has_meaning(key: str, found: Mapping[str, Any]) -> bool:
     """Say whether a key that is known holds something here: lists of a check need the check."""
     if key in (_VERIFIED, *TASKWEAVER_VERIFIED):
         return found.get(_VERIFIED) is True
+    if key == "llm.embedding_model":  # another kind is a library's, whose names mean nothing to a server
+        return bool(found.get(_EMBEDDING) == "openai")
     return not (isinstance(found[key], str) and "${ModuleBaseDir}" in found[key])  # TaskWeaver's own files
 
 

@@ -77,7 +77,9 @@ def test_an_array_comes_back_with_shape_and_type_and_can_be_changed(kernel, valu
     assert kernel.execute("value[:1] = value[:1]", seconds=30).ok
 
 
-@pytest.mark.parametrize("value", [np.array([object()]), np.zeros(2, dtype="i4,f8"), np.array([{}])], ids=repr)
+@pytest.mark.parametrize(
+    "value", [np.array([object()]), np.zeros(2, dtype="i4,f8"), np.array([{}])], ids=["object", "fields", "dict"]
+)
 def test_an_array_of_objects_does_not_cross(kernel, value):
     with pytest.raises(
         TypeError, match=r"an array of dtype .* doesn't cross between kernel and host; pass .tolist\(\)"

@@ -195,3 +195,21 @@ def test_a_spec_that_was_read_already_is_checked_too(tmp_path):
 
     with pytest.raises(PluginLoadError, match=r"`f\(a, b\)` needs 'a'; f\.yaml lists: none"):
         find_plugins([spec], shipped=None)
+
+
+def test_a_projects_plugin_that_is_not_enabled_shadows_no_shipped_one(tmp_path):
+    for place, enabled in (("own", "false"), ("shipped", "true")):
+        (tmp_path / place).mkdir()
+        for name in ("both", "mine") if place == "own" else ("both",):
+            (tmp_path / place / f"{name}.yaml").write_text(
+                f"name: {name}\nenabled: {enabled}\ndescription: From {place}.\n", encoding="utf-8"
+            )
+            (tmp_path / place / f"{name}.py").write_text(
+                "from tw_autogen.plugin import register_plugin\n\n@register_plugin\nclass P:\n"
+                "    def __call__(self):\n        return 1\n",
+                encoding="utf-8",
+            )
+
+    found = find_plugins(["both", "mine"], shipped=tmp_path / "shipped", own=tmp_path / "own")
+
+    assert [one.description for one in found] == ["From shipped.", "From own."]

@@ -80,7 +80,7 @@ GERMAN = "Datum;Region;Umsatz;Menge\n2024-01-01;Köln;1.234,50;3\n2024-01-02;Dü
         ("tail.csv", b"a,b\n1,2,\n3,4,\n", "2 rows x 2 columns: a (int64), b (int64)"),
         ("tail.csv", b"a,b\n1,2,\n3,4,\n", "index_col=False"),
         ("quoted.csv", b'a;b\n"x;y, z";"1,5"\n', "b (float64)"),
-        ("packed.csv.gz", gzip.compress(GERMAN.encode()), "2024-01-01,Köln,1234.5,3"),
+        ("packed.csv.gz", gzip.compress(GERMAN.encode(), mtime=0), "2024-01-01,Köln,1234.5,3"),
         ("packed.tsv.bz2", bz2.compress(b"a\tb\n1\t2\n"), "a (int64), b (int64)"),
         ("packed.csv.gz", b"no gzip", "not readable as csv: Not a gzipped file"),
         ("lines.jsonl", b'{"a": 1}\n{"a": 2}\n', "JSON lines, 2 rows x 1 columns: a (int64)"),

@@ -8,6 +8,8 @@ from tw_autogen import open_session
 from tw_autogen.code_interpreter import CodeInterpreterSettings, Policy, verify
 from tw_autogen.errors import SettingsError
 from tw_autogen.kernel import Execution, KernelSettings
+from tw_autogen.model import EmbeddingSettings
+from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session import SessionSettings, read_settings
@@ -192,3 +194,38 @@ def test_folders_of_examples_are_read_where_taskweavers_key_says(read, tmp_path)
     found = read({"planner.example_base_path": "${AppBaseDir}/mine"})
 
     assert found.origin("recall.planner_examples").endswith("(planner.example_base_path)")
+
+
+def test_keys_with_a_counterpart_are_taken(read, tmp_path):
+    (tmp_path / "lessons").mkdir()
+    found = read(
+        {
+            "planner.use_example": False,
+            "planner.use_experience": True,
+            "planner.experience_dir": "${AppBaseDir}/lessons",
+            "planner.prompt_compression": False,
+            "planner.llm_alias": "strong",
+            "code_generator.llm_alias": "elsewhere",
+            "ext_llms.llm_configs": {
+                "strong": {"llm.model": "big-model"},
+                "elsewhere": {"llm.model": "x", "llm.api_base": "http://127.0.0.1:9/v1"},
+            },
+            "llm.embedding_api_type": "openai",
+            "llm.embedding_model": "text-embedding-3-small",
+        }
+    )
+
+    recall = found.read("recall", RecallSettings)
+    assert (recall.use_planner_examples, recall.use_code_examples) == (False, True)
+    assert (recall.experience, recall.compress_tokens) == (str(tmp_path / "lessons"), 0)
+    assert found.read("planner", PlannerSettings).model == "big-model"
+    assert found.read("code_interpreter", CodeInterpreterSettings).model == ""
+    assert found.read("embedding", EmbeddingSettings).name == "text-embedding-3-small"
+    assert found.ignored == ("code_generator.llm_alias",)
+
+
+def test_names_of_a_librarys_embeddings_are_not_a_servers(read):
+    found = read({"llm.embedding_api_type": "sentence_transformers", "llm.embedding_model": "all-mpnet-base-v2"})
+
+    assert found.read("embedding", EmbeddingSettings).name == ""
+    assert found.ignored == ("llm.embedding_api_type", "llm.embedding_model")

@@ -18,7 +18,7 @@ from tw_autogen.errors import CallBudgetError, PluginLoadError
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
 from tw_autogen.kernel import Execution, Kernel
 from tw_autogen.model import ChatModel
-from tw_autogen.plugin import HostPlugin, PluginSpec
+from tw_autogen.plugin import HostPlugin, PluginSpec, names_used
 from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.role import Turn, report_call
 
@@ -33,13 +33,20 @@ class Cells:
         plugins: Put into the kernel, or served from the host, as each declares.
         model: What host-run plugins may ask.
         settings: How often and how long host-run plugins may be called.
+        later: Load each plugin before the first cell that names it, and not now: there are many.
 
     Raises:
         PluginLoadError: a plugin that is not `optional` doesn't load; names file and line.
     """
 
     def __init__(
-        self, kernel: Kernel, plugins: Sequence[PluginSpec], model: ChatModel, settings: CodeInterpreterSettings
+        self,
+        kernel: Kernel,
+        plugins: Sequence[PluginSpec],
+        model: ChatModel,
+        settings: CodeInterpreterSettings,
+        *,
+        later: bool = False,
     ) -> None:
         self.kernel = kernel
         self._seconds = settings.host_seconds
@@ -51,10 +58,14 @@ class Cells:
         self._failed_in = ""  # the round whose last cell failed
         self._variables: dict[str, Any] = {}
         self._host_plugins: list[HostPlugin] = []
-        self.plugins = tuple(spec for spec in plugins if self._load(spec))
+        self._waiting = {spec.name: spec for spec in plugins} if later else {}
+        self.plugins = tuple(spec for spec in plugins if later or self._load(spec))
 
     def run(self, code: str, *, turn: Turn, seconds: float) -> Execution:
         """Run one cell.
+
+        Raises:
+            PluginLoadError: a plugin that the code names, and that is not `optional`, doesn't load.
 
         Returns:
             What came of it; its artifacts are those of the kernel, of host-run plugins, and every other new file in the
@@ -63,6 +74,8 @@ class Cells:
         self._count += 1
         cell = self._count
         self._put(turn.variables)
+        for name in sorted(names_used(code, list(self._waiting.values()))):
+            self._load(self._waiting.pop(name))
         for plugin in self._host_plugins:
             plugin.begin_cell(second_try=self._failed_in == turn.round.id)
         self._failed_in = turn.round.id  # until it is known that it did not

@@ -24,7 +24,7 @@ from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, Ranker, ask, read_code
-from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin import PluginSpec, selects
 from tw_autogen.plugin.files import new_file
 from tw_autogen.recall import Recall, Talk
 from tw_autogen.role import Growing, Role, Turn
@@ -56,7 +56,7 @@ class CodeInterpreter(Role):
 
     Raises:
         PluginLoadError: a plugin that is not `optional` doesn't load (at once if a Kernel is given, else before the
-            first cell).
+            first cell; where there are too many to show them all, before the first cell that names it).
         ModelError: the ranker needs a server that could not be asked.
 
     Source: TaskWeaver's CodeInterpreter (paper, sections 5.2 and 5.3). Differs: findings and failures have counters of
@@ -86,7 +86,9 @@ class CodeInterpreter(Role):
         self._approve = approve
         self._make = None if isinstance(kernel, Kernel) else kernel
         wanted = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
-        self._cells = Cells(kernel, wanted, model, self._settings) if isinstance(kernel, Kernel) else None
+        later = selects(wanted, self._settings.plugin_chars, self._settings.enable_auto_plugin_selection)
+        self._later = later and not self._policy.only_plugins
+        self._cells = self._cells_of(kernel, wanted) if isinstance(kernel, Kernel) else None
         self._recall = recall or Recall()
         self._talks: dict[str, Told] = {}
         self._offer_only(self._cells.plugins if self._cells else wanted)
@@ -190,10 +192,13 @@ class CodeInterpreter(Role):
     def _open(self, turn: Turn) -> Cells:
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker
-            self._cells = Cells(self._make(turn.folder), self._plugins, self._model, self._settings)
+            self._cells = self._cells_of(self._make(turn.folder), self._plugins)
             if len(self._cells.plugins) < len(self._plugins):
                 self._offer_only(self._cells.plugins)
         return self._cells
+
+    def _cells_of(self, kernel: Kernel, plugins: tuple[PluginSpec, ...]) -> Cells:
+        return Cells(kernel, plugins, self._model, self._settings, later=self._later)
 
     def _offer_only(self, plugins: tuple[PluginSpec, ...]) -> None:
         self._plugins = plugins

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,13 +50,17 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
     return tuple(specs)
 
 
+_FROM_ROOM = re.compile(rb"\b(?:tw_autogen|taskweaver)\.plugin(?=\s+import\b)")
+_DECORATOR = re.compile(rb"\bplugin\b")
+
+
 def holds_functions(path: Path) -> bool:
     """Say whether a file has functions with `@plugin`, or was meant to; one without that word is not even parsed."""
     try:
         text = path.read_bytes()
     except OSError:
         return False
-    if b"plugin" not in text or b"@" not in text:
+    if b"@" not in text or not _DECORATOR.search(_FROM_ROOM.sub(b"", text)):
         return False
     try:
         return bool(decorated_in(parse_source(path), path))

@@ -150,11 +150,13 @@ def _enabled(folder: Path) -> Iterator[PluginSpec]:
 
 
 def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpec, ...]:
-    """Give what goes by a name; nothing if nothing does."""
+    """Return what goes by a name; nothing if nothing does. A project's that is not enabled shadows no shipped one."""
     for folder in (own, shipped):
         path = named_in(folder).get(name)
         if path is not None:
             specs = read_file(path)
+            if folder is own and not any(spec.enabled for spec in specs) and name in named_in(shipped):
+                continue
             return tuple(spec for spec in specs if spec.name == name) if path.suffix == SUFFIX else specs
     if not name.isidentifier() and "-" not in name:  # a path, of which there is no need to look at all packages
         return ()

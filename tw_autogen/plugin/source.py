@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from pathlib import Path
 
 from tw_autogen.errors import PluginLoadError
@@ -91,10 +92,11 @@ def defaults_of(arguments: ast.arguments) -> dict[str, ast.expr | None]:
     return dict(zip(names, [*missing, *arguments.defaults, *arguments.kw_defaults], strict=True))
 
 
-def _imported(tree: ast.Module) -> list[tuple[str, str, str]]:
-    """Give module, name and the name here of all that `from … import …` brings."""
+@lru_cache(maxsize=4)  # asked for each decorator of the file that is being read
+def _imported(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
+    """Return module, name and the name here of all that `from … import …` brings."""
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return [(node.module or "", one.name, one.asname or one.name) for node in nodes for one in node.names]
+    return tuple((node.module or "", one.name, one.asname or one.name) for node in nodes for one in node.names)
 
 
 def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tw_autogen.trust import COUNT, NAMED, PROMPT
+from tw_autogen.trust import COUNT, NAMED, OFF, PROMPT
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,8 @@ class RecallSettings:
         planner_examples: Folder of examples for the Planner, in TaskWeaver's format, relative to the project's file in
             which it is set, else to the current folder; empty: none.
         code_examples: The same for the CodeInterpreter.
+        use_planner_examples: False: no example for the Planner, also where a project has some.
+        use_code_examples: The same for the CodeInterpreter.
         example_tokens: How much of a role's prompt its examples may take; where not all fit, those most like the
             session's first request are taken. A token is reckoned as four characters.
         experience: Folder of lessons that were saved from earlier work, or written by hand; empty: none are recalled.
@@ -29,6 +31,8 @@ class RecallSettings:
 
     planner_examples: str = field(default="", metadata={**PROMPT, "path": True})
     code_examples: str = field(default="", metadata={**PROMPT, "path": True})
+    use_planner_examples: bool = field(default=True, metadata=OFF)
+    use_code_examples: bool = field(default=True, metadata=OFF)
     example_tokens: int = field(default=2000, metadata=COUNT)
     experience: str = field(default="", metadata={**NAMED, "path": True})
     experience_top_k: int = field(default=3, metadata=NAMED)

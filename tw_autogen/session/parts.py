@@ -52,6 +52,8 @@ class Models:
             ConfigError: a folder or a file is missing or wrong.
         """
         own = self._read.read("recall", RecallSettings)
+        if not (own.use_planner_examples if room == "planner" else own.use_code_examples):
+            return Recall(own, (), self.ranker)
         folder = own.planner_examples if room == "planner" else own.code_examples
         if folder:
             return Recall(own, read_examples(Path(folder)), self.ranker)
