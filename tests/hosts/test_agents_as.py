@@ -55,6 +55,20 @@ def test_code_asks_an_agent(agent, served, run):
     assert [(one.function, one.ok) for one in events if isinstance(one, HostCalled)] == [("legal_expert", True)]
 
 
+def test_what_an_asked_agent_spends_counts_towards_the_limits_of_who_asks(agent, served, tmp_path):
+    lawyer = agent("lawyer", description="Knows the law.", llm_config=served("It is legal."))
+    model = ScriptedModel([plans("do it"), codes("print(lawyer('is it legal?'))")])
+    limits = {"session.max_session_calls": 3}
+    plugins = [agent_plugin(lawyer)]
+    with TaskWeaverAgent(model=model, llm_config=False, plugins=plugins, workspace=tmp_path, settings=limits) as worker:
+        person = agent()
+        person.initiate_chat(worker, message="do it", **QUIET)
+        said = worker.session(person).rounds[0].error
+
+    assert "3 model calls in this session and no answer for the user; `session.max_session_calls` is 3" in said
+    assert "It is legal." in said
+
+
 def test_an_agent_runs_its_own_tools_for_the_answer(agent, run):
     lawyer = agent("lawyer", description="Knows the law.")
     lawyer.register_function({"look_up": lambda article: f"article {article} allows it"})

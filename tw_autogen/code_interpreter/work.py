@@ -84,8 +84,8 @@ class Work:
             return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
         told = report.execution_report(self.execution, self.artifacts, limit_chars)
-        more = f" and {len(self.made) - _MADE_NAMES} more" if len(self.made) > _MADE_NAMES else ""
-        made = f"\nNew or changed in the kernel: {', '.join(self.made[:_MADE_NAMES])}{more}" if self.made else ""
+        more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
+        made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
         return f"{note}{called}{told}{made}"
 
     def attachments(self, limit_chars: int) -> list[Attachment]:

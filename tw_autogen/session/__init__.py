@@ -23,7 +23,7 @@ from tw_autogen.session.seats import (
 )
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.spending import Seconds
+from tw_autogen.session.spending import Seconds, count_asked
 from tw_autogen.session.trust import Review, trust_lines
 from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
 
@@ -55,6 +55,7 @@ __all__ = [
     "check_roles",
     "checked_models",
     "checked_policy",
+    "count_asked",
     "example_files",
     "failure_text",
     "files_of",

@@ -233,6 +233,17 @@ ASKING: ContextVar[Spending | None] = ContextVar("asking", default=None)
 """The round in which a step is being taken; also in threads that work for it."""
 
 
+def count_asked(usage: Usage) -> None:
+    """Count what an agent of a host has spent that this context's round asked, towards the limits of that round.
+
+    Args:
+        usage: Of its calls; sessions that are asked are counted already. Outside of any round nothing is counted.
+    """
+    asking = ASKING.get()
+    if asking is not None:
+        asking.count(Spent.of(usage))
+
+
 def _passes(spent: float, expected: float, limit: float) -> bool:
     return spent >= limit or spent + expected > limit
 

@@ -15,7 +15,9 @@ from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.hosts.conversable.messages import text_of
 from tw_autogen.hosts.conversable.speaking import SILENT, Speaking
+from tw_autogen.model import Usage
 from tw_autogen.plugin.chain import calling
+from tw_autogen.session import count_asked
 
 _KEPT_BY_PARTNER = (
     "_oai_messages",
@@ -72,11 +74,15 @@ class Asker:
             if files and isinstance(self._agent, TaskWeaverAgent):
                 self._agent.hand_over(self._partner, files)
             self._asked = True
+            before = _spent(self._agent)
             self._agent.reset_consecutive_auto_reply_counter(self._partner)
-            if _needs_loop(self._agent):
-                _run(self._talk_async(words))
-            else:
-                self._talk(words)
+            try:
+                if _needs_loop(self._agent):
+                    _run(self._talk_async(words))
+                else:
+                    self._talk(words)
+            finally:
+                _count(before, _spent(self._agent))
             said = self._agent.chat_messages[self._partner]
         answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
         return answers[-1] if answers else ""
@@ -124,6 +130,22 @@ class Asker:
         for kept in _KEPT_BY_PARTNER:
             getattr(self._agent, kept, {}).pop(self._partner, None)
         self._agent.reply_at_receive.pop(self._partner, None)
+
+
+def _spent(agent: Any) -> Usage:
+    """Return what the agent's own client has reported so far; nothing where our sessions count by themselves."""
+    client = None if isinstance(agent, Speaking) else getattr(agent, "client", None)
+    summary = getattr(client, "actual_usage_summary", None) or {}
+    models = [one for one in summary.values() if isinstance(one, dict)]
+    prompt, completion = (sum(one.get(f"{kind}_tokens") or 0 for one in models) for kind in ("prompt", "completion"))
+    return Usage(prompt, 0, completion, dollars=summary.get("total_cost") or 0.0)
+
+
+def _count(before: Usage, after: Usage) -> None:
+    """Count what an agent has spent for one question towards the limits of the round that asked it, as one call."""
+    prompt, completion = after.prompt_tokens - before.prompt_tokens, after.completion_tokens - before.completion_tokens
+    if prompt > 0 or completion > 0:
+        count_asked(Usage(prompt, 0, completion, 1, (after.dollars or 0.0) - (before.dollars or 0.0)))
 
 
 def _is_answer(message: dict[str, Any]) -> bool:
