@@ -112,6 +112,14 @@ class ModelCalled(Event):
 
 
 @dataclass(frozen=True)
+class ModelDelayed(Event):
+    """A role's model has to be asked again; `reason` says why: a busy server, or a reply that can't be read."""
+
+    caller: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class LessonsRecalled(Event):
     """Lessons from earlier work were put into a role's prompt, by their ids, best first."""
 

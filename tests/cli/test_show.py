@@ -16,6 +16,7 @@ from tw_autogen.events import (
     FileUnreadable,
     HostCalled,
     ModelCalled,
+    ModelDelayed,
     PluginsSelected,
     PostClosed,
     PostGrew,
@@ -322,6 +323,12 @@ def test_why_a_round_failed_is_told_without_its_number():
     text = shown([RoundClosed("round-1", "failed", "", "", "round-1: 4 posts and no answer for the user", 1.0)])
 
     assert text.startswith("✗ 4 posts and no answer for the user\n")
+
+
+def test_why_a_model_is_waited_for_is_told():
+    text = shown([ModelDelayed("Planner", "the server is too busy (429); try 2 of 4 in 8 s")])
+
+    assert text == "Planner\n  · the server is too busy (429); try 2 of 4 in 8 s\n"
 
 
 def test_a_file_that_could_not_be_read_is_named():

@@ -38,6 +38,15 @@ def test_an_unreadable_reply_is_told_what_was_wrong_and_each_prompt_starts_with_
     assert messages[:4] == model.calls[1]
 
 
+def test_an_unreadable_reply_is_told_to_who_waits():
+    told = []
+    with ScriptedModel(["It is 42.", '{"message": "42"}']) as model:
+        ask(model, asked(), read_object, on_delay=told.append)
+
+    (one,) = told
+    assert one.startswith("reply 1 could not be read: there is no JSON object in it")
+
+
 def test_after_the_last_try_the_error_holds_the_reply_and_all_problems():
     messages = asked()
     with (

@@ -10,6 +10,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, ModelError, NoModelError
 from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, Price, ToolCall, Usage, is_loopback, resolve_model
+from tw_autogen.model.delays import listening
 from tw_autogen.session import read_settings
 
 from .scripted_server import Broken, Reply, has_models, refused, said, scripted_server, streamed
@@ -519,3 +520,43 @@ def test_several_models_or_none_are_a_question_to_the_user(names, said_so):
 def test_importing_the_room_does_not_import_the_sdk():
     code = "import sys, tw_autogen.model; sys.exit('openai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_a_model_says_in_a_line_what_it_is_and_costs():
+    settings = ModelSettings(base_url="http://localhost:1/v1", name="tiny", prices={"tiny": Price(0.4, 1.6)})
+
+    assert str(OpenAIModel(settings)) == "tiny at http://localhost:1/v1, $0.4 in / $1.6 out for a million tokens"
+
+
+def test_a_used_up_quota_is_said_at_once_and_not_asked_again():
+    refusal = refused(429, "You exceeded your current quota, check your plan", code="insufficient_quota")
+    with (
+        scripted_server(refusal) as server,
+        pytest.raises(ModelError, match=r"no credit is left.*\(429\): You exceeded.* Add credit, or use another key"),
+    ):
+        model_at(server).complete(ASKED)
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_why_a_server_is_asked_again_is_told_while_it_is_waited_for(streams):
+    later = Reply(429, {"error": {"message": "later"}}, headers={"retry-after-ms": "20"})
+    told = []
+    with scripted_server(later, refused(503, "loading"), said("ok")) as server, listening(told.append):
+        model_at(server).complete(ASKED, on_text=(lambda text: None) if streams else None)
+
+    assert told == [
+        "the server is too busy (429); try 2 of 4 in 0.02 s",
+        "the server failed (503); try 3 of 4 in 0.001 s",
+    ]
+
+
+def test_a_refused_key_is_no_server_that_does_not_run():
+    with (
+        scripted_server(models=refused(401, "Incorrect API key provided")) as server,
+        pytest.raises(ModelError, match=r"the key was refused \(401\)") as failed,
+    ):
+        model_at(server, api_key="sk-wrong").models()
+
+    assert "running" not in str(failed.value)

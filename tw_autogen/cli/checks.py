@@ -142,7 +142,8 @@ def check_model(options: Options) -> Iterator[Check]:
         yield Check("model", "fail", str(error), "mend the setting")
         return
     except ModelError as error:
-        yield Check("model", "fail", str(error), "start the server, or mend --base-url")
+        remedy = "start the server, or correct --base-url" if "Is the server running" in str(error) else ""
+        yield Check("model", "fail", str(error), remedy)
         return
     yield Check("model", "ok", f"{model.name} at {model.base_url} ({', '.join(origins)})")
     yield from _check_server(model)

@@ -11,9 +11,12 @@ from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.trusting import settings_of
 from tw_autogen.cli.workspace import fallback_workspace
+from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.granting import closed, shut_off, too_much
+from tw_autogen.model import OpenAIModel
+from tw_autogen.planner import Planner
 from tw_autogen.role import Placed
 from tw_autogen.session import (
     Project,
@@ -72,7 +75,9 @@ def open_for(
     if project:  # a plugin that failed while it was loaded is not there
         offered = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
         project = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
-    for line in (said, elsewhere, *((project.found, *project.remarks) if project else ())):
+    asked = [role.model for role in session.roles if isinstance(role, Planner | CodeInterpreter)]
+    models = dict.fromkeys(f"model: {model}" for model in asked if isinstance(model, OpenAIModel))
+    for line in (*models, said, elsewhere, *((project.found, *project.remarks) if project else ())):
         if line:
             say(line)
     return session

@@ -28,6 +28,7 @@ from tw_autogen.events import (
     FileUnreadable,
     HostCalled,
     ModelCalled,
+    ModelDelayed,
     PluginsSelected,
     PostClosed,
     PostGrew,
@@ -140,6 +141,11 @@ class Show:
     @_take.register
     def _model_called(self, event: ModelCalled) -> None:
         self._replied = self._replied or event.caller == self._speaker
+
+    @_take.register
+    def _model_delayed(self, event: ModelDelayed) -> None:
+        self._head(event.caller)
+        self._print(Text(f"{self._marks.dot} {clean(event.reason)}", style="yellow"))
 
     @_take.register
     def _plugins_selected(self, event: PluginsSelected) -> None:

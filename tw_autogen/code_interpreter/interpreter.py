@@ -94,6 +94,11 @@ class CodeInterpreter(Role):
         self._offer_only(self._cells.plugins if self._cells else wanted)
 
     @property
+    def model(self) -> ChatModel:
+        """The model that this role asks."""
+        return self._model
+
+    @property
     def folder(self) -> Path | None:
         """Where the code runs and files lie; None until there is a kernel."""
         return self._cells.kernel.folder if self._cells else None
@@ -334,6 +339,7 @@ class CodeInterpreter(Role):
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
                 on_text=growing.take,
                 on_call=growing.called,
+                on_delay=growing.delayed,
                 reserve=turn.reserve,
                 seconds=turn.seconds_left(self._settings.model_seconds),
                 cancelled=turn.cancelled,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from tw_autogen.errors import ModelUnreadable
 from tw_autogen.model.chat import ChatModel, Completion, Message
+from tw_autogen.model.delays import listening
 from tw_autogen.model.fields import Unreadable
 
 T = TypeVar("T")
@@ -28,6 +29,7 @@ def ask(
     as_text: Callable[[Completion], str] | None = None,
     on_text: Callable[[str], None] | None = None,
     on_call: Callable[[Completion, float], None] | None = None,
+    on_delay: Callable[[str], None] | None = None,
     reserve: Reserve | None = None,
     seconds: float | None = None,
     cancelled: threading.Event | None = None,
@@ -49,6 +51,8 @@ def ask(
         on_text: Called with new text as it arrives, of every reply in turn.
         on_call: Called with each whole reply and how many seconds it took, before it is read; also the moment to
             start a new `FieldStream`.
+        on_delay: Called with one line when the server has to be asked again, or a reply could not be read; from any
+            thread.
         reserve: Surrounds each call and its `on_call`, and gives what is called between them; what it raises ends this.
         seconds: For all calls together; None is the model's own limit for each.
         cancelled: Once set, ends this by `ModelError`.
@@ -66,7 +70,7 @@ def ask(
         started = time.monotonic()
         left = None if deadline is None else max(0.0, deadline - started)
         try:
-            with reserve(messages) if reserve else nullcontext(_nothing) as answered:
+            with reserve(messages) if reserve else nullcontext(_nothing) as answered, listening(on_delay):
                 reply = model.complete(
                     messages, schema=schema, tools=tools, on_text=on_text, seconds=left, cancelled=cancelled
                 )
@@ -83,6 +87,8 @@ def ask(
             return read(text), reply
         except Unreadable as unreadable:
             problems.append(_problem(unreadable, reply))
+            if on_delay:
+                on_delay(f"reply {len(problems)} could not be read: {problems[-1]}")
         if len(problems) > tries:
             raise ModelUnreadable(
                 f"{reply.model or 'the model'}: {len(problems)} replies could not be read; the last: {problems[-1]}. "

@@ -22,6 +22,21 @@ _NO_MODEL = re.compile(
 )
 
 
+_OUT_OF_QUOTA = re.compile(
+    r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
+)
+
+
+def is_out_of_quota(words: str) -> bool:
+    """Return whether a refusal means that asking again is no use before somebody pays.
+
+    Example:
+        >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
+        (True, False)
+    """
+    return _OUT_OF_QUOTA.search(words) is not None
+
+
 def shown_url(url: str) -> str:
     """Give the address without what may be secret in it: user, password and query."""
     parts = urlsplit(url)
@@ -87,10 +102,10 @@ def describe_failure(
             said = f"a key is wanted there ({status}): {words}. Set `{room}.api_key` (OPENAI_API_KEY)"
     elif status == 404 or (status in (400, 422) and (code == "model_not_found" or _NO_MODEL.search(words))):
         said = _not_found(status, words, name, models, room)
+    elif status == 429 and is_out_of_quota(f"{code} {words}"):
+        said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
     elif status == 429:
-        said = (
-            f"still too busy, or out of quota (429), after {_times(tries)}: {words}. Wait, or raise `{room}.max_tries`"
-        )
+        said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{room}.max_tries`"
     elif status >= 500:
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
     else:

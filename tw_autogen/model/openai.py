@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.model.chat import Completion, Message
-from tw_autogen.model.failures import describe_failure, server_words, shown_url
+from tw_autogen.model.delays import report_delay
+from tw_autogen.model.failures import describe_failure, is_out_of_quota, server_words, shown_url
 from tw_autogen.model.running import OnText, run_abandonable
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
 from tw_autogen.model.wire import GrowingCompletion, read_answer
@@ -22,6 +23,8 @@ from tw_autogen.model.wishes import Wishes
 
 _CONNECT_SECONDS = 10.0
 _PROBE_SECONDS = 5.0
+_LONGEST_WAIT_SECONDS = 60.0
+"""The SDK waits no longer than this, whatever a server announces."""
 
 
 class OpenAIModel:
@@ -64,7 +67,10 @@ class OpenAIModel:
             max_retries=settings.max_tries - 1,
             http_client=openai.DefaultHttpxClient(
                 trust_env=not is_loopback(self._url),
-                event_hooks={"request": [partial(_stop_if_abandoned, self._here)]},
+                event_hooks={
+                    "request": [partial(_stop_if_abandoned, self._here)],
+                    "response": [partial(_report_refusal, settings.max_tries)],
+                },
             ),
         )
         if not settings.environment_headers:  # the SDK reads these from the environment, and has no word against it
@@ -73,6 +79,12 @@ class OpenAIModel:
         weakref.finalize(self, self._client.close)
         self._wishes = Wishes(settings.response_format)
         self._broken = _broken_errors()
+
+    def __str__(self) -> str:
+        """Return name, address, and the price if it is known, in one line."""
+        price = self.settings.price(self.name)
+        cost = f", ${price.prompt:g} in / ${price.completion:g} out for a million tokens" if price else ""
+        return f"{self.name} at {self.base_url}{cost}"
 
     def complete(
         self,
@@ -126,6 +138,8 @@ class OpenAIModel:
         try:
             return tuple(model.id for model in quick.models.list())
         except expected as error:
+            if getattr(error, "status_code", None) in (401, 403):
+                raise self._failure(error) from None
             raise ModelError(
                 f"{self.base_url}/models: no list of models: {server_words(error, self._key).rstrip('.')}. "
                 f"Is the server running, and is `{self._room}.base_url` (OPENAI_BASE_URL) right?"
@@ -253,6 +267,39 @@ def _stop_if_abandoned(here: threading.local, request: object) -> None:
         import openai  # loaded already; at the top of this file it would cost every start some 0.7 s
 
         raise openai.OpenAIError("nobody waits for this call any more")
+
+
+def _report_refusal(max_tries: int, response: Any) -> None:
+    """Report that the server is asked again after a refusal; where that is no use, have the SDK leave it.
+
+    Args:
+        max_tries: How often a call is sent at most.
+        response: Of the HTTP library; what the SDK is told through its headers is what servers tell it so.
+    """
+    status = response.status_code
+    if status not in (408, 409, 429) and status < 500:
+        return
+    if status == 429:
+        response.read()
+        if is_out_of_quota(response.text):
+            response.headers["x-should-retry"] = "false"
+            return
+    tries = int(response.request.headers.get("x-stainless-retry-count", 0)) + 1
+    if tries < max_tries and response.headers.get("x-should-retry") != "false":
+        why = "is too busy" if status == 429 else "failed" if status >= 500 else "did not take the call"
+        report_delay(f"the server {why} ({status}); try {tries + 1} of {max_tries}{_announced(response.headers)}")
+
+
+def _announced(headers: Mapping[str, str]) -> str:
+    """Return when the server wants to be asked again, if the SDK holds to it."""
+    try:
+        seconds = float(headers.get("retry-after-ms", "")) / 1000
+    except ValueError:
+        try:
+            seconds = float(headers.get("retry-after", ""))
+        except ValueError:
+            return ""
+    return f" in {seconds:.3g} s" if 0 < seconds <= _LONGEST_WAIT_SECONDS else ""
 
 
 def _broken_errors() -> tuple[type[Exception], ...]:

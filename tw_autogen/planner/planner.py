@@ -106,6 +106,11 @@ class Planner(Role):
         self._talks: dict[str, _Talking] = {}
 
     @property
+    def model(self) -> ChatModel:
+        """The model that this role asks."""
+        return self._model
+
+    @property
     def workers(self) -> tuple[Worker, ...]:
         """Who it may write to. Setting others begins its talk with the model afresh, as their intros stand in front."""
         return self._workers
@@ -227,6 +232,7 @@ class Planner(Role):
                 schema=reply_schema(names),
                 on_text=growing.take,
                 on_call=growing.called,
+                on_delay=growing.delayed,
                 **limits,
             )
 

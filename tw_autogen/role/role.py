@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Memory, Post, Round
-from tw_autogen.events import Event, ModelCalled, PostGrew
+from tw_autogen.events import Event, ModelCalled, ModelDelayed, PostGrew
 from tw_autogen.kernel import Variable
 from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream, Message, Reserve
 
@@ -230,6 +230,10 @@ class Growing:
     def counted(self, completion: Completion, seconds: float) -> None:
         """Say what a call cost whose reply is no part of the growing post."""
         report_call(self._turn, self._caller, completion, seconds)
+
+    def delayed(self, reason: str) -> None:
+        """Emit why the model has to be asked again."""
+        self._turn.emit(ModelDelayed(self._caller, reason))
 
     def called(self, completion: Completion, seconds: float) -> None:
         """Take the whole reply; called once for each try. A model that doesn't stream is passed on now."""
