@@ -133,19 +133,20 @@ class Asker:
 
 
 def _spent(agent: Any) -> Usage:
-    """Return what the agent's own client has reported so far; nothing where our sessions count by themselves."""
+    """Return what an agent's own client has reported so far; no call where it has none, or is one of ours."""
     client = None if isinstance(agent, Speaking) else getattr(agent, "client", None)
     summary = getattr(client, "actual_usage_summary", None) or {}
     models = [one for one in summary.values() if isinstance(one, dict)]
     prompt, completion = (sum(one.get(f"{kind}_tokens") or 0 for one in models) for kind in ("prompt", "completion"))
-    return Usage(prompt, 0, completion, dollars=summary.get("total_cost") or 0.0)
+    return Usage(prompt, 0, completion, int(client is not None), summary.get("total_cost") or 0.0)
 
 
 def _count(before: Usage, after: Usage) -> None:
-    """Count what an agent has spent for one question towards the limits of the round that asked it, as one call."""
+    """Count what an agent with a model has spent for one question towards the limits of the round that asked it."""
     prompt, completion = after.prompt_tokens - before.prompt_tokens, after.completion_tokens - before.completion_tokens
-    if prompt > 0 or completion > 0:
-        count_asked(Usage(prompt, 0, completion, 1, (after.dollars or 0.0) - (before.dollars or 0.0)))
+    dollars = (after.dollars or 0.0) - (before.dollars or 0.0)
+    if after.calls:
+        count_asked(Usage(prompt, 0, completion, 1, dollars))
 
 
 def _is_answer(message: dict[str, Any]) -> bool:
