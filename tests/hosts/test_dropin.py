@@ -212,7 +212,7 @@ def test_a_call_of_a_tool_goes_to_who_can_run_it_and_its_result_back(agent, tmp_
             last = messages[-1]
             return True, (f"says {last['content']}" if last.get("role") == "tool" else {"tool_calls": [call]})
 
-        lawyer.register_reply([autogen.Agent, None], think, position=4)
+        lawyer.register_reply([autogen.Agent, None], think, position=len(lawyer._reply_func_list))
         group = autogen.GroupChat([person, planner, lawyer], [], max_round=8, speaker_selection_method=route_by_post)
         person.initiate_chat(autogen.GroupChatManager(group, llm_config=False), message="legal?", silent=True)
 

@@ -89,7 +89,7 @@ class Conversation:
         self._turn = threading.Lock()
         self._guard = threading.RLock()
         self._stopped: threading.Event | None = None
-        self._end = weakref.finalize(self, int)
+        self._end: weakref.finalize[Any, Any] = weakref.finalize(self, int)
 
     @property
     def session(self) -> Session | None:

@@ -392,7 +392,7 @@ def foreign(agents: Iterable[Any], shared: SharedSession) -> list[Any]:
 
 
 def _is_over(groupchat: Any) -> bool:
-    return len(groupchat.messages) >= groupchat.max_round
+    return bool(len(groupchat.messages) >= groupchat.max_round)
 
 
 def _has_the_word(here: Round, name: str) -> bool:

@@ -179,7 +179,7 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
     def _excluding(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments of `generate_reply` whose `exclude` names our reply functions too."""
         excluded = [*(args[0] if args else kwargs.get("exclude") or ())]
-        excluded += map(self._ours, excluded)
+        excluded += [self._ours(one) for one in excluded]
         return ((excluded, *args[1:]), kwargs) if args else ((), {**kwargs, "exclude": excluded})
 
     def _ours(self, function: Any) -> Any:
@@ -199,7 +199,8 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
     def _talk_with(self, sender: Any, messages: Messages, key: Hashable) -> Conversation:
         """Return the conversation in which to answer; a service's is found by a key, never by what was said."""
         talks = self._conversations_of()
-        return talks.served(key or key_of(messages)) if sender is None else talks.of(sender)
+        found: Conversation = talks.served(key or key_of(messages)) if sender is None else talks.of(sender)
+        return found
 
     def _refuse_llm_handoffs(self) -> None:
         """Refuse handoffs that the host makes tools of an agent's model: its roles would never see these tools."""
