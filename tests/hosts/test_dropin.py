@@ -421,7 +421,6 @@ def test_a_ring_over_a_tool_is_refused_at_once(weaver, agent, kind):
     [
         {"tools": [{"type": "function", "function": {"name": "f"}}]},
         {"response_format": {"type": "json_object"}},
-        {"n": 2},
     ],
     ids=lambda extra: next(iter(extra)),
 )

@@ -2,8 +2,9 @@
 
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.asked import asked_role
-from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_session, open_team
-from tw_autogen.session.conversation import AnswerKey, Conversation, Conversations, Line, Reply
+from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
+from tw_autogen.session.conversation import CONTINUE, Conversation, Line, Reply
+from tw_autogen.session.conversations import AnswerKey, Conversations
 from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
 from tw_autogen.session.learning import Learner, keep_example
@@ -28,6 +29,7 @@ from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, 
 
 __all__ = [
     "Answer",
+    "CONTINUE",
     "AnswerKey",
     "Conversation",
     "Conversations",
@@ -62,6 +64,7 @@ __all__ = [
     "files_of",
     "is_project",
     "keep_example",
+    "open_kernel",
     "open_session",
     "open_team",
     "profile_file",

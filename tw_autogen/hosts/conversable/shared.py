@@ -18,6 +18,7 @@ from tw_autogen.hosts.conversable.messages import reply_text
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
+    CONTINUE,
     USER,
     Answer,
     Conversation,
@@ -32,7 +33,6 @@ from tw_autogen.session import (
     read_settings,
     several,
 )
-from tw_autogen.session.conversation import CONTINUE
 
 _ENDED = "the chat ended before an answer"
 _HELPERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "speaker_selection_agent")

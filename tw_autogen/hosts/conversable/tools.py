@@ -15,15 +15,13 @@ from typing import Any
 
 import pandas as pd
 
-from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.model import HostModel
-from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
+from tw_autogen.kernel import Artifact
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted
 from tw_autogen.plugin.files import new_file, table_words
 from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
-from tw_autogen.session import SessionSettings, check_plugins, read_settings
-from tw_autogen.session.inputs import checked_inputs, copy_in
+from tw_autogen.session import check_plugins, open_kernel, read_settings
 
 _LONG_CHARS = 200
 _READERS: Mapping[str, Callable[[Path], Any]] = {
@@ -111,12 +109,9 @@ class PluginTools:
         chars: int = 2000,
     ) -> None:
         read = read_settings(settings)
-        sources = checked_inputs(files, variables or {})
-        workspace = read.read("session", SessionSettings).workspace
-        self.folder = Path(folder or Path(workspace, new_id("tools"))).resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for one in sources:
-            copy_in(one, self.folder)
+        self._stack = ExitStack()
+        self._kernel = open_kernel(read, folder, self._stack, name="tools", files=files, variables=variables)
+        self.folder = self._kernel.folder
         self._specs = {spec.name: spec for spec in specs}
         self._variables = dict(variables or {})
         self._seconds = seconds
@@ -124,10 +119,6 @@ class PluginTools:
         self._made: list[Artifact] = []
         self._lock = threading.Lock()
         self._loaded: set[str] = set()
-        self._stack = ExitStack()
-        self._kernel = self._stack.enter_context(
-            LocalKernel(self.folder, settings=read.read("kernel", KernelSettings))  # starts when it is first needed
-        )
         ask = functools.partial(_ask, model)
         self._host = {
             spec.name: self._stack.enter_context(
