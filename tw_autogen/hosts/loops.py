@@ -36,6 +36,8 @@ def on_thread(work: Callable[[], Given], *, name: str) -> asyncio.Future[Given]:
     def run() -> None:
         try:
             finished.set_result(context.run(work))
+        except StopIteration as error:  # a coroutine that awaits can't be given one, and would wait for ever
+            finished.set_exception(RuntimeError(f"{name}: StopIteration was raised: {error}"))
         except BaseException as error:  # noqa: BLE001 - not swallowed: raised again where the future is awaited
             finished.set_exception(error)
 
