@@ -4,11 +4,12 @@ BIN := .venv/bin
 
 HOSTS := autogen pyautogen pyautogen02 agentchat02 agentchat
 HOST_BIN := .venv-hosts
+SUITE_NEEDS := pytest-asyncio pytest-cov dirty-equals freezegun fastapi nbconvert nbformat docker aiofiles mcp
 BENCH_BIN := .venv-bench
 BENCH_peers := ".[bench]"
 BENCH_arrow := "." psutil pyarrow
 
-.PHONY: help demo test test-hosts test-web bench soak check lint wheel clean
+.PHONY: help demo test test-hosts test-host-suite test-web bench soak check lint wheel clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -42,6 +43,14 @@ test-hosts: $(HOSTS:%=$(HOST_BIN)/%/ready)  ## the hosts' tests, each lineage in
 		$(HOST_BIN)/$$host/bin/python -m pytest -q -n auto -p no:cacheprovider tests/hosts || exit 1; \
 	done
 
+$(HOST_BIN)/suite/ready: pyproject.toml
+	$(PYTHON) -m venv $(HOST_BIN)/suite
+	$(HOST_BIN)/suite/bin/pip install --quiet --disable-pip-version-check --editable ".[autogen,test]" $(SUITE_NEEDS)
+	@touch $@
+
+test-host-suite: $(HOST_BIN)/suite/ready  ## the host's own tests with our agent in its agent's place; `HOST_SUITE=path` for a clone
+	$(HOST_BIN)/suite/bin/python tests/host_suite/run.py $(if $(HOST_SUITE),--suite $(HOST_SUITE))
+
 $(BENCH_BIN)/%/ready: pyproject.toml
 	$(PYTHON) -m venv $(BENCH_BIN)/$*
 	$(BENCH_BIN)/$*/bin/pip install --quiet --disable-pip-version-check --editable $(BENCH_$*)
@@ -66,4 +75,4 @@ wheel: .venv/ready  ## build dist/
 	$(BIN)/python -m build --outdir dist .
 
 clean:  ## remove what was made here
-	rm -rf .venv $(HOST_BIN) $(BENCH_BIN) dist build tw-demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv $(HOST_BIN) .host-suite $(BENCH_BIN) dist build tw-demo .mypy_cache .ruff_cache .pytest_cache

@@ -30,6 +30,16 @@ def chain() -> tuple[Link, ...]:
 
 
 @contextmanager
+def continued(links: tuple[Link, ...]) -> Iterator[None]:
+    """Continue a chain in a context that doesn't know it, such as that of another thread."""
+    token = _CHAIN.set(links)
+    try:
+        yield
+    finally:
+        _CHAIN.reset(token)
+
+
+@contextmanager
 def calling(name: str, agent: Any, *, max_depth: int = MAX_DEPTH) -> Iterator[None]:
     """While this is entered, the agent is at work.
 

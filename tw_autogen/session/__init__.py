@@ -2,11 +2,12 @@
 
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.asked import asked_role
-from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_session, open_team
+from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
+from tw_autogen.session.conversation import CONTINUE, Conversation, Line, Reply
+from tw_autogen.session.conversations import AnswerKey, Conversations
 from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
 from tw_autogen.session.learning import Learner, keep_example
-from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.project import Project, example_files, is_project, read_project
 from tw_autogen.session.reading import ROOMS, read_logged, read_settings, review_folder
@@ -29,24 +30,29 @@ from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, 
 
 __all__ = [
     "Answer",
+    "CONTINUE",
+    "AnswerKey",
+    "Conversation",
+    "Conversations",
     "DOES_DATA_WORK",
     "FRESH_KERNEL",
     "Journal",
     "FilesWanted",
     "KernelWanted",
     "Learner",
+    "Line",
     "ModelWanted",
     "PluginsWanted",
     "PolicyWanted",
     "Project",
     "ROOMS",
+    "Reply",
     "RoleWanted",
     "RolesWanted",
     "Review",
     "Seat",
     "Seconds",
     "Session",
-    "SessionPool",
     "SessionSettings",
     "USER",
     "answer_text",
@@ -61,6 +67,7 @@ __all__ = [
     "files_of",
     "is_project",
     "keep_example",
+    "open_kernel",
     "open_session",
     "open_team",
     "profile_file",

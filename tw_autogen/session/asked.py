@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import CallCycleError, ConfigError, HostCallError
 from tw_autogen.events import ArtifactSaved
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Completion, run_abandonable
@@ -51,12 +51,17 @@ class _AskedRole(Role):
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
         conversation = self._conversation = self._conversation or self._make()
         words, files = self._worded(asked, turn, conversation.takes_files)
-        answer = run_abandonable(
-            lambda give, abandoned: Completion(conversation.ask(words, files)),
-            where=f"the agent {self.name}",
-            seconds=turn.seconds_left(float("inf")),
-            cancelled=turn.cancelled,
-        ).text
+        try:
+            answer = run_abandonable(
+                lambda give, abandoned: Completion(conversation.ask(words, files)),
+                where=f"the agent {self.name}",
+                seconds=turn.seconds_left(float("inf")),
+                cancelled=turn.cancelled,
+            ).text
+        except CallCycleError:
+            raise
+        except HostCallError as error:  # nothing is broken: the Planner may ask again, or somebody else
+            answer = f"({error})"
         artifacts: list[Artifact] = []
         for link, path in linked_files(answer, conversation.folders()):
             copy = bring(path, turn.folder)

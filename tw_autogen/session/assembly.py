@@ -14,13 +14,14 @@ from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
-from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel import Kernel, KernelSettings
+from tw_autogen.kernel.granting import refuse_folder
 from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.role import Role, as_role
-from tw_autogen.session.inputs import several
+from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, several
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
 from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, project_here, read_project
@@ -212,6 +213,42 @@ def open_team(
         opened.append(session)
         undo.pop_all()
         return session
+
+
+def open_kernel(
+    read: Settings,
+    folder: Path | str | None,
+    undo: ExitStack,
+    *,
+    name: str,
+    files: FilesWanted = (),
+    variables: Mapping[str, Any] | None = None,
+    approve: Approve | None = None,
+) -> Kernel:
+    """Open a kernel without roles around it, as a session has one; it starts when it is first needed.
+
+    Args:
+        read: The settings.
+        folder: Where code runs; None: a folder of its own in `session.workspace`.
+        undo: Closes it.
+        name: Beginning of that folder's name.
+        files: Copied read-only into the folder.
+        variables: Those of the request, whose names are checked.
+        approve: Asked for packages.
+
+    Raises:
+        ConfigError: a file or name is wrong, or no kernel works in such a folder.
+        SandboxError: no sandbox can stand around the code here.
+    """
+    sources = checked_inputs(files, variables or {})
+    place = Path(folder or Path(read.read("session", SessionSettings).workspace, new_id(name))).resolve()
+    refuse_folder(place, read.read("kernel", KernelSettings))
+    if folder is None:
+        refuse_link(read, place)
+    kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))
+    for one in sources:
+        copy_in(one, place)
+    return kernel
 
 
 def check_roles(

@@ -7,14 +7,13 @@ import contextlib
 import functools
 import json
 import threading
-import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
-from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, TextMessage
+from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, HandoffMessage, TextMessage
 from autogen_core import CancellationToken, Component, ComponentModel
 from autogen_core.models import ChatCompletionClient, RequestUsage
 from pydantic import BaseModel
@@ -24,19 +23,20 @@ from tw_autogen.approval import Approve, checked_approve
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event, Handler
-from tw_autogen.hosts.agentchat.loops import on_thread
-from tw_autogen.hosts.agentchat.messages import Translator, images_of, request_of
+from tw_autogen.hosts.agentchat.messages import Translator, lines_of
 from tw_autogen.hosts.agentchat.model import ClientModel
-from tw_autogen.hosts.agentchat.talk import Said, Talk
+from tw_autogen.hosts.loops import on_thread
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin.chain import calling
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     DOES_DATA_WORK,
+    Conversation,
     FilesWanted,
     KernelWanted,
     PluginsWanted,
     PolicyWanted,
+    Reply,
     RolesWanted,
     Session,
     check_plugins,
@@ -49,7 +49,6 @@ from tw_autogen.session import (
 )
 
 _STATE = "TaskWeaverAgentState"
-_CONTINUE = "Go on."
 
 
 class TaskWeaverAgentConfig(BaseModel):
@@ -66,6 +65,8 @@ class TaskWeaverAgentConfig(BaseModel):
     settings: dict[str, Any] = {}
     project: str | None = None
     mcp_servers: str | None = None
+    policy: str | None = None
+    hand_on: str | None = None
 
 
 class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type: ignore[misc]  # the host is untyped here
@@ -92,6 +93,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         mcp_servers: MCP servers whose tools are plugins, as in `open_session`; each session starts its own.
         trust: All that the settings file of `project`, or of the current folder, sets is wanted; as in `open_session`.
             An agent that was written down and is loaded again does not have it.
+        hand_on: The participant of a `Swarm` that each answer is handed on to; None: the one that has handed the
+            request over, and an answer to any other message is plain text.
 
     The session begins with the first message and ends with `on_reset` or `close`. What was said is forgotten with
     `on_reset` only, and a state that is loaded brings it back; the kernel's variables are gone each time. While it
@@ -126,6 +129,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         project: Path | str | None = None,
         mcp_servers: McpWanted | None = None,
         trust: bool = False,
+        hand_on: str | None = None,
     ) -> None:
         super().__init__(name, description)
         if model is None and model_client is None:
@@ -152,9 +156,11 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             settings=dict(settings or {}),
             project=None if project is None else str(Path(project).resolve()),
             mcp_servers=file_of_servers,
+            policy=str(policy) if isinstance(policy, str | Path) else None,
+            hand_on=hand_on,
         )
-        live: dict[str, object] = {"model": model, "kernel": kernel, "policy": policy, "handlers": handlers or None}
-        live["approve"] = approve
+        live: dict[str, object] = {"model": model, "kernel": kernel, "handlers": handlers or None, "approve": approve}
+        live["policy, which is no name"] = None if isinstance(policy, str | Path) else policy
         live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)
         live["roles"] = next((one for one in roles or () if not isinstance(one, (str, Path))), None)
         live["mcp_servers, which is no file"] = None if file_of_servers else mcp_servers
@@ -175,18 +181,17 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             mcp_servers=mcp_servers,
             trust=trust,
         )
-        self._talk = Talk(make, [Path(one).resolve() for one in files])
-        self._end = weakref.finalize(self, self._talk.close)
+        self._conversation = Conversation(make, files)
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """An answer is text."""
-        return (TextMessage,)
+        """An answer is text, and hands the word on in a `Swarm`."""
+        return (TextMessage, HandoffMessage)
 
     @property
     def session(self) -> Session | None:
         """The session that lives now; None before the first message."""
-        return self._talk.session
+        return self._conversation.session
 
     def hand_over(self, files: FilesWanted) -> None:
         """Give files to go along with the next message, beside those of the constructor.
@@ -194,7 +199,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         Args:
             files: Copied read-only into the session's folder, and described to the Planner.
         """
-        self._talk.hand_over([Path(one).resolve() for one in several(files)])
+        self._conversation.hand_over(files)
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         """Answer new messages."""
@@ -229,10 +234,10 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
                 yield event
             said = await work
         except BaseException:
-            self._talk.stop(stopped)
+            self._conversation.stop(stopped)
             work.cancel()
             raise
-        yield Response(chat_message=self._message(said), inner_messages=inner)
+        yield Response(chat_message=self._message(said, asked), inner_messages=inner)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         """Forget what was said, and end the kernel.
@@ -242,15 +247,15 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         """
         with calling(self.name, self):
             pass
-        await on_thread(lambda: self._talk.load([]), name=f"{self.name} resets")
+        await on_thread(lambda: self._conversation.load([]), name=f"{self.name} resets")
 
     async def close(self) -> None:
         """End the session, and its kernel; the next message begins a new one, which knows what was said."""
-        await on_thread(self._talk.close, name=f"{self.name} closes")
+        await on_thread(self._conversation.close, name=f"{self.name} closes")
 
     async def save_state(self) -> Mapping[str, Any]:
         """Give what was said, as JSON; neither a round that is still open nor variables of the kernel are in it."""
-        rounds = [one.to_dict() for one in self._talk.rounds]
+        rounds = [one.to_dict() for one in self._conversation.rounds]
         return {"type": _STATE, "version": "1.0.0", "rounds": json.loads(json.dumps(rounds, default=str))}
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
@@ -266,11 +271,11 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.name}: the state's rounds can't be read: {error!r}") from error
         ended = [one for one in rounds if one.state is not RoundState.created]
-        await on_thread(lambda: self._talk.load(ended), name=f"{self.name} loads")
+        await on_thread(lambda: self._conversation.load(ended), name=f"{self.name} loads")
 
     def _begin(
         self, asked: Sequence[BaseChatMessage], news: asyncio.Queue[BaseAgentEvent | None], stopped: threading.Event
-    ) -> asyncio.Future[Said]:
+    ) -> asyncio.Future[Reply]:
         """Start the work on a thread; its events go into the queue, and a None behind the last one."""
         loop = asyncio.get_running_loop()
         translate = Translator(self.name)
@@ -280,20 +285,26 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
                 with contextlib.suppress(RuntimeError):  # the loop is over
                     loop.call_soon_threadsafe(news.put_nowait, shown)
 
-        def work() -> Said:
+        def work() -> Reply:
             with calling(self.name, self):
-                request = request_of(asked) if asked else _CONTINUE
-                return self._talk.ask(request, images=images_of(asked), show=show, stopped=stopped)
+                return self._conversation.ask(lines_of(asked), show=show, stopped=stopped)
 
         future = on_thread(work, name=f"{self.name} at work")
         future.add_done_callback(lambda _: news.put_nowait(None))
         return future
 
-    def _message(self, said: Said) -> TextMessage:
+    def _message(self, said: Reply, asked: Sequence[BaseChatMessage]) -> TextMessage | HandoffMessage:
         usage = RequestUsage(prompt_tokens=said.usage.prompt_tokens, completion_tokens=said.usage.completion_tokens)
         posts = " ".join(one.id for one in said.round.posts)
-        metadata = {"round": said.round.id, "posts": posts, "stop": said.stop}
-        return TextMessage(content=said.text, source=self.name, models_usage=usage, metadata=metadata)
+        made = {
+            "content": said.text,
+            "source": self.name,
+            "models_usage": usage,
+            "metadata": {"round": said.round.id, "posts": posts, "stop": said.stop},
+        }
+        handed = next((one.source for one in reversed(asked) if isinstance(one, HandoffMessage)), None)
+        target = self._wanted.hand_on or handed
+        return HandoffMessage(target=target, **made) if target else TextMessage(**made)
 
     def _to_config(self) -> TaskWeaverAgentConfig:
         if self._live or self._client is None:

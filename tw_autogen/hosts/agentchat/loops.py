@@ -1,23 +1,21 @@
-"""Between the host's loop and our threads: a thread waits for coroutines, and a loop awaits a thread's work."""
+"""Between the host's loop and our threads: a thread waits for coroutines."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import concurrent.futures
-import contextvars
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from autogen_core import CancellationToken
 
+from tw_autogen.hosts.loops import LOOP
+
 Given = TypeVar("Given")
 _GLANCE_SECONDS = 0.05  # a future can't be waited for together with an event, so the event is looked at this often
 _PARTING_SECONDS = 2.0
-
-LOOP: contextvars.ContextVar[asyncio.AbstractEventLoop | None] = contextvars.ContextVar("loop", default=None)
-"""The loop of the reply that is being made: clients and agents of the host are bound to it."""
 
 
 class _OwnLoop:
@@ -99,31 +97,3 @@ def wait_for(
                 loop.call_soon_threadsafe(token.cancel)
             future.cancel()
             raise asyncio.CancelledError
-
-
-def on_thread(work: Callable[[], Given], *, name: str) -> asyncio.Future[Given]:
-    """Do blocking work on a thread of its own, with this context's variables; to be called on a loop.
-
-    Args:
-        work: What to do; coroutines that it waits for with `wait_for` run on this loop.
-        name: The thread's.
-
-    Returns:
-        A future of this loop. Cancelling it ends the waiting; the work is to be stopped by other means.
-
-    The loop's own pool is not used: agents that wait for agents could take all its threads, and then for ever.
-    """
-    context = contextvars.copy_context()
-    context.run(LOOP.set, asyncio.get_running_loop())
-    finished: concurrent.futures.Future[Given] = concurrent.futures.Future()
-    finished.set_running_or_notify_cancel()  # from here on nobody but the work settles it
-
-    def run() -> None:
-        try:
-            finished.set_result(context.run(work))
-        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again where the future is awaited
-            finished.set_exception(error)
-
-    awaited = asyncio.wrap_future(finished)
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return awaited

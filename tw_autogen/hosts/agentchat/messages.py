@@ -18,19 +18,12 @@ from autogen_core.code_executor import CodeBlock, CodeResult
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.events import CellRan, CodeChecked, Event, PostClosed
-from tw_autogen.session import USER
+from tw_autogen.session import USER, Line
 
 
-def request_of(messages: Sequence[BaseChatMessage]) -> str:
-    """Give the words of messages; with more than one speaker, each with the name in front."""
-    speakers = {one.source for one in messages}
-    return "\n\n".join(_words(one) if len(speakers) < 2 else f"{one.source}: {_words(one)}" for one in messages)
-
-
-def images_of(messages: Sequence[BaseChatMessage]) -> list[str]:
-    """Give the images that messages bring, as `data:` URLs."""
-    parts = [part for one in messages if isinstance(one, MultiModalMessage) for part in one.content]
-    return [part.data_uri for part in parts if isinstance(part, Image)]
+def lines_of(messages: Sequence[BaseChatMessage]) -> list[Line]:
+    """Return messages as lines of a conversation; images are `data:` URLs."""
+    return [Line(_words(one), name=one.source, images=_images(one)) for one in messages]
 
 
 class Translator:
@@ -77,6 +70,11 @@ class Translator:
     def _outcome(self, ok: bool, output: str) -> CodeExecutionEvent:
         result = CodeResult(exit_code=0 if ok else 1, output=output)
         return CodeExecutionEvent(source=self._source, retry_attempt=max(0, self._tries - 1), result=result)
+
+
+def _images(message: BaseChatMessage) -> tuple[str, ...]:
+    parts = message.content if isinstance(message, MultiModalMessage) else ()
+    return tuple(part.data_uri for part in parts if isinstance(part, Image))
 
 
 def _words(message: BaseChatMessage) -> str:

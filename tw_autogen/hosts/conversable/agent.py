@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from tw_autogen.approval import Approve, checked_approve
 from tw_autogen.code_interpreter import CodeInterpreter
-from tw_autogen.errors import ConfigError, RoundError
+from tw_autogen.errors import ConfigError
 from tw_autogen.events import Handler
 from tw_autogen.hosts.conversable.approval import approval_by
-from tw_autogen.hosts.conversable.conversations import Conversations
-from tw_autogen.hosts.conversable.messages import images_of, reply_text, request_of, split, transcript
-from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.hosts.conversable.messages import lines_of, reply_text
+from tw_autogen.hosts.conversable.model import HostModel, refuse_settings
+from tw_autogen.hosts.conversable.running import begin
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
+from tw_autogen.hosts.conversable.streams import on_loop
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
-from tw_autogen.plugin.chain import calling
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     DOES_DATA_WORK,
-    FRESH_KERNEL,
+    Conversation,
+    Conversations,
     FilesWanted,
     KernelWanted,
     ModelWanted,
@@ -38,11 +38,14 @@ from tw_autogen.session import (
     check_roles,
     checked_models,
     checked_policy,
-    failure_text,
     open_session,
     read_settings,
     several,
 )
+from tw_autogen.settings import Settings
+
+_IDLE_SECONDS = 3600.0
+"""After so long without a request the session of a group or service is closed: nobody says when those end."""
 
 
 class TaskWeaverAgent(Speaking):
@@ -72,7 +75,11 @@ class TaskWeaverAgent(Speaking):
 
     Each conversation partner has a Session of its own, with its own kernel: it begins with the first message, remembers
     through the conversation, and ends when the history with that partner is cleared, with `reset()` or `close()`. At
-    most `session.most_open` stay open. A partner that comes back with an earlier transcript is remembered by it.
+    most `session.most_open` stay open; those of groups and services end after an hour without a request, unless
+    `session.idle_seconds` says otherwise. A partner that comes back with an earlier transcript is remembered by it.
+    A service, which has no partner, has a session for each conversation that its host names (see `a2a_server`,
+    `ag_ui_stream`) or continues by handing back the very object that was answered; any other request of a service has
+    a fresh one, which knows the transcript.
 
     What the roles say to one another is shown as the host's own messages, between agents of their names, unless the
     chat is silent.
@@ -107,8 +114,9 @@ class TaskWeaverAgent(Speaking):
         self._role_llm_config = dict(role_llm_config or {})
         if self._role_llm_config and self.client is None:
             raise ConfigError(f"{name}: role_llm_config needs an llm_config too: calls are counted as this agent's")
-        self._files = tuple(Path(one).resolve() for one in several(files))
-        self._handed: dict[Any, list[Path]] = {}
+        for role, config in self._role_llm_config.items():
+            refuse_settings(f"{name}, role_llm_config of {role}", config)
+        files = tuple(Path(one).resolve() for one in several(files))
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = read_settings(self._settings, project=project, trust=trust)
@@ -127,11 +135,9 @@ class TaskWeaverAgent(Speaking):
             read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message
         self._approve = checked_approve(approve)
         most_open = read.read("session", SessionSettings).most_open
-        make = functools.partial(_make, weakref.ref(self))
-        self._talks = Conversations(make, names=(name,), most_open=most_open)
-        self._rules: weakref.WeakKeyDictionary[Session, str] = weakref.WeakKeyDictionary()
-        self._guard = threading.Lock()
-        self._end = weakref.finalize(self, self._talks.close)
+        self._idles = read.origin("session.idle_seconds") != Settings.DEFAULT
+        me = weakref.ref(self)
+        self._talks = Conversations(lambda partner: Conversation(_maker(me, partner), files), most_open=most_open)
 
     def hand_over(self, partner: Any, files: FilesWanted) -> None:
         """Give files to go along with the next message of a partner, beside those of the constructor.
@@ -140,18 +146,17 @@ class TaskWeaverAgent(Speaking):
             partner: The agent that will send the message.
             files: Copied read-only into the session's folder, and described to the Planner.
         """
-        with self._guard:
-            self._handed.setdefault(partner, []).extend(Path(one).resolve() for one in several(files))
+        self._talks.of(partner).hand_over(files)
 
     def session(self, partner: Any = None) -> Session:
-        """Give the Session with this conversation partner; opened if there is none."""
-        return self._talks.open(partner)
+        """Return the Session with this conversation partner; opened if there is none."""
+        return (self._talks.served() if partner is None else self._talks.of(partner)).open()
 
     def interrupt(self, partner: Any) -> None:
         """Stop what is being done for this partner, from any thread; session, kernel and variables stay."""
-        session = self._talks.find(partner)
-        if session is not None:
-            session.interrupt()
+        conversation = self._talks.find(partner)
+        if conversation is not None:
+            conversation.interrupt()
 
     @property
     def open_sessions(self) -> int:
@@ -166,7 +171,7 @@ class TaskWeaverAgent(Speaking):
         if recipient is None:
             self._talks.close()
         else:
-            self._talks.drop(recipient)
+            self._talks.drop(recipient, wait=not on_loop())
 
     def close(self) -> None:
         """End all Sessions, and their kernels; a second time nothing happens."""
@@ -183,38 +188,21 @@ class TaskWeaverAgent(Speaking):
     def _can_answer(self) -> bool:
         return self._model is not None or self.client is not None
 
-    def _answer(self, messages: Messages, sender: Any) -> str | None:
-        past, news = split(transcript(messages, sender, (self.name,)), (self.name,))
-        if not news:
-            return None
-        with calling(self.name, self), self._talks.use(sender, past) as (session, key):
-            self._runs(session)
-            text = self._ask(session, sender, request_of(news), images_of(news))
-        if sender is None:
-            self._talks.answered(key, messages, text)
-        return text
+    def _conversations_of(self) -> Conversations[Conversation]:
+        return self._talks
 
-    def _ask(self, session: Session, sender: Any, request: str, images: Sequence[str]) -> str:
-        with self._guard:
-            files = self._handed.pop(sender, [])
-        begins = session not in self._rules
-        rules, known = rules_of(self), self._rules.get(session)
-        self._rules[session] = rules
-        notes = [FRESH_KERNEL] if begins and session.rounds else []
-        if known is not None and known != rules:
-            notes.append(f"(House rules from now on: {rules or 'none'})")
-        try:
-            answer = session.ask(
-                "\n\n".join([request, *notes]), [*(self._files if begins else ()), *files], images=images
-            )
-        except RoundError as error:
-            return failure_text(error)
-        return reply_text(answer, request, self.system_message)
+    def _answer(self, conversation: Conversation, messages: Messages, sender: Any) -> str | None:
+        chat = lines_of(messages, sender, (self.name,))
+        goes_on = hasattr(sender, "groupchat")
+        reply = conversation.answer(chat, goes_on=goes_on, rules=rules_of(self), stopped=begin(conversation))
+        if reply is None or reply.answer is None:
+            return reply.text if reply else None
+        return reply_text(reply.answer, reply.round.user_query, self.system_message)
 
     def _opened(self, partner: Any) -> Session:
         """Open a session whose parts hold this agent weakly: forgotten with open sessions it still ends."""
-        me = weakref.proxy(self)
-        talk = InnerTalk(lambda: me.is_silent(partner))
+        me, seen_by = weakref.proxy(self), _weak(partner)
+        talk = InnerTalk(lambda: me.is_silent(seen_by()))
         model: ModelWanted = self._model
         if model is None:
             names = {Planner.name, CodeInterpreter.name, *self._role_llm_config}
@@ -226,13 +214,24 @@ class TaskWeaverAgent(Speaking):
             }
             model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
+        if (partner is None or hasattr(partner, "groupchat")) and not self._idles:
+            settings["session.idle_seconds"] = _IDLE_SECONDS
         return self._open(
             model, handlers=(talk, *self._handlers), settings=settings, approve=self._approve or approval_by([me])
         )
 
 
-def _make(agent: weakref.ref[TaskWeaverAgent], partner: Any) -> Session:
-    """Open a session for an agent that its sessions must not keep alive."""
-    alive = agent()
-    assert alive is not None  # noqa: S101 - only the agent itself asks for sessions; for the type checker
-    return alive._opened(partner)
+def _maker(agent: weakref.ref[TaskWeaverAgent], partner: Any) -> Callable[[], Session]:
+    """Return what opens the sessions with a partner; neither of the two is kept alive by it."""
+    other = _weak(partner)
+
+    def make() -> Session:
+        alive = agent()
+        assert alive is not None  # noqa: S101 - only the agent itself asks for sessions; for the type checker
+        return alive._opened(other())
+
+    return make
+
+
+def _weak(partner: Any) -> Callable[[], Any]:
+    return weakref.ref(partner) if partner is not None else lambda: None

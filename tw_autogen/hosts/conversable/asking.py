@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 import inspect
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.errors import CallCycleError, HostCallError
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.hosts.conversable.messages import text_of
 from tw_autogen.hosts.conversable.speaking import SILENT, Speaking
 from tw_autogen.model import Usage
-from tw_autogen.plugin.chain import calling
+from tw_autogen.plugin.chain import Link, calling, chain, continued
 from tw_autogen.session import count_asked
 
 _KEPT_BY_PARTNER = (
@@ -45,12 +47,16 @@ class Asker:
         self._partner = ConversableAgent(name, llm_config=False, human_input_mode="NEVER", default_auto_reply="")
         self._lock = threading.Lock()
         self._asked = False
+        self._chain: tuple[Link, ...] = ()
+        self._refused: CallCycleError | None = None
         own = dict(agent.function_map)
         if own:
             self._partner.register_function(own)
         for tool in getattr(agent, "tools", ()):
             if tool.name not in own:
                 tool.register_for_execution(self._partner)
+        for name, function in list(self._partner.function_map.items()):
+            self._partner.function_map[name] = self._chained(function)
 
     @property
     def takes_files(self) -> bool:
@@ -65,8 +71,9 @@ class Asker:
             files: Handed over where the agent is a `TaskWeaverAgent`; another one must be told where they lie.
 
         Raises:
-            CallCycleError: the agent is at work already, for whom this asks.
-            Exception: whatever the agent raised.
+            CallCycleError: the agent is at work already for whom this asks; also where one of its tools asks it.
+            HostCallError: the agent has given no answer.
+            Exception: what the agent raised.
         """
         # an agent of ours enters the chain by itself; others know nothing of it
         is_ours = isinstance(self._agent, Speaking)
@@ -74,6 +81,8 @@ class Asker:
             if files and isinstance(self._agent, TaskWeaverAgent):
                 self._agent.hand_over(self._partner, files)
             self._asked = True
+            self._chain, self._refused = chain(), None
+            known = len(self._agent.chat_messages.get(self._partner, ()))
             before = _spent(self._agent)
             self._agent.reset_consecutive_auto_reply_counter(self._partner)
             try:
@@ -83,9 +92,15 @@ class Asker:
                     self._talk(words)
             finally:
                 _count(before, _spent(self._agent))
-            said = self._agent.chat_messages[self._partner]
+            said = self._agent.chat_messages[self._partner][known:]
+        if self._refused is not None:
+            raise self._refused
         answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
-        return answers[-1] if answers else ""
+        if not answers or not _is_answer(said[-1]):
+            raise HostCallError(
+                f"{self._agent.name} gave no answer in {self._max_turns} turns (max_turns)", name=self._agent.name
+            )
+        return answers[-1]
 
     def _talk(self, words: Any) -> None:
         silent = SILENT.get()
@@ -95,7 +110,7 @@ class Asker:
             if _is_answer(said[-1]):
                 return
             words = self._partner.generate_reply(messages=said, sender=self._agent)
-            if words is None:
+            if words is None or self._refused is not None:
                 return
 
     async def _talk_async(self, words: Any) -> None:
@@ -106,14 +121,44 @@ class Asker:
             if _is_answer(said[-1]):
                 return
             words = await self._partner.a_generate_reply(messages=said, sender=self._agent)
-            if words is None:
+            if words is None or self._refused is not None:
                 return
+
+    def _chained(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a tool that knows for whom it is called, on whatever thread the host runs it.
+
+        A refused ring ends the question at once; the host would tell the agent of it, which may try again.
+        """
+
+        @contextlib.contextmanager
+        def at_work() -> Any:
+            try:
+                with continued(self._chain):
+                    yield
+            except CallCycleError as error:
+                self._refused = error
+                raise
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def later(*args: Any, **kwargs: Any) -> Any:
+                with at_work():
+                    return await function(*args, **kwargs)
+
+            return later
+
+        @functools.wraps(function)
+        def now(*args: Any, **kwargs: Any) -> Any:
+            with at_work():
+                return function(*args, **kwargs)
+
+        return now
 
     def folders(self) -> list[Path]:
         """Give the folders in which the agent makes files for this asker: its session's, or its code executor's."""
         if isinstance(self._agent, TaskWeaverAgent):
-            session = self._agent.session(self._partner)
-            return [session.folder]
+            return [self._agent.session(self._partner).folder]
         work_dir = getattr(getattr(self._agent, "code_executor", None), "work_dir", None)
         return [Path(work_dir)] if work_dir else []
 

@@ -11,19 +11,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.approval import Approve, checked_approve
+from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import Cells, CodeInterpreterSettings, Policy, verify
 from tw_autogen.code_interpreter.report import cut, findings_report
 from tw_autogen.conversation import Round
-from tw_autogen.conversation.post import new_id
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, LocalKernel
-from tw_autogen.kernel.granting import refuse_folder
+from tw_autogen.kernel import Artifact, Execution, KernelSettings
 from tw_autogen.model import ChatModel, Completion, Message
 from tw_autogen.role import Turn
-from tw_autogen.session import FilesWanted, PluginsWanted, PolicyWanted, SessionSettings, check_plugins, read_logged
-from tw_autogen.session.inputs import checked_inputs, copy_in
+from tw_autogen.session import FilesWanted, PluginsWanted, PolicyWanted, check_plugins, open_kernel, read_logged
 from tw_autogen.session.seats import Seat, policy_of
 from tw_autogen.settings import Settings
 
@@ -75,26 +72,21 @@ class KernelCodeExecutor:
         trust: bool = False,
     ) -> None:
         read = read_logged(settings, trust=trust)
-        specs, sources = check_plugins(plugins), checked_inputs(files, variables or {})
-        workspace = read.read("session", SessionSettings).workspace
-        self.work_dir = Path(folder or Path(workspace, new_id("executor"))).resolve()
-        options = read.read("kernel", KernelSettings)
-        refuse_folder(self.work_dir, options)
-        self.work_dir.mkdir(parents=True, exist_ok=True)
-        for one in sources:
-            copy_in(one, self.work_dir)
+        specs = check_plugins(plugins)
+        self._stack = ExitStack()
+        self._kernel = open_kernel(
+            read, folder, self._stack, name="executor", files=files, variables=variables, approve=approve
+        )
+        self.work_dir = self._kernel.folder
         self._variables = dict(variables or {})
         self._seconds = seconds
         self._names = tuple(spec.name for spec in specs)
         self._emit = functools.partial(_emit, tuple(handlers))
         self._options = read.read("code_interpreter", CodeInterpreterSettings)
-        self._stack = ExitStack()
         self._policy: Policy | None = None
         if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
             seat = Seat("code_interpreter", policy=policy)
-            self._policy = replace(policy_of(seat, read), install=options.install)
-        self._kernel: Kernel = LocalKernel(self.work_dir, settings=options, approve=checked_approve(approve))
-        self._stack.callback(self._kernel.close)
+            self._policy = replace(policy_of(seat, read), install=read.read("kernel", KernelSettings).install)
         with ExitStack() as undo:
             undo.callback(self._stack.close)
             self._cells = Cells(self._kernel, specs, model or _NoModel(), self._options)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError
+from tw_autogen.hosts.conversable.messages import lines_of
 from tw_autogen.hosts.conversable.model import HostModel
-from tw_autogen.hosts.conversable.shared import SharedSession
+from tw_autogen.hosts.conversable.running import begin
+from tw_autogen.hosts.conversable.shared import SharedChat, SharedSession
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
+from tw_autogen.hosts.conversable.streams import on_loop
 from tw_autogen.model import ChatModel
-from tw_autogen.plugin.chain import calling
 from tw_autogen.role import find_role
 from tw_autogen.session import (
+    Conversations,
     KernelWanted,
     PluginsWanted,
     PolicyWanted,
@@ -26,17 +28,8 @@ from tw_autogen.session import (
 )
 from tw_autogen.shipped import shipped_folder
 
-_NO_WORKERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "speaker_selection_agent")
 _PLANS = "Plans data work, hands its steps to the others by name, looks at what they bring, and answers."
 _CODES = "Writes Python for one task, checks it, runs it in a kernel that remembers, and reports numbers and files."
-
-
-@dataclass(frozen=True)
-class _Foreign:
-    """An agent of the user's, as a Planner's worker."""
-
-    name: str
-    intro: str
 
 
 class Member(Speaking):
@@ -74,41 +67,29 @@ class Member(Speaking):
             variables["tw_next"] = next_speaker
 
     def clear_history(self, recipient: Any = None, nr_messages_to_preserve: int | None = None) -> None:
-        """Clear the host's history, and end the shared session, as a fresh chat begins with an empty one."""
+        """Clear the host's history, and end the session of that chat, as a fresh chat begins with an empty one."""
         super().clear_history(recipient, nr_messages_to_preserve)
         if not nr_messages_to_preserve:
-            self.shared.prepare(recipient, clear=True)
+            self.shared.prepare(recipient, clear=True, wait=not on_loop())
 
     def close(self) -> None:
-        """End the shared session, and its kernel."""
+        """End the shared sessions, and their kernels."""
         self.shared.close()
 
     def _prepare_chat(self, recipient: Any, clear_history: bool, *args: Any, **kwargs: Any) -> None:
         super()._prepare_chat(recipient, clear_history, *args, **kwargs)
-        self.shared.prepare(recipient, clear=False)
+        self.shared.prepare(recipient, clear=False, wait=not on_loop())
 
     def _can_answer(self) -> bool:
         return self.seat.model is not None
 
-    def _answer(self, messages: Messages, sender: Any) -> str | None:
-        group = getattr(sender, "groupchat", None)
-        agents = list(group.agents) if group is not None else []
-        present = {one.name for one in agents} or {getattr(sender, "name", "")}
-        known = {*self.shared.names, *_NO_WORKERS, self._opener(messages)}
-        workers = [
-            _Foreign(one.name, one.description or "(no description)")
-            for one in agents
-            if one.name not in known and not one.name.startswith("wrapped_")
-        ]
-        with calling(self.name, self):
-            self._runs(self.shared.session)
-            return self.shared.answer(self, messages, sender, workers, present)
+    def _conversations_of(self) -> Conversations[SharedChat]:
+        return self.shared.chats
 
-    def _opener(self, messages: Messages) -> str:
-        """Give the name of whoever asks: it is the user of this round, and no worker."""
-        if self.shared.asked is not None:
-            return self.shared.opener
-        return self.shared.opener_of(messages)
+    def _answer(self, conversation: SharedChat, messages: Messages, sender: Any) -> str | None:
+        self.shared.newest = conversation
+        chat = lines_of(messages, sender, self.shared.names)
+        return conversation.reply(self, chat, sender, begin(conversation))
 
 
 class PlannerAgent(Member):
@@ -218,6 +199,8 @@ def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
         last_speaker: Who has just spoken.
         groupchat: The host's group; one of its agents is a `Member`.
 
+    A call of a tool goes to an agent that can run it, and its result back to who has called.
+
     Returns:
         An agent of the group; None, which ends the chat, when the request is answered and whoever asked has nobody and
         nothing behind it that could speak.
@@ -232,12 +215,32 @@ def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
             "route_by_post: none of these agents shares a session; the group needs a PlannerAgent or its like",
             command="GroupChat(agents=[user, PlannerAgent(...), CodeInterpreterAgent(...)], ...)",
         )
-    asked = shared.asked
-    if asked is not None:
+    newest = groupchat.messages[-1] if groupchat.messages else {}
+    calls = [
+        *(newest.get("tool_calls") or ()),
+        *([{"function": call}] if (call := newest.get("function_call")) else ()),
+    ]
+    if calls:
+        wanted = [one["function"]["name"] for one in calls]
+        runs = [one for one in agents.values() if one.can_execute_function(wanted)]
+        return last_speaker if last_speaker in runs or not runs else runs[0]
+    if newest.get("role") in ("tool", "function") or newest.get("tool_responses"):
+        return _caller(groupchat, agents) or last_speaker
+    chat = shared.chat_of(groupchat)
+    asked = chat.asked if chat is not None else None
+    if chat is not None and asked is not None:
         speaker_answered = asked.send_to == last_speaker.name and last_speaker.name not in shared.names
         return agents.get(asked.send_from if speaker_answered else asked.send_to)
     if last_speaker.name not in shared.names:
         return agents.get(shared.planner) or next(agents[name] for name in shared.names if name in agents)
-    opener = agents.get(shared.opener)
+    opener = agents.get(chat.opener) if chat is not None else None
     can_speak = opener is not None and (opener.human_input_mode != "NEVER" or opener.llm_config)
     return opener if can_speak else None
+
+
+def _caller(groupchat: Any, agents: Mapping[str, Any]) -> Any:
+    """Return the agent whose call of a tool was answered last."""
+    for message in reversed(groupchat.messages):
+        if message.get("tool_calls") or message.get("function_call"):
+            return agents.get(str(message.get("name")))
+    return None

@@ -1,4 +1,4 @@
-"""Messages of the host, as words and rounds; and answers, as messages of the host."""
+"""Messages of the host as lines of a conversation, and answers as messages of the host."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from tw_autogen.conversation import Post, Round, RoundState
-from tw_autogen.session import USER, Answer, answer_text, files_of
+from tw_autogen.session import Answer, AnswerKey, Line, answer_text, files_of
 
 Message = Mapping[str, Any]
 
@@ -20,107 +19,86 @@ _WANTED = re.compile(
 _WANTED_AT_THE_END = re.compile(r"\b(when|once|if|after|as soon as)\b[^\n]{0,80}TERMINATE", re.IGNORECASE)
 
 
+class ServiceAnswer(str):
+    """The answer to a service without a partner, which continues the conversation by handing this very object back.
+
+    Its words alone, such as those that come over a wire, continue nothing: two clients may have said the same.
+    """
+
+    key: AnswerKey
+
+    def __new__(cls, text: str, key: AnswerKey) -> ServiceAnswer:
+        """Make an answer with the key of its conversation."""
+        made = super().__new__(cls, text)
+        made.key = key
+        return made
+
+
+def key_of(messages: Sequence[Message]) -> AnswerKey | None:
+    """Return the key of the last answer in a service's messages; None if it is not there as an object."""
+    own = [one.get("content") for one in messages if one.get("role") == "assistant"]
+    return own[-1].key if own and isinstance(own[-1], ServiceAnswer) else None
+
+
 def text_of(message: Message) -> str:
-    """Give a message's words; of a list of parts, those that are text."""
+    """Return a message's words; of a list of parts, those that are text. A call of tools has none."""
     content = message.get("content")
     if isinstance(content, list):
-        return "\n".join(
-            str(part.get("text", "")) for part in content if isinstance(part, Mapping) and part.get("type") == "text"
-        )
+        texts = (part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text")
+        return "\n".join(str(one) for one in texts if one)
+    if content == "None" and (message.get("tool_calls") or message.get("function_call")):
+        return ""  # a group makes a string of what is not there
     return str(content or "")
 
 
-def images_of(messages: Sequence[Message]) -> list[str]:
-    """Give the URLs of the images that messages bring as parts."""
+def images_of(message: Message) -> tuple[str, ...]:
+    """Return the URLs of the images that a message brings as parts."""
     found = []
-    for message in messages:
-        parts = message.get("content")
-        for part in parts if isinstance(parts, list) else ():
-            if isinstance(part, Mapping) and part.get("type") == "image_url":
-                where = part.get("image_url")
-                found.append(str(where.get("url", "") if isinstance(where, Mapping) else where))
-    return [url for url in found if url]
+    parts = message.get("content")
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, Mapping) and part.get("type") == "image_url":
+            where = part.get("image_url")
+            found.append(str(where.get("url", "") if isinstance(where, Mapping) else where))
+    return tuple(url for url in found if url)
 
 
-def is_by(message: Message, names: Collection[str]) -> bool:
-    """Say whether one of these agents said it, in the eyes of an agent among them: its own role is `assistant`."""
-    if message.get("tool_calls") or message.get("function_call"):
-        return False  # calls of tools carry the role of an assistant, whoever made them
-    if message.get("role") == "assistant":
-        return message.get("name") in (None, "", *names)
-    return message.get("name") in names
-
-
-def transcript(messages: Sequence[Message], sender: Any, names: Collection[str]) -> Sequence[Message]:
-    """Give the chat in which one of these agents has spoken last: the group's own, where theirs doesn't show it.
+def lines_of(messages: Sequence[Message], sender: Any, names: Collection[str]) -> list[Line]:
+    """Return a chat as lines: what has words or images, and is no system message.
 
     Args:
         messages: The chat as the agent sees it. Hooks may have shortened it, and the oldest lineage resumes a group
-            without telling an agent what it said itself.
+            without telling an agent what it said itself: then the group's own messages are read.
         sender: The partner; a group's manager has the whole.
-        names: Whose words are looked for.
+        names: Whose words are the agent's own in a group. Elsewhere the role `assistant` says it, since a partner may
+            have the agent's name.
     """
     group = getattr(sender, "groupchat", None)
-    if group is None or any(is_by(one, names) for one in messages):
-        return messages
-    whole: Sequence[Message] = group.messages
-    return whole if any(is_by(one, names) for one in whole) else messages
+    found = _lines(messages, names if group is not None else None)
+    if group is not None and not any(one.own for one in found):
+        whole = _lines(group.messages, names)
+        return whole if any(one.own for one in whole) else found
+    return found
 
 
-def split(messages: Sequence[Message], names: Collection[str]) -> tuple[list[Message], list[Message]]:
-    """Part a chat into what was said until one of these agents spoke last, and what was said since.
-
-    Messages are looked at from the end and not counted, because the host's hooks may have shortened the list.
-
-    Returns:
-        (past, news); of the news only what has words or images, and no system messages.
-    """
-    at = len(messages)
-    while at and not is_by(messages[at - 1], names):
-        at -= 1
-    news = [one for one in messages[at:] if one.get("role") != "system" and (text_of(one).strip() or images_of([one]))]
-    return list(messages[:at]), news
+def _lines(messages: Sequence[Message], names: Collection[str] | None) -> list[Line]:
+    lines = [
+        Line(text_of(one), _is_own(one, names), str(one.get("name") or ""), images_of(one))
+        for one in messages
+        if one.get("role") != "system"
+    ]
+    return [one for one in lines if one.text.strip() or one.images]
 
 
-def request_of(messages: Sequence[Message]) -> str:
-    """Give the words of messages; with more than one speaker, each with the name in front."""
-    speakers = {message.get("name") for message in messages}
-    if len(speakers) < 2:
-        return "\n\n".join(map(text_of, messages))
-    return "\n\n".join(f"{message.get('name') or message.get('role')}: {text_of(message)}" for message in messages)
-
-
-def past_rounds(messages: Sequence[Message], names: Collection[str], entry: str) -> list[Round]:
-    """Rebuild rounds from the words of a chat that these agents had before: each request with its answer.
-
-    Args:
-        messages: Up to and with an answer of theirs.
-        names: Whose answers count.
-        entry: The role that is to remember them as its own.
-    """
-    rounds, asked = [], list[Message]()
-    answer = ""
-    for message in messages:
-        if is_by(message, names):
-            answer = text_of(message) or answer
-            continue
-        if asked and answer:
-            rounds.append(_past(request_of(asked), answer, entry))
-            asked, answer = [], ""
-        if message.get("role") != "system" and text_of(message).strip():
-            asked.append(message)
-    if asked and answer:
-        rounds.append(_past(request_of(asked), answer, entry))
-    return rounds
-
-
-def _past(request: str, answer: str, entry: str) -> Round:
-    posts = [Post(USER, entry, request), Post(entry, USER, answer)]
-    return Round(request, posts=posts, state=RoundState.finished)
+def _is_own(message: Message, names: Collection[str] | None) -> bool:
+    if message.get("tool_calls") or message.get("function_call"):
+        return False  # calls of tools carry the role of an assistant, whoever made them
+    if names is None or not message.get("name"):
+        return message.get("role") == "assistant"
+    return message["name"] in names
 
 
 def reply_text(answer: Answer, request: str = "", system_message: str = "") -> str:
-    """Give an answer as Markdown: the words, then a line for each file with a preview.
+    """Return an answer as Markdown: the words, then a line for each file with a preview.
 
     Args:
         answer: The session's.

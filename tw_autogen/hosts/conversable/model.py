@@ -6,17 +6,34 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tw_autogen.errors import ModelError
+from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.model import Completion, Message, ModelSettings, ToolCall, Usage, run_abandonable
 
-_THE_USERS = frozenset(
-    {
-        "tools", "functions", "function_call", "tool_choice", "parallel_tool_calls", "response_format",
-        "stream", "stream_options", "temperature", "top_p", "stop", "n",
-    }
-)  # fmt: skip
-"""Settings of an agent's own talk, which the host would force into every call of its client."""
+_STREAMING = frozenset({"stream", "stream_options", "parallel_tool_calls"})
+"""Settings without effect on an answer's words; calls of roles go without them."""
+
+_REFUSED = frozenset({"tools", "functions", "function_call", "tool_choice", "response_format", "stop", "n"})
+"""Settings of an agent's own talk, which would break what its roles say, or be without effect."""
+
+
+def refuse_settings(name: str, llm_config: Any) -> None:
+    """Refuse settings of an `llm_config` that would have no effect on an agent of ours, or a bad one.
+
+    Args:
+        name: The agent's.
+        llm_config: A dictionary, an object of the host's, or nothing.
+
+    Raises:
+        ConfigError: one is there; names it.
+    """
+    for entry in _entries(llm_config):
+        found = sorted(key for key in _REFUSED & set(entry) if entry[key] and (key, entry[key]) != ("n", 1))
+        if found:
+            raise ConfigError(
+                f"{name}: llm_config has {', '.join(found)}, which can't reach the roles behind this agent; leave it "
+                "out, give functions as plugins=[...], and ask for a form of the answer in words"
+            )
 
 
 _CHARGING = threading.Lock()
@@ -33,7 +50,8 @@ class HostModel:
         seconds: How long a call may take where the caller does not say.
 
     Where the client is the host's own `OpenAIWrapper`, calls go through one derived from it without the settings that
-    shape the user's own talk (`tools`, `response_format`, `stream`, …), and what they cost is added to the agent's. A
+    shape the user's own talk (`tools`, `response_format`, `stream`, …; `temperature` and its like stay), and what they
+    cost is added to the agent's. A
     client that a test has put in its place is asked itself.
     """
 
@@ -102,7 +120,7 @@ class HostModel:
         if type(client) is not wrapper:
             return client
         if self._derived is None or self._derived[0] is not client:
-            self._derived = (client, wrapper(**_without_the_users(self._llm_config or self._agent.llm_config)))
+            self._derived = (client, wrapper(**_for_roles(self._llm_config or self._agent.llm_config)))
         derived = self._derived[1]
         if not self._llm_config:  # clients of the user's own making are registered with the agent's wrapper only
             for at, config in enumerate(client._config_list):
@@ -121,14 +139,24 @@ class HostModel:
             client.clear_usage_summary()
 
 
-def _without_the_users(llm_config: Any) -> dict[str, Any]:
+def _entries(llm_config: Any) -> list[dict[str, Any]]:
+    """Return the settings as dictionaries: the common ones, then those of each entry of `config_list`."""
+    if not llm_config:
+        return []
     plain = dict(llm_config.model_dump() if hasattr(llm_config, "model_dump") else llm_config)
-    kept = {key: value for key, value in plain.items() if key not in _THE_USERS and value is not None}
-    listed = [dict(one.model_dump() if hasattr(one, "model_dump") else one) for one in plain.get("config_list") or ()]
+    listed = plain.pop("config_list", None) or ()
+    return [plain, *(dict(one.model_dump() if hasattr(one, "model_dump") else one) for one in listed)]
+
+
+def _for_roles(llm_config: Any) -> dict[str, Any]:
+    """Return an `llm_config` as the client of our roles takes it."""
+    entries = _entries(llm_config)
+    left_out = _STREAMING | _REFUSED
+    kept, *listed = (
+        {key: value for key, value in one.items() if key not in left_out and value is not None} for one in entries
+    )
     if listed:
-        kept["config_list"] = [
-            {k: v for k, v in one.items() if k not in _THE_USERS and v is not None} for one in listed
-        ]
+        kept["config_list"] = listed
     kept.setdefault("cache_seed", None)  # the oldest lineage takes a missing one for "cache on disk"
     return kept
 

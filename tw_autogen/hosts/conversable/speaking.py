@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
+import logging
+import warnings
+from collections.abc import Hashable
 from contextvars import ContextVar
 from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError, nearest
 from tw_autogen.hosts.conversable.install import import_autogen, installed
-from tw_autogen.hosts.conversable.streams import on_thread
-from tw_autogen.session import Session
+from tw_autogen.hosts.conversable.messages import ServiceAnswer, key_of
+from tw_autogen.hosts.conversable.model import refuse_settings
+from tw_autogen.hosts.conversable.running import RUNNING, Running
+from tw_autogen.hosts.conversable.streams import streamed
+from tw_autogen.hosts.loops import on_thread
+from tw_autogen.plugin.chain import calling
+from tw_autogen.session import Conversation, Conversations
 
 ConversableAgent: Any = import_autogen().ConversableAgent
 Messages = list[dict[str, Any]]
@@ -19,8 +28,9 @@ SILENT: ContextVar[bool] = ContextVar("silent", default=True)
 """Whether talk behind the reply that is being made is to be kept from the user's eyes."""
 
 _HOSTS_DEFAULT = "You are a helpful AI Assistant."
-_RUNNING: ContextVar[list[Session] | None] = ContextVar("running", default=None)
-"""The sessions that the current asynchronous reply waits for."""
+_REPLY_FUNCTIONS = ("generate_oai_reply", "a_generate_oai_reply")
+_AS_PLUGINS = "give functions as plugins=[...]"
+_log = logging.getLogger(__name__)
 
 
 class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is untyped
@@ -37,7 +47,8 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
     entry for model replies is exchanged, at its place. Services that call `a_generate_oai_reply` by name find it too.
 
     Raises:
-        ConfigError: an argument is misspelt.
+        ConfigError: an argument is misspelt, or would have no effect: `functions=`, and settings of an `llm_config`
+            that shape an agent's own talk, such as `tools` or `response_format`.
         HostError: the installed host doesn't know an argument.
     """
 
@@ -53,15 +64,17 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
                 f"{type(self).__name__}: {installed()} knows no argument {word!r}; leave it out or upgrade",
                 command='pip install --upgrade "tw-autogen[autogen]"',
             )
+        if host.get("functions"):
+            raise ConfigError(f"{name}: functions= offers tools to the agent's model, not to its roles; {_AS_PLUGINS}")
         if not args and host.get("system_message") is None and does:
             host.setdefault("description", does)
         if len(args) < 4:  # or it is among them
             host.setdefault("human_input_mode", "NEVER")
         super().__init__(name, *args, **host)
+        refuse_settings(name, self.llm_config)
         self._silent_with: dict[Any, bool] = {}
-        base = ConversableAgent  # the reply list holds the base class's functions: overriding alone changes nothing
-        self.replace_reply_func(base.generate_oai_reply, type(self).generate_oai_reply)
-        self.replace_reply_func(base.a_generate_oai_reply, type(self).a_generate_oai_reply)
+        for one in _REPLY_FUNCTIONS:  # the reply list holds the base class's: overriding alone changes nothing
+            super().replace_reply_func(getattr(ConversableAgent, one), getattr(type(self), one))
 
     def generate_oai_reply(
         self, messages: Messages | None = None, sender: Any = None, config: Any = None, **kwargs: Any
@@ -70,34 +83,65 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
 
         Returns:
             (True, the answer); (True, None) where there is nothing to answer, which ends a chat; (False, None) without
-            a model, so that the host goes on to the agent's `default_auto_reply`. A round that failed is told in words;
-            errors of the host's client go through, as with any agent.
+            a model, so that the host goes on to the agent's `default_auto_reply`, as with any agent. A round that
+            failed is told in words; errors of the host's client go through.
 
-        Raises:
-            ConfigError: there is neither a model nor a `default_auto_reply`.
+        `conversation` among the arguments is a key that a service vouches for, see `services`.
         """
         if not self._can_answer():
             if not self._default_auto_reply:
-                raise ConfigError(f"{self.name}: there is no model to ask; give llm_config=, or model=")
+                _log.warning("%s: there is no model to ask; give llm_config=, or model=", self.name)
             return False, None
         self._refuse_llm_handoffs()
         token = SILENT.set(self.is_silent(sender))
+        messages = messages if messages is not None else self._oai_messages[sender]
+        key = kwargs.get("conversation")
         try:
-            return True, self._answer(messages if messages is not None else self._oai_messages[sender], sender)
+            with calling(self.name, self):
+                talk = self._talk_with(sender, messages, key)
+                text = self._answer(talk, messages, sender)
         finally:
             SILENT.reset(token)
+        if sender is None and key is None and text is not None:
+            return True, ServiceAnswer(text, self._conversations_of().keep(talk))
+        return True, text
 
     async def a_generate_oai_reply(
         self, messages: Messages | None = None, sender: Any = None, config: Any = None, **kwargs: Any
     ) -> tuple[bool, str | None]:
         """Answer as `generate_oai_reply` does, on a thread, with this task's context; the loop stays free."""
         call = functools.partial(self.generate_oai_reply, messages, sender, config, **kwargs)
-        running: list[Session] = []
-        token = _RUNNING.set(running)
+        running = Running()
+        token = RUNNING.set(running)
         try:
-            return await on_thread(call, lambda: _stop(running))
+            return await on_thread(streamed(call), name=f"{self.name} at work")
+        except asyncio.CancelledError:
+            running.stop()
+            raise
         finally:
-            _RUNNING.reset(token)
+            RUNNING.reset(token)
+
+    def generate_reply(self, messages: Messages | None = None, sender: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Reply as any agent does; `exclude` may name the host's reply functions, in whose place ours are."""
+        args, kwargs = self._excluding(args, kwargs)
+        return super().generate_reply(messages, sender, *args, **kwargs)
+
+    async def a_generate_reply(
+        self, messages: Messages | None = None, sender: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Reply as `generate_reply` does."""
+        args, kwargs = self._excluding(args, kwargs)
+        return await super().a_generate_reply(messages, sender, *args, **kwargs)
+
+    def replace_reply_func(self, old_reply_func: Any, new_reply_func: Any) -> None:
+        """Replace a reply function; the host's own for model replies stands for ours."""
+        super().replace_reply_func(self._ours(old_reply_func), new_reply_func)
+
+    def update_tool_signature(self, tool_sig: Any, is_remove: bool, *args: Any, **kwargs: Any) -> None:
+        """Offer a tool to the agent's model, as with any agent; warn that its roles don't see it."""
+        if not is_remove:
+            warnings.warn(f"{self.name}: its roles are not offered this tool; {_AS_PLUGINS}", stacklevel=3)
+        super().update_tool_signature(tool_sig, is_remove, *args, **kwargs)
 
     def receive(self, message: Any, sender: Any, request_reply: bool | None = None, silent: bool | None = False) -> Any:
         """Take a message as any agent does, and keep in mind whether this chat is a silent one."""
@@ -132,17 +176,31 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         named = {one.name for kind in ours for one in inspect.signature(kind.__init__).parameters.values()}
         return named - {"self", "args", "host", "does", "seat"}
 
+    def _excluding(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return arguments of `generate_reply` whose `exclude` names our reply functions too."""
+        excluded = [*(args[0] if args else kwargs.get("exclude") or ())]
+        excluded += [self._ours(one) for one in excluded]
+        return ((excluded, *args[1:]), kwargs) if args else ((), {**kwargs, "exclude": excluded})
+
+    def _ours(self, function: Any) -> Any:
+        """Return our reply function for the host's, and any other one as it is."""
+        name = next((one for one in _REPLY_FUNCTIONS if function is getattr(ConversableAgent, one)), None)
+        return getattr(type(self), name) if name else function
+
     def _can_answer(self) -> bool:
         raise NotImplementedError
 
-    def _answer(self, messages: Messages, sender: Any) -> str | None:
+    def _answer(self, conversation: Any, messages: Messages, sender: Any) -> str | None:
         raise NotImplementedError
 
-    def _runs(self, session: Session) -> None:
-        """Note that this task now waits for a session, which is to be stopped when the task is cancelled."""
-        running = _RUNNING.get()
-        if running is not None:
-            running.append(session)
+    def _conversations_of(self) -> Conversations[Any]:
+        raise NotImplementedError
+
+    def _talk_with(self, sender: Any, messages: Messages, key: Hashable) -> Conversation:
+        """Return the conversation in which to answer; a service's is found by a key, never by what was said."""
+        talks = self._conversations_of()
+        found: Conversation = talks.served(key or key_of(messages)) if sender is None else talks.of(sender)
+        return found
 
     def _refuse_llm_handoffs(self) -> None:
         """Refuse handoffs that the host makes tools of an agent's model: its roles would never see these tools."""
@@ -153,11 +211,6 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
                 "OnContextCondition or add_after_work, with the context variables tw_next and tw_board",
                 command="agent.handoffs.add_after_work(AgentTarget(other))",
             )
-
-
-def _stop(running: list[Session]) -> None:
-    for session in running:
-        session.interrupt()
 
 
 def rules_of(agent: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -23,42 +22,40 @@ class LoopStream:
     """
 
     def __init__(self, stream: Any, loop: asyncio.AbstractEventLoop) -> None:
-        self._stream = stream
+        self.stream = stream
         self._loop = loop
 
     def send(self, event: Any) -> None:
-        """Hand an event over; one that comes after the loop's end is nobody's any more."""
+        """Hand an event over; one that comes after the loop's end is dropped."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._stream.send, event)
+            self._loop.call_soon_threadsafe(self.stream.send, event)
 
     def print(self, *objects: Any, **how: Any) -> None:
         """Hand a line over."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(lambda: self._stream.print(*objects, **how))
+            self._loop.call_soon_threadsafe(lambda: self.stream.print(*objects, **how))
 
     def input(self, prompt: str = "", **how: Any) -> Any:
-        """Ask the person at the stream, who is asked by the stream itself."""
-        return self._stream.input(prompt, **how)
+        """Ask the person at the stream, on the loop where the stream itself does."""
+        asked = self.stream.input(prompt, **how)
+        return asyncio.run_coroutine_threadsafe(asked, self._loop).result() if asyncio.iscoroutine(asked) else asked
 
 
-async def on_thread(call: Callable[[], Given], stop: Callable[[], object]) -> Given:
-    """Give what a blocking call gives; it runs on a thread, with this task's context, and the loop stays free.
+def on_loop() -> bool:
+    """Return whether an event loop runs in this thread, which is not to be blocked."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
-    Args:
-        call: Runs on a thread of the loop's executor.
-        stop: Called when the task is cancelled; it must bring the call to its end, from this thread.
-    """
-    loop = asyncio.get_running_loop()
-    stream = LoopStream(IOStream.get_default(), loop)
-    context = contextvars.copy_context()
+
+def streamed(call: Callable[[], Given]) -> Callable[[], Given]:
+    """Return a call for another thread whose output goes to this task's stream; to be called on the loop."""
+    stream = LoopStream(IOStream.get_default(), asyncio.get_running_loop())
 
     def run() -> Given:
         with IOStream.set_default(stream):
             return call()
 
-    task = loop.run_in_executor(None, context.run, run)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        stop()
-        raise
+    return run

@@ -15,16 +15,14 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
-from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.model import HostModel
-from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
+from tw_autogen.kernel import Artifact
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted
 from tw_autogen.plugin.files import new_file, table_words
 from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import SessionSettings, check_plugins, read_logged
-from tw_autogen.session.inputs import checked_inputs, copy_in
+from tw_autogen.session import check_plugins, open_kernel, read_logged
 
 _LONG_CHARS = 200
 _READERS: Mapping[str, Callable[[BinaryIO], Any]] = {
@@ -117,12 +115,9 @@ class PluginTools:
         trust: bool = False,
     ) -> None:
         read = read_logged(settings, trust=trust)
-        sources = checked_inputs(files, variables or {})
-        workspace = read.read("session", SessionSettings).workspace
-        self.folder = Path(folder or Path(workspace, new_id("tools"))).resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for one in sources:
-            copy_in(one, self.folder)
+        self._stack = ExitStack()
+        self._kernel = open_kernel(read, folder, self._stack, name="tools", files=files, variables=variables)
+        self.folder = self._kernel.folder
         self._specs = {spec.name: spec for spec in specs}
         self._variables = dict(variables or {})
         self._seconds = seconds
@@ -130,10 +125,6 @@ class PluginTools:
         self._made: list[Artifact] = []
         self._lock = threading.Lock()
         self._loaded: set[str] = set()
-        self._stack = ExitStack()
-        self._kernel = self._stack.enter_context(
-            LocalKernel(self.folder, settings=read.read("kernel", KernelSettings))  # starts when it is first needed
-        )
         ask = functools.partial(_ask, model)
         self._host = {
             spec.name: self._stack.enter_context(

@@ -1,0 +1,66 @@
+"""Servers of the host around an agent: kernels are found by the ids of their protocols."""
+
+import asyncio
+import uuid
+
+import pytest
+
+from tw_autogen import Post, Role
+from tw_autogen.testing import ScriptedModel
+
+pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
+conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+
+
+class Counts(Role):
+    """Stands for a kernel: one for each session, and counts what it is asked."""
+
+    name, intro, count = "Counts", "Counts.", 0
+
+    def reply(self, memory, **kwargs):
+        self.count += 1
+        return Post(self.name, memory.last_post.send_from, f"number {self.count}")
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def worker(tmp_path):
+    with conversable.TaskWeaverAgent(
+        model=ScriptedModel([]), llm_config=False, roles=[lambda: Counts()], workspace=tmp_path
+    ) as worker:
+        yield worker
+
+
+def test_requests_of_one_a2a_context_share_a_session_and_others_do_not(worker):
+    pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
+    server = client(conversable.a2a_server(worker, url="http://localhost:8000").build())
+
+    def ask(context):
+        message = {
+            "role": "user", "kind": "message", "messageId": uuid.uuid4().hex, "contextId": context,
+            "parts": [{"kind": "text", "text": "count"}],
+        }  # fmt: skip
+        request = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
+        return server.post("/", json=request).json()["result"]["artifacts"][0]["parts"][0]["text"]
+
+    assert [ask(one) for one in ("ann", "bob", "ann", "ann")] == ["number 1", "number 1", "number 2", "number 3"]
+
+
+def test_runs_of_one_ag_ui_thread_share_a_session_and_others_do_not(worker):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    stream = conversable.ag_ui_stream(worker)
+
+    async def ask(thread):
+        asked = core.RunAgentInput(
+            thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
+            messages=[core.UserMessage(id=uuid.uuid4().hex, role="user", content="count")],
+        )  # fmt: skip
+        return "".join([event async for event in stream.dispatch(asked)])
+
+    said = [asyncio.run(ask(one)) for one in ("ann", "bob", "ann")]
+
+    assert ["number 1" in said[0], "number 1" in said[1], "number 2" in said[2]] == [True] * 3

@@ -1,0 +1,65 @@
+"""Servers of the host around our agents, with sessions found by the ids of their protocols."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Hashable
+from typing import Any
+
+
+class _Served:
+    """An agent as one request of a service sees it: the same, with the conversation's key in each call."""
+
+    def __init__(self, agent: Any, key: Hashable) -> None:
+        self._agent = agent
+        self._key = key
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._agent, name)
+
+    async def a_generate_oai_reply(self, *args: Any, **kwargs: Any) -> Any:
+        return await self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
+
+
+def a2a_server(agent: Any, **how: Any) -> Any:
+    """Return the host's `A2aAgentServer` for an agent of ours; requests of one context id share a kernel.
+
+    Args:
+        agent: A `TaskWeaverAgent` or a member.
+        **how: As for `A2aAgentServer`.
+
+    The key is the context id together with the name of the user that the server has authenticated. The host's own
+    server works too, but hands no id over: there each request has a fresh kernel and knows what was said.
+    """
+    host, executor = importlib.import_module("autogen.a2a"), importlib.import_module("autogen.a2a.agent_executor")
+
+    class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
+        async def execute(self, context: Any, event_queue: Any) -> None:
+            call = context.call_context
+            key = ("a2a", call.user.user_name if call is not None else "", context.context_id)
+            await executor.AutogenAgentExecutor(_Served(agent, key)).execute(context, event_queue)
+
+    class Server(host.A2aAgentServer):  # type: ignore[misc, name-defined]
+        @property
+        def executor(self) -> Any:
+            return Executor(self.agent)
+
+    return Server(agent, **how)
+
+
+def ag_ui_stream(agent: Any, **how: Any) -> Any:
+    """Return the host's `AGUIStream` for an agent of ours; runs of one thread id share a kernel.
+
+    Args:
+        agent: A `TaskWeaverAgent` or a member.
+        **how: As for `AGUIStream`.
+
+    Whoever serves it decides who may use a thread id, as with anything that is kept by one.
+    """
+    host = importlib.import_module("autogen.ag_ui")
+
+    class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]
+        def dispatch(self, incoming: Any, **more: Any) -> Any:
+            return host.AGUIStream(_Served(agent, ("ag_ui", incoming.thread_id)), **how).dispatch(incoming, **more)
+
+    return Stream(agent, **how)

@@ -1,0 +1,385 @@
+"""`Conversation`: what one partner says to an agent, in sessions one after another."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation import Post, Round, RoundState
+from tw_autogen.errors import RoundError, SessionClosedError
+from tw_autogen.events import Event, Handler, RoundOpened
+from tw_autogen.model import Usage
+from tw_autogen.session.answer import USER, Answer
+from tw_autogen.session.inputs import FilesWanted, several
+from tw_autogen.session.session import Session
+from tw_autogen.session.words import FRESH_KERNEL, answer_text, failure_text
+
+CONTINUE = "Go on."
+"""The request of an agent that is given the word although nobody has said anything new."""
+
+_SPOKE_FIRST = "(Nothing was asked; you spoke first.)"
+_MOST_KNOWN = 1000
+_GLANCE_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Line:
+    """One message of a host's chat, as the agent sees it.
+
+    Args:
+        text: The words.
+        own: Whether it was said in the agent's name, by the agent itself or by somebody in its place.
+        name: Who said it; empty: not known.
+        images: URLs of the images in it.
+    """
+
+    text: str
+    own: bool = False
+    name: str = ""
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The result of a request.
+
+    Args:
+        text: The answer with a line for each file, or why there is none.
+        round: The round of the request.
+        stop: The Planner's word for its end; `Failed` if the round failed.
+        usage: What the round has cost.
+        answer: The session's answer; None if the round failed.
+    """
+
+    text: str
+    round: Round
+    stop: str
+    usage: Usage
+    answer: Answer | None = None
+
+
+class Conversation:
+    """What one partner says and is answered; from any thread, one request at a time.
+
+    Args:
+        make: Opens a session.
+        files: Handed over with the first request of each session.
+
+    A session that was closed, by `close` or for its age, is followed by another one that knows what was said.
+    """
+
+    def __init__(self, make: Callable[[], Session], files: FilesWanted = ()) -> None:
+        self._make = make
+        self._files = tuple(Path(one).resolve() for one in several(files))
+        self._handed: list[Path] = []
+        self._past: list[Round] = []
+        self._session: Session | None = None
+        self._begun = False
+        self._rules: str | None = None
+        self._known: list[tuple[bool, str]] = []
+        self._asked: list[Line] = []
+        self._turn = threading.Lock()
+        self._guard = threading.RLock()
+        self._stopped: threading.Event | None = None
+        self._end: weakref.finalize[Any, Any] = weakref.finalize(self, int)
+
+    @property
+    def session(self) -> Session | None:
+        """The open session; None if there is none."""
+        session = self._session
+        return None if session is None or session.closed else session
+
+    @property
+    def rounds(self) -> list[Round]:
+        """The rounds that have ended, also those of earlier sessions."""
+        rounds = self._past if self._session is None else self._session.rounds
+        return [one for one in rounds if one.state is not RoundState.created]
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is under way."""
+        return self._turn.locked()
+
+    def open(self) -> Session:
+        """Return the open session; open one if there is none."""
+        with self._guard:
+            return self.session or self._begin(self._make())
+
+    def hand_over(self, files: FilesWanted) -> None:
+        """Keep files for the next request; they are copied read-only into the session's folder and described."""
+        with self._guard:
+            self._handed.extend(Path(one).resolve() for one in several(files))
+
+    def ask(
+        self,
+        news: Sequence[Line],
+        *,
+        rules: str = "",
+        show: Handler | None = None,
+        stopped: threading.Event | None = None,
+    ) -> Reply:
+        """Answer new lines.
+
+        Args:
+            news: What is asked; empty: the agent has the word again.
+            rules: The house rules now; a change since the last request is told with this one.
+            show: Called with each event of this request.
+            stopped: Identifies this request for `stop`.
+
+        Raises:
+            SessionClosedError: the request was stopped before its round began.
+            Exception: what the model's client raised.
+        """
+        with self.turn(stopped) as session:
+            return self._put(session, news, rules, show, stopped or threading.Event())
+
+    def answer(
+        self,
+        chat: Sequence[Line],
+        *,
+        goes_on: bool = False,
+        rules: str = "",
+        stopped: threading.Event | None = None,
+    ) -> Reply | None:
+        """Answer what is new in a whole chat; words that did not pass through here are remembered as rounds.
+
+        Args:
+            chat: The chat so far, oldest first; its beginning may be missing.
+            goes_on: Continue where nothing is new, as a group does that gives an agent the word twice.
+            rules: As in `ask`.
+            stopped: As in `ask`.
+
+        Returns:
+            None if nothing is new. After a request that failed or was stopped the same chat asks it again.
+
+        Raises:
+            Exception: as in `ask`.
+        """
+        with self.turn(stopped) as session:
+            known = list(self._known)
+            news = self.hear(session, chat)
+            if not news and not goes_on:
+                return None
+            count = len(session.rounds)
+            try:
+                reply = self._put(session, news, rules, None, stopped or threading.Event())
+            except BaseException:
+                if len(session.rounds) == count:  # no round has begun, so the lines are still new
+                    self._known = known
+                raise
+            if stopped is None or not stopped.is_set():  # else nobody hears it
+                self.said()
+            return reply
+
+    @contextlib.contextmanager
+    def turn(self, stopped: threading.Event | None = None) -> Iterator[Session]:
+        """Wait for earlier requests, and yield the open session for one request.
+
+        Raises:
+            SessionClosedError: the request was stopped meanwhile.
+        """
+        stopped = stopped or threading.Event()
+        while not self._turn.acquire(timeout=_GLANCE_SECONDS):
+            if stopped.is_set():
+                raise _never_begun()
+        try:
+            with self._guard:
+                self._stopped = stopped
+            yield self._opened(stopped)
+        finally:
+            with self._guard:
+                self._stopped = None
+            self._turn.release()
+
+    def hear(self, session: Session, chat: Sequence[Line]) -> list[Line]:
+        """Return what nobody has answered yet, and mark it as known.
+
+        What was said in the agent's name without it (an opening question, a person in its place) becomes a round of
+        the session together with what it answers.
+        """
+        rest = self._unknown(chat)
+        if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
+            return [] if not chat or chat[-1].own else list(self._asked)
+        last = max((at for at, one in enumerate(rest) if one.own), default=-1) + 1
+        for one in rounds_of(rest[:last], session.entry):
+            session.remember(one)
+        self._note([(one.own, one.text) for one in rest])
+        self._asked = list(rest[last:])
+        return self._asked
+
+    def said(self) -> None:
+        """Mark that the agent has answered; the host may word the answer otherwise, so only its place counts."""
+        self._note([(True, "")])
+
+    def opening(self, session: Session, request: str, rules: str = "") -> tuple[str, list[Path]]:
+        """Return a request with what is to be noted at its head, and the files that go along."""
+        with self._guard:
+            files, self._handed = [*(() if self._begun else self._files), *self._handed], []
+        notes = [FRESH_KERNEL] if session.rounds and not self._begun else []
+        if self._rules is not None and self._rules != rules:
+            notes.append(f"(House rules from now on: {rules or 'none'})")
+        self._rules = rules
+        return "\n\n".join([request, *notes]), files
+
+    def stop(self, stopped: threading.Event) -> None:
+        """Stop one request, whether it waits, begins or is under way; never blocks.
+
+        Other requests and the session's variables stay.
+        """
+        stopped.set()
+        threading.Thread(target=self._interrupt, args=(stopped,), daemon=True, name="interrupt").start()
+
+    def interrupt(self) -> None:
+        """Stop the request that is under way."""
+        with self._guard:
+            if self._stopped is not None:
+                self._stopped.set()
+            session = self._session
+        if session is not None:
+            session.interrupt()
+
+    def close(self) -> None:
+        """End the session and the request that is under way; what was said is kept."""
+        self.interrupt()
+        session = self._session
+        if session is not None:
+            session.close()
+            with self._guard:
+                if self._session is session:
+                    self._end.detach()
+                    self._past, self._session = self.rounds, None
+
+    def load(self, rounds: Sequence[Round]) -> None:
+        """End the session and the request that is under way, and know these rounds in place of what was said."""
+        self.interrupt()
+        with self._guard:
+            session, self._session = self._session, None
+            self._end.detach()
+            self._past, self._handed, self._known, self._asked = list(rounds), [], [], []
+        if session is not None:
+            session.close()
+
+    def _interrupt(self, stopped: threading.Event) -> None:
+        with self._guard:
+            session = self._session if self._stopped is stopped else None
+        if session is not None:
+            session.interrupt()
+
+    def _opened(self, stopped: threading.Event) -> Session:
+        """Return the open session, or open one; not for a request that was stopped meanwhile."""
+        session = self.session
+        if session is None and not stopped.is_set():
+            session = self._make()  # without the guard: it takes a while, and may be stopped
+            with self._guard:
+                if not stopped.is_set():
+                    return self._begin(session)
+        if session is not None and not stopped.is_set():
+            return session
+        if session is not None and session is not self._session:
+            session.close()
+        raise _never_begun()
+
+    def _begin(self, session: Session) -> Session:
+        for one in self.rounds:
+            session.remember(one)
+        self._past, self._session, self._begun, self._rules = [], session, False, None
+        self._end.detach()
+        self._end = weakref.finalize(self, _close_soon, session)
+        self._end.atexit = False
+        _ALIVE.add(self)
+        return session
+
+    def _put(
+        self, session: Session, news: Sequence[Line], rules: str, show: Handler | None, stopped: threading.Event
+    ) -> Reply:
+        def watch(event: Event) -> None:
+            if isinstance(event, RoundOpened):
+                self._begun = True
+                if stopped.is_set():  # the session forgets an interrupt that comes before its round
+                    session.interrupt()
+            if show is not None:
+                show(event)
+
+        request, files = self.opening(session, words_of(news) if news else CONTINUE, rules)
+        session.subscribe(watch)
+        try:
+            answer = session.ask(request, files, images=[url for one in news for url in one.images])
+            return Reply(answer_text(answer), answer.round, answer.stop, session.round_usage, answer)
+        except RoundError as error:
+            return Reply(failure_text(error), error.round, "Failed", session.round_usage)
+        finally:
+            session.unsubscribe(watch)
+
+    def _note(self, lines: Sequence[tuple[bool, str]]) -> None:
+        self._known = [*self._known, *lines][-_MOST_KNOWN:]
+
+    def _unknown(self, chat: Sequence[Line]) -> Sequence[Line]:
+        """Return the part of a chat behind what is known.
+
+        The known lines are looked for at the chat's beginning, which may be missing: as many of them as fit. Where none
+        fits, because the host has rewritten the chat, all counts as known up to the agent's last words.
+        """
+        answered = bool(self._known) and self._known[-1][0]
+        for known in (self._known, self._known[:-1] if answered else []):  # the host may have dropped the last answer
+            for count in range(min(len(chat), len(known)), 0, -1):
+                pairs = zip(known[-count:], chat, strict=False)
+                if all(own == one.own and text in (one.text, "") for (own, text), one in pairs):
+                    return chat[count:]
+        if not self._known:
+            return chat
+        return chat[max((at for at, one in enumerate(chat) if one.own), default=-1) + 1 :]
+
+
+def words_of(lines: Sequence[Line]) -> str:
+    """Return the words of lines; of more than one speaker, each with the name in front."""
+    if len({one.name for one in lines}) < 2:
+        return "\n\n".join(one.text for one in lines)
+    return "\n\n".join(f"{one.name}: {one.text}" if one.name else one.text for one in lines)
+
+
+def rounds_of(lines: Sequence[Line], entry: str) -> list[Round]:
+    """Return finished rounds for lines that end with words of the agent: each request with its answer.
+
+    Args:
+        lines: Oldest first.
+        entry: The role that remembers the answers as its own.
+    """
+    rounds: list[Round] = []
+    asked: list[Line] = []
+    said: list[Line] = []
+    for at, one in enumerate(lines):
+        (said if one.own else asked).append(one)
+        if one.own and (at + 1 == len(lines) or not lines[at + 1].own):
+            request = words_of(asked) or _SPOKE_FIRST
+            posts = [Post(USER, entry, request), Post(entry, USER, "\n\n".join(each.text for each in said))]
+            rounds.append(Round(request, posts=posts, state=RoundState.finished))
+            asked, said = [], []
+    return rounds
+
+
+def _never_begun() -> SessionClosedError:
+    return SessionClosedError("the request was stopped before it had begun")
+
+
+def _close_soon(session: Session) -> None:
+    """Close a session that nobody can ask any more; on a thread, since this one may hold any lock."""
+    threading.Thread(target=session.close, name="close").start()
+
+
+_ALIVE: weakref.WeakSet[Conversation] = weakref.WeakSet()
+
+
+def close_all(conversations: Sequence[Conversation]) -> None:
+    """Close conversations, each even if another one's closing fails."""
+    with contextlib.ExitStack() as stack:
+        for one in conversations:
+            stack.callback(one.close)
+
+
+atexit.register(lambda: close_all(list(_ALIVE)))
