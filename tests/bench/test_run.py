@@ -16,7 +16,7 @@ from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 ABOUT = {"benchmark": "dabench", "model": "scripted"}
 REPLIES = {"mean draught": "@mean_draught[4.75]", "go together": "@r[0.99] @kind[none]", "How many": "@ships[4]"}
-UNREADABLE = "hm"
+UNREADABLE = ""
 
 
 class Knowing:

@@ -156,8 +156,10 @@ def test_words_are_the_answer_when_they_come_again(worked, said, stop):
     assert (reply.send_to, reply.message, reply.stop) == ("User", said, stop)
 
 
-@pytest.mark.parametrize("said", ["I'll ask the code interpreter to load it.", "```python\n6 * 7\n```"])
-def test_words_of_what_is_still_to_be_done_are_no_answer(said):
+@pytest.mark.parametrize(
+    "said", ["The mean is 25.5.", "I'll ask the code interpreter to load it.", "```python\n6 * 7\n```"]
+)
+def test_words_of_what_is_still_to_be_done_or_made_up_are_no_answer(said):
     read_ = reader()
     for _ in range(3):
         unread(read_, said)

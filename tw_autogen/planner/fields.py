@@ -25,6 +25,7 @@ _REFUSAL = re.compile(
     re.I,
 )
 _LAST_WORDS_CHARS = 4000
+_FORM = ". The form:\n"
 
 
 class Stop(str, Enum):
@@ -91,7 +92,7 @@ class ReplyReader:
 
     A reply in words, without JSON, is the answer to the User at once if it has the form that the request asked for,
     and otherwise when it comes again after it was asked for as JSON. Before any worker has answered, words that name a
-    worker or hold a Python block are no answer.
+    worker, hold a Python block, or hold a number, which would be made up, are no answer.
 
     Args:
         workers: The names that may be written to, beside the user's.
@@ -132,14 +133,15 @@ class ReplyReader:
             if self._worked and self._form.json and is_json(said) and not is_ours:
                 return PlannerReply(USER, said, Stop.Completed)
             problem = unreadable.problem
-        raise Unreadable(f"{problem}. The form:\n{self._skeleton()}")
+        raise Unreadable(f"{problem}{_FORM}{self._skeleton()}")
 
     def _is_answer(self, words: str) -> bool:
         if self._worked and self._form.fits(words):
             return True
         folded = _folded(words)
         named = any(_folded(worker) in folded for worker in self._workers)
-        return self._in_words > 1 and (self._worked or not (named or "```python" in words))
+        open_work = named or "```python" in words or any(map(str.isdigit, words))
+        return self._in_words > 1 and (self._worked or not open_work)
 
     def _skeleton(self) -> str:
         plan = "null" if self._has_plan else '"1. …"'
@@ -161,7 +163,7 @@ def last_words(reply: str, problem: str) -> PlannerReply:
         said = _text(read_object(reply).get("message")).strip()
     except Unreadable:
         said = ""
-    words = (said or reply.strip())[:_LAST_WORDS_CHARS]
+    words, problem = (said or reply.strip())[:_LAST_WORDS_CHARS], problem.partition(_FORM)[0]
     return PlannerReply(USER, f"{words}\n\n(The model's replies could not be read: {problem})", Stop.TaskFailure)
 
 
