@@ -795,3 +795,62 @@ def test_what_is_no_model_is_told_what_a_model_is(tmp_path, model):
 def test_a_policy_of_no_name_is_told_its_neighbour(tmp_path):
     with pytest.raises(ConfigError, match="no policy is called 'strickt'; did you mean 'strict'"):
         open_session(ScriptedModel([]), policy="strickt", folder=tmp_path)
+
+
+def itself():
+    value = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda s, folder: s.ask(5),
+        lambda s, folder: s.ask(None),
+        lambda s, folder: s.ask(["q"]),
+        lambda s, folder: s.ask("q", files=5),
+        lambda s, folder: s.ask("q", files=[None]),
+        lambda s, folder: s.ask("q", files=[folder]),
+        lambda s, folder: s.ask("q", files=["x" * 5000]),
+        lambda s, folder: s.ask("q", files=["nul\0"]),
+        lambda s, folder: s.ask("q", variables=[1]),
+        lambda s, folder: s.ask("q", variables={"f": lambda: 1}),
+        lambda s, folder: s.ask("q", variables={"f": [object()]}),
+        lambda s, folder: s.ask("q", variables={"f": itself()}),
+        lambda s, folder: s.ask("q", variables={"f": pd.DataFrame({"a": [object()]})}),
+        lambda s, folder: s.ask("q", variables={"not a name": 1}),
+        lambda s, folder: s.ask("q", variables={5: 1}),
+        lambda s, folder: s.ask("q", images="https://x/y.png"),
+        lambda s, folder: s.ask("q", images=[5]),
+        lambda s, folder: s.run_code(5),
+        lambda s, folder: s.save_example(5),
+        lambda s, folder: s.save_example(folder / "a.yaml", "Nobody"),
+        lambda s, folder: s.save_experience(),
+        lambda s, folder: s.open_round(5),
+        lambda s, folder: s.step(None),
+        lambda s, folder: s.close_round(),
+    ],
+)
+def test_a_wrong_argument_leaves_the_session_as_it_was(wrong, tmp_path):
+    with ScriptedModel([plans("fine.", to="User")]) as model, Session([Planner(model, [])], folder=tmp_path) as session:
+        with pytest.raises((ConfigError, SessionBusyError, TypeError, AttributeError), match="."):
+            wrong(session, tmp_path)
+
+        assert session.ask("and now?").text == "fine."
+        assert session.variables == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"[" * 100_000, "deep.json"),
+        (b"\xff\xfe", "odd.csv"),
+        (b'{"a": ' * 50_000, "deep.jsonl"),
+        (b"PK\x05\x06", "odd.xlsx"),
+    ],
+)
+def test_a_file_that_no_reader_can_take_is_no_reason_to_refuse_a_request(tmp_path, content, name):
+    (tmp_path / name).write_bytes(content)
+    with ScriptedModel([plans("fine.", to="User")]) as model, Session([Planner(model, [])]) as session:
+        assert session.ask("what is it?", files=[tmp_path / name]).text == "fine."

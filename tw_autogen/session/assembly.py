@@ -12,7 +12,7 @@ from typing import Any
 from tw_autogen.approval import Approve, Decision, Proposal, checked_approve, decide
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation.post import new_id
-from tw_autogen.errors import RoleSpecError, SettingsError, nearest
+from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings
 from tw_autogen.kernel.granting import refuse_folder
@@ -165,6 +165,12 @@ def open_team(
     Raises:
         ConfigError: as in `open_session`.
     """
+    for handler in handlers:
+        if not callable(handler):
+            raise ConfigError(f"handlers: expected functions that take an event, got {handler!r}")
+    for seat in seats:
+        if seat.kernel is not None and not isinstance(seat.kernel, Kernel) and not callable(seat.kernel):
+            raise ConfigError(f"kernel: expected a Kernel, or a function from a folder to one, got {seat.kernel!r}")
     approve = checked_approve(approve)
     read = settings if isinstance(settings, Settings) else read_logged(settings, trust=trust)
     models = Models(read, examples)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import keyword
 import os
+import reprlib
 import shutil
 import stat
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.crossing import why_not_crossing
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.journal import JOURNAL
@@ -33,23 +35,48 @@ def several(wanted: Any) -> tuple[Any, ...]:
     return tuple(wanted)
 
 
-def checked_inputs(files: FilesWanted, variables: Mapping[str, Any]) -> list[Path]:
-    """Give the files as paths.
+def checked_text(text: Any) -> str:
+    """Return the user's words.
 
     Raises:
-        ConfigError: a file doesn't exist, two have the same name, or a variable's name is no identifier.
+        ConfigError: they are no text.
     """
-    paths = [Path(one) for one in several(files)]
+    if isinstance(text, str):
+        return text
+    raise ConfigError(f"the request: expected str, got {type(text).__name__}: {reprlib.repr(text)}")
+
+
+def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = ()) -> list[Path]:
+    """Return the files as paths.
+
+    Raises:
+        ConfigError: a file doesn't exist or is no path, two have the same name, a variable's name is no identifier, a
+            variable's value can't cross to the kernel, or an image is no URL.
+    """
+    if not isinstance(variables, Mapping):
+        raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
+    if isinstance(images, str) or not isinstance(images, Sequence) or not all(isinstance(one, str) for one in images):
+        raise ConfigError(f"images: expected a list of URLs, got {reprlib.repr(images)}")
+    try:
+        paths = [Path(one) for one in several(files)]
+    except TypeError as error:
+        raise ConfigError(f"files: expected paths, got {reprlib.repr(files)}") from error
     for path in paths:
-        if not path.is_file():
-            raise ConfigError(f"{path}: {'not a file' if path.exists() else 'there is no such file'}")
+        try:
+            problem = "" if path.is_file() else "not a file" if path.exists() else "there is no such file"
+        except (OSError, ValueError) as error:  # too long for a name, or a NUL in it
+            raise ConfigError(f"{reprlib.repr(str(path))}: no path of a file ({error})"[:300]) from error
+        if problem:
+            raise ConfigError(f"{path}: {problem}")
     names = [path.name for path in paths]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"two of the files are called {name!r}; rename one, they come into one folder")
-    for name in variables:
-        if not name.isidentifier() or keyword.iskeyword(name):
+    for name, value in variables.items():
+        if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigError(f"{name!r} can't be a variable: it is no Python identifier")
+        if why := why_not_crossing(value):
+            raise ConfigError(f"variable {name!r}: {why}")
     return paths
 
 

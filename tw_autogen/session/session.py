@@ -115,6 +115,8 @@ class Session(Steps):
         runner = self._team.runner
         if runner is None:
             raise ConfigError(f"{self.id}: no role of this session runs code; it has {', '.join(self._team.names)}")
+        if not isinstance(code, str):
+            raise ConfigError(f"run_code: expected code as str, got {type(code).__name__}")
         self._refuse_inside()
         with self._lock:
             words = f"This code was run as it stands:\n```python\n{code}\n```"

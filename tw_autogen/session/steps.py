@@ -16,7 +16,7 @@ from tw_autogen.events import BoardWritten, FileUnreadable, PostClosed, PostOpen
 from tw_autogen.model import Usage
 from tw_autogen.role import Role, Turn, checked_post, role_error
 from tw_autogen.session.answer import USER, Answer
-from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, readable_by_path
+from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text, copy_in, readable_by_path
 from tw_autogen.session.life import Life
 from tw_autogen.session.limits import refuse_loop, refuse_more
 from tw_autogen.session.profile import profile_request
@@ -59,20 +59,26 @@ class Steps(Life):
         with self._lock:
             self._refuse_closed()
             self._refuse_second()
-            sources = checked_inputs(files, variables or {})
+            checked_text(text)
+            variables = {} if variables is None else variables
+            sources = checked_inputs(files, variables, images)
             self._idle.stop()
             self._cancelled.clear()
             copies = [copy_in(path, self.folder) for path in sources]
-            self.variables.update(variables or {})
+            self.variables.update(variables)
             self.rounds.append(Round(text))
             self._ledger.open_round(self.rounds[-1])
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
-            with readable_by_path(sources, self.folder) as paths:
-                profile = profile_request(
-                    paths, variables or {}, self._settings.profile_chars, on_problem=self._report_unreadable
-                )
-            parts = (text, profile, self._users_folder())
-            self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
+            try:
+                with readable_by_path(sources, self.folder) as paths:
+                    profile = profile_request(
+                        paths, variables, self._settings.profile_chars, on_problem=self._report_unreadable
+                    )
+                parts = (text, profile, self._users_folder())
+                self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
+            except BaseException as error:
+                self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
+                raise
             self._describe_earlier(profile if sources else "")
             return self.rounds[-1]
 
