@@ -471,9 +471,11 @@ def test_a_given_file_of_a_folder_that_code_may_also_write_is_no_link(tmp_path, 
     granted = tmp_path / "granted"
     granted.mkdir()
     link(granted / "out.csv", outside / "secret.csv")
-    with LocalKernel(tmp_path / "work", settings=KernelSettings(write=(str(granted),), warm=0)):
-        with pytest.raises(ConfigError, match=r"out\.csv: can't be read: a link"):
-            copy_in(granted / "out.csv", inside)
+    with (
+        LocalKernel(tmp_path / "work", settings=KernelSettings(write=(str(granted),), warm=0)),
+        pytest.raises(ConfigError, match=r"out\.csv: can't be read: a link"),
+    ):
+        copy_in(granted / "out.csv", inside)
 
 
 def test_a_users_own_link_to_data_is_still_taken(inside, outside):

@@ -46,8 +46,8 @@ class CellJournal:
             uid: The user that the kernel is, where the host is root; 0: the same as the host.
 
         Returns:
-            A dictionary for each line, of 100 000 at most; an empty one for a line that can't be read, or that would take
-            too much memory.
+            A dictionary for each line, of 100 000 at most; an empty one for a line that can't be read, or that would
+            take too much memory.
         """
         data = b""
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
