@@ -19,9 +19,11 @@ import pytest
 from tw_autogen.code_interpreter.folder import snapshot
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import CellRan, CellStarted
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.inside.artifacts import FileNames
+from tw_autogen.kernel.inside.checkpoint import FOLDER as JOURNAL_FOLDER
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.tenants import USERS, Tenants, hand_over
 from tw_autogen.plugin.files import bring, linked_files, named_files, new_file
@@ -465,6 +467,17 @@ def test_a_given_file_that_has_become_a_link_is_refused_by_name(inside, outside)
         copy_in(inside / "out.csv", inside)
 
 
+def test_a_given_file_of_a_folder_that_code_may_also_write_is_no_link(tmp_path, inside, outside):
+    granted = tmp_path / "granted"
+    granted.mkdir()
+    link(granted / "out.csv", outside / "secret.csv")
+    with (
+        LocalKernel(tmp_path / "work", settings=KernelSettings(write=(str(granted),), warm=0)),
+        pytest.raises(ConfigError, match=r"out\.csv: can't be read: a link"),
+    ):
+        copy_in(granted / "out.csv", inside)
+
+
 def test_a_users_own_link_to_data_is_still_taken(inside, outside):
     (outside / "latest.csv").symlink_to(outside / "secret.csv")
 
@@ -511,3 +524,24 @@ def test_a_name_that_is_taken_between_look_and_creation_gets_a_number(inside):
     file.close()
 
     assert (first.name, second.name) == ("it.txt", "it-2.txt")
+
+
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        (b"[" * 100_000, 1),
+        (b'{"put": "a", "value": ' + b"[" * 300 + b"]" * 300 + b"}\n", 1),
+        (b"[" + b"{}," * (8 << 20) + b"{}]\n", 1),
+        (b"\n" * (1 << 20), 100_000),
+        (b'{"code": "1"}\n' * 200_000, 100_000),
+    ],
+    ids=["nested", "nested less", "large once read", "empty lines", "many cells"],
+)
+def test_a_journal_of_cells_that_code_has_written_is_read_within_bounds(inside, written, lines):
+    (inside / JOURNAL_FOLDER).mkdir()
+    (inside / JOURNAL_FOLDER / "cells.jsonl").write_bytes(written)
+
+    entries = CellJournal(inside).open()
+
+    assert len(entries) == lines
+    assert all(entry in ({}, {"code": "1"}) for entry in entries)

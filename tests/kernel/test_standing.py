@@ -152,6 +152,27 @@ def test_packages_that_lie_in_the_folder_of_code_are_not_written_by_it(tmp_path,
     assert (tmp_path / "env" / "new").is_symlink()
 
 
+def test_landlock_refuses_a_folder_of_code_that_holds_the_interpreters_packages(tmp_path, monkeypatch):
+    settings, packages = KernelSettings(sandbox="landlock", warm=0), tmp_path / "env" / "site-packages"
+    packages.mkdir(parents=True)
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    try:
+        standing(settings)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    with KernelPool() as pool:
+        for folder, granted in ((tmp_path, ()), (tmp_path / "work", (str(tmp_path / "env"),))):
+            settings = KernelSettings(sandbox="landlock", warm=0, write=granted)
+            with LocalKernel(folder, settings=settings, pool=pool) as kernel:
+                said = (
+                    f"{granted[0] if granted else folder}: code may write here, and {packages}, .* Landlock can't keep"
+                )
+                with pytest.raises(KernelStartError, match=said):
+                    kernel.execute("1", seconds=60)
+        with LocalKernel(tmp_path / "work", settings=KernelSettings(sandbox="landlock", warm=0), pool=pool) as kernel:
+            assert kernel.execute("1", seconds=60).ok
+
+
 def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 80)
     deep.mkdir()

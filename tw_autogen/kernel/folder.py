@@ -13,7 +13,7 @@ from tw_autogen.kernel.inside.exchange import FOLDER
 from tw_autogen.safe_folder import SafeFolder
 
 KERNEL_FOLDERS: set[Path] = set()
-"""The folders of all kernels that this process has had: code may have made links in them."""
+"""The folders of all kernels that this process has had, and what these could write to: code may have made links."""
 
 SESSION_FILES = "files"
 """The folder in a session's own in which its code runs."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.kernel.folder import make_hidden
+from tw_autogen.kernel.inside.amounts import MOST_BYTES, parsed_bytes
 from tw_autogen.kernel.inside.checkpoint import FOLDER
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust import keyed_hash, same_hash, user_key
@@ -17,7 +20,8 @@ from tw_autogen.trust import keyed_hash, same_hash, user_key
 _FILE = f"{FOLDER}/cells.jsonl"
 _COPY = f"{FOLDER}/variables"
 _MARK = f"{FOLDER}/made_here"
-_MOST_BYTES = 64 << 20
+_MOST_FILE_BYTES = 64 << 20
+_MOST_LINES = 100_000
 _MARK_BYTES = 100
 
 
@@ -42,17 +46,18 @@ class CellJournal:
             uid: The user that the kernel is, where the host is root; 0: the same as the host.
 
         Returns:
-            A dictionary for each line; an empty one for a line that can't be read.
+            A dictionary for each line, of 100 000 at most; an empty one for a line that can't be read, or that would
+            take too much memory.
         """
         data = b""
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             make_hidden(folder, FOLDER, uid)
             with folder.open_file(_FILE) as file:
-                data = file.read(_MOST_BYTES)
+                data = file.read(_MOST_FILE_BYTES)
         if data and not data.endswith(b"\n"):
             with contextlib.suppress(OSError):
                 self._write(b"\n")
-        entries = [_entry(line) for line in data.splitlines()]
+        entries = [_entry(line) for line in itertools.islice(io.BytesIO(data), _MOST_LINES)]
         self.position = len(entries)
         self._mark()
         return entries
@@ -125,7 +130,7 @@ class CellJournal:
 
 def _entry(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        found = bounded_json.loads(line) if parsed_bytes(line) <= MOST_BYTES else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -43,9 +43,9 @@ class KernelBase:
         else:
             self.folder = Path(folder).resolve()
             self.folder.mkdir(parents=True, exist_ok=True)
-        KERNEL_FOLDERS.add(self.folder)
         self._owns_folder = folder is None
         self._settings = settings or KernelSettings()
+        KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))
         check_open_files(self.folder)
         self._bell = Doorbell()
         weakref.finalize(self, self._bell.close)

@@ -12,6 +12,8 @@ from tw_autogen.kernel.live import Live
 TAG = "resume"
 _LEAST_SECONDS = 10.0
 _TIMES = 3.0
+_MOST_SECONDS = 1200.0
+"""What is believed of a cell's time: code can write to the journal."""
 
 Entry = Mapping[str, Any]
 
@@ -90,7 +92,7 @@ def _position(header: Entry, entries: Sequence[Entry]) -> int:
 
 def _seconds(entry: Entry) -> float:
     found = entry.get("seconds")
-    return float(found) if isinstance(found, (int, float)) else 0.0
+    return min(float(found), _MOST_SECONDS) if isinstance(found, (int, float)) and abs(found) < 1e300 else 0.0
 
 
 def _cells(entries: Sequence[Entry]) -> int:

@@ -28,7 +28,7 @@ from .endings import words
 from .memory import Unseen
 from .sockets import Sockets
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
-from .wall import Wall, WallDown
+from .wall import FolderRefusedError, Wall, WallDown
 
 _LOOK_SECONDS = 3.0
 _PACKET = 1 << 20
@@ -236,7 +236,7 @@ def _reseed() -> None:
 
 
 def _tell_failure(channel: socket.socket, error: BaseException) -> None:
-    why = str(error) if isinstance(error, WallDown) else f"{type(error).__name__}: {error}"
+    why = str(error) if isinstance(error, WallDown | FolderRefusedError) else f"{type(error).__name__}: {error}"
     tell(channel, kind="failed", why=why, wall=isinstance(error, WallDown))
 
 

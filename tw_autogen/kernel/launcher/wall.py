@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from . import landlock, namespaces
@@ -26,6 +26,10 @@ _PROC = (
 
 class WallDown(Exception):
     """A part of the wall can't stand on this system; the host then tries another one."""
+
+
+class FolderRefusedError(Exception):
+    """The wall could stand, but not with these folders: code could change what processes outside of it run."""
 
 
 class Wall:
@@ -82,6 +86,8 @@ class Wall:
 
         Raises:
             WallDown: a part of the wall can't stand.
+            FolderRefusedError: code may write to a folder that the interpreter or its packages lie in, and this wall
+                can't keep them read-only.
         """
         if self.level != OFF:
             with _told():
@@ -100,6 +106,7 @@ class Wall:
         self._refuse(connects=True, signals=True, truncates=True, others=True)
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
+        _check_kept(assignment["write"], self._plan.get("kept", ()))
         uid, network = self._plan["uid"], self._plan["network"]
         read = [*self._plan["read"], *_PROC, *assignment["read"]]
         write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
@@ -121,6 +128,18 @@ class Wall:
             others=others,
             shared_bytes=self._plan["limits"]["memory_bytes"] // 4,
         )
+
+
+def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
+    """Raise an error if something that has to stay read-only lies in a folder that code may write to."""
+    for folder in write:
+        for one in kept:
+            if f"{one}/".startswith(f"{folder.rstrip('/')}/"):
+                raise FolderRefusedError(
+                    f"{folder}: code may write here, and {one}, from which processes outside the sandbox run and import, "
+                    "lies in it; Landlock can't keep a part of a folder read-only. Let code work in another folder (one "
+                    "below this), put the environment elsewhere, or set kernel.sandbox to 'namespaces' or 'bubblewrap'"
+                )
 
 
 def _closed(path: str) -> bool:
