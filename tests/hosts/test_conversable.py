@@ -200,9 +200,8 @@ def test_reset_forgets_what_was_spent(served, agent, tmp_path):  # C25
         assert not worker.client.total_usage_summary
 
 
-def test_settings_of_its_model_reach_inner_calls_and_streaming_does_not(served, agent, tmp_path):  # C22
+def test_settings_of_its_model_reach_inner_calls_and_its_output_is_not_streamed(served, agent, tmp_path):  # C22
     config = served(*SIX_TIMES_SEVEN, temperature=0.9)
-    config["config_list"][0]["stream"] = True
     with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
         agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, **QUIET)
 

@@ -12,8 +12,9 @@ from tw_autogen.events import SessionClosed
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 pytest.importorskip("autogen_agentchat", reason="the host is an extra: tw-autogen[agentchat]")
-from autogen_agentchat.conditions import MaxMessageTermination
-from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_agentchat.conditions import HandoffTermination, MaxMessageTermination
+from autogen_agentchat.messages import HandoffMessage
+from autogen_agentchat.teams import RoundRobinGroupChat, Swarm
 from autogen_core import CancellationToken
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 
@@ -210,6 +211,34 @@ def test_an_agent_that_nobody_holds_ends_its_session(scripted, finish):
     gc.collect()
 
     assert closed.wait(30)  # the thread that worked may let go of it a moment later
+
+
+@pytest.mark.parametrize(("hand_on", "target"), [(None, "alice"), ("carol", "carol")])
+def test_in_a_swarm_an_answer_hands_the_word_on(scripted, hand_on, target, finish):
+    agent, model = scripted(plans("It is 42.", to="User"), hand_on=hand_on)
+    team = Swarm([agent], termination_condition=HandoffTermination(target=target))
+    asked = HandoffMessage(source="alice", target=agent.name, content="what is 6*7?")
+
+    async def main():
+        result = await team.run(task=asked)
+        await agent.close()
+        return result.messages[-1]
+
+    said = finish(main())
+
+    assert isinstance(said, HandoffMessage)
+    assert (said.source, said.target, said.content) == (agent.name, target, "It is 42.")
+    assert "what is 6*7?" in str(model.calls[0])
+
+
+def test_a_component_may_name_its_policy(tmp_path, info):
+    client = OpenAIChatCompletionClient(
+        model="recording", api_key="none", base_url="http://localhost", model_info=info()
+    )
+    made = TaskWeaverAgent("analyst", client, workspace=tmp_path, policy="strict")
+
+    assert made.dump_component().config["policy"] == "strict"
+    assert TaskWeaverAgent.load_component(made.dump_component())._wanted.policy == "strict"
 
 
 def test_what_comes_back_from_a_component_works(tmp_path, info, finish):
