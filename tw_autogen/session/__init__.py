@@ -5,6 +5,7 @@ from tw_autogen.session.asked import asked_role
 from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_session, open_team
 from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
+from tw_autogen.session.landing import Landing, Saved
 from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.pool import SessionPool
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
@@ -34,6 +35,7 @@ __all__ = [
     "Journal",
     "FilesWanted",
     "KernelWanted",
+    "Landing",
     "Learner",
     "ModelWanted",
     "PluginsWanted",
@@ -43,6 +45,7 @@ __all__ = [
     "RoleWanted",
     "RolesWanted",
     "Review",
+    "Saved",
     "Seat",
     "Seconds",
     "Session",
