@@ -351,16 +351,16 @@ def test_saving_in_the_users_folder_is_granted_for_good_in_a_running_chat(chat, 
     ]
     with replay_server(replies) as server:
         screen, process = chat(server, "-C", str(place), cwd=place)
-        screen.wait_for("> ")
+        screen.wait_for(">")
         screen.type("put it into my folder\n")
         screen.wait_for("which it can only read. Save there what it makes for this request? [y/N/always")
         screen.type("always\n")
         screen.wait_for("Done.")
         screen.wait_for("saved a.csv")
-        screen.wait_for("> ")
+        screen.wait_for(">")
         screen.type("once more\n")
         screen.wait_for("saved b.csv")
-        screen.wait_for("> ")
+        screen.wait_for(">")
         screen.type("/exit\n")
         assert process.wait(SECONDS) == 0
         told = [one["messages"][-1]["content"] for one in server.requests]
