@@ -27,6 +27,7 @@ _QUESTIONS = {
     "plan": "Go on with this plan?",
     "command": "A role wants to run this command. Allow it?",
     "tool": "Code wants to call this tool of an MCP server. Allow it?",
+    "write": "Code wants to write in {}, which it can only read. Save there what it makes for this request?",
 }
 
 
@@ -35,14 +36,15 @@ class Proposal:
     """What a person is asked to approve.
 
     Args:
-        kind: `packages` (with versions), `cell` (Python), `plan` (its steps, a line each), `command` (for a shell) or
-            `tool` (of an MCP server: the server, the tool, and its arguments as JSON).
+        kind: `packages` (with versions), `cell` (Python), `plan` (its steps, a line each), `command` (for a shell),
+            `tool` (of an MCP server: the server, the tool, and its arguments as JSON) or `write` (the user's folder, to
+            which the host then copies files).
         text: The thing itself, exactly as it would happen; packages stand on a line each. It may hold characters that
             can't be seen or that move others: show a person `shown` and `question`.
         findings: How a cell breaks the policy, or what else speaks against it, a line each; empty if nothing does.
     """
 
-    kind: Literal["packages", "cell", "plan", "command", "tool"]
+    kind: Literal["packages", "cell", "plan", "command", "tool", "write"]
     text: str
     findings: tuple[str, ...] = ()
 
@@ -58,8 +60,8 @@ class Proposal:
 
     @property
     def editable(self) -> bool:
-        """Return whether the person may change the text; packages and tool calls are allowed or refused as they are."""
-        return self.kind not in ("packages", "tool")
+        """Return whether the person may change the text; the others are allowed or refused as they are."""
+        return self.kind in ("cell", "plan", "command")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Decision:
         approved: It may happen.
         text: What is to happen instead, where it was changed; empty: what was proposed.
         reason: Why not; the model reads it.
-        always: Of a tool call: later calls of that tool in this session are approved too.
+        always: Of a tool call: later calls of that tool in this session are approved too; of `write`: later requests.
     """
 
     approved: bool
@@ -159,7 +161,7 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
     r"""Read what a person typed: `y`, `n`, the changed thing itself, or in other words why not.
 
     A changed cell stands between ``` lines; a changed plan does too, or begins with the number of a step. For a tool
-    call `a` approves it and all later calls of that tool.
+    call `a` approves it and all later calls of that tool; for `write`, all later requests of the session.
 
     Example:
         >>> read_decision("use the median instead", Proposal("cell", "df.mean()"))
@@ -172,7 +174,7 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
         return Decision(True)
     if words.lower() in _NO or proposal.kind == "packages":
         return Decision(False)
-    if proposal.kind == "tool":
+    if proposal.kind in ("tool", "write"):
         always = words.lower() in _ALWAYS
         return Decision(always, reason="" if always else words, always=always)
     if block := _BLOCK.search(words):

@@ -239,6 +239,17 @@ class ArtifactSaved(Event):
 
 
 @dataclass(frozen=True)
+class HooksMade(Event):
+    """Settings files or hooks appeared in a folder that code may write to; look at them before a program reads them.
+
+    `paths` are absolute. Code made them, or someone else did during the round.
+    """
+
+    round_id: str
+    paths: list[str]
+
+
+@dataclass(frozen=True)
 class HostCalled(Event):
     """Code in the kernel called a function on the host."""
 

@@ -60,10 +60,10 @@ def chat(command, environ, tmp_path):
     leader, follower = pty.openpty()
     running, screens = [], []
 
-    def start(server, *args, editor=""):
+    def start(server, *args, editor="", cwd=tmp_path):
         process = subprocess.Popen(
             [*command, "--base-url", server.base_url, "--no-color", *args],
-            stdin=follower, stdout=follower, stderr=follower, cwd=tmp_path, start_new_session=True,
+            stdin=follower, stdout=follower, stderr=follower, cwd=cwd, start_new_session=True,
             env={**environ, "COLUMNS": "100", "VISUAL": str(editor), "PAGER": "cat",
                  "PROMPT_TOOLKIT_NO_CPR": "1"},  # no cursor's place
         )  # fmt: skip
@@ -339,3 +339,35 @@ def test_a_role_that_raises_leaves_the_talk_alive(chat, tmp_path):
         screen.wait_for(">")
         screen.type("/exit\n")
         assert process.wait(SECONDS) == 0
+
+
+def test_saving_in_the_users_folder_is_granted_for_good_in_a_running_chat(chat, tmp_path):
+    place = tmp_path / "work"  # tmp_path is the home folder, which code can't see
+    place.mkdir(mode=0o755)
+    refused = codes(f"open({str(place / 'a.csv')!r}, 'w').write('x')")
+    replies = [
+        *(plans("do it"), refused, codes("open('a.csv', 'w').write('y')"), plans("Done.", to="User")),
+        *(plans("do it"), codes("open('b.csv', 'w').write('y')"), plans("Done too.", to="User")),
+    ]
+    with replay_server(replies) as server:
+        screen, process = chat(server, "-C", str(place), cwd=place)
+        screen.wait_for(">")
+        screen.type("put it into my folder\n")
+        screen.wait_for("which it can only read. Save there what it makes for this request? [y/N/always")
+        screen.type("always\n")
+        screen.wait_for("Done.")
+        screen.wait_for("saved a.csv")
+        screen.wait_for(">")
+        screen.type("once more\n")
+        screen.wait_for("saved b.csv")
+        screen.wait_for(">")
+        screen.type("/exit\n")
+        assert process.wait(SECONDS) == 0
+        told = [one["messages"][-1]["content"] for one in server.requests]
+
+    assert sorted(one.name for one in place.iterdir() if one.suffix) == ["a.csv", "b.csv"]
+    allowed = f"The User allows files to be saved in {place}"
+    assert "but not write there" in told[0]
+    assert allowed not in told[0]
+    assert allowed in told[2]
+    assert allowed in told[4]

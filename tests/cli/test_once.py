@@ -328,9 +328,7 @@ def test_code_reads_the_current_folder_and_is_told_where_it_is(ask, tmp_path):
     told = f"The User's own folder is {here}. Code can read it"
     assert told in ran.requests[0]["messages"][-1]["content"]
     assert told in ran.requests[1]["messages"][-1]["content"]
-    assert (
-        f"kernel.write=[{str(here / 'data')!r}] would let it write there" in ran.requests[4]["messages"][-1]["content"]
-    )
+    assert "Code can't write there itself." in ran.requests[4]["messages"][-1]["content"]
     assert not (here / "data" / "new.csv").exists()
 
 
@@ -386,3 +384,52 @@ def test_a_role_that_raises_is_told_in_a_line_and_ends_with_1(ask, tmp_path):
     assert told.count("the role Broken failed: KeyError: 'oops'") == 1
     assert "broken.py:6)" in "".join(ran.stderr.split())
     assert "Traceback" not in ran.stderr
+
+
+def test_files_that_the_question_names_land_in_the_current_folder_and_json_says_where(ask, tmp_path):
+    (tmp_path / "sales.csv").write_text("day,revenue\n1,20\n")
+    (tmp_path / "odd.csv").write_text("mine")
+    code = "for name in ('odd.csv', 'chart.png', 'scratch.csv', 'conftest.py'):\n    open(name, 'w').write('x')"
+    replies = [plans("do it"), codes(code), answers("Saved.")]
+
+    ran = ask(
+        replies, "-p", "read sales.csv, save odd.csv and chart.png, write conftest.py", "sales.csv", "--quiet",
+        "--output-format", "json",
+    )  # fmt: skip
+
+    found = {one["name"]: one["saved_as"] for one in json.loads(ran.stdout)["artifacts"]}
+    assert found == {
+        "odd.csv": str(tmp_path / "odd (2).csv"), "chart.png": str(tmp_path / "chart.png"), "scratch.csv": None,
+        "conftest.py": None,
+    }  # fmt: skip
+    assert ran.stderr == "saved odd (2).csv\n"  # the answer names the other one
+    names = {one.name for one in tmp_path.iterdir() if not one.name.startswith(".")}
+    assert names == {"sales.csv", "odd.csv", "odd (2).csv", "chart.png"}
+    assert (tmp_path / "odd.csv").read_text() == "mine"
+    assert f"copied to {tmp_path} with the answer" in ran.requests[0]["messages"][-1]["content"]
+
+
+def test_out_takes_all_files_of_an_answer(ask, tmp_path):
+    replies = [plans("do it"), codes("open('a.csv', 'w').write('x')\nopen('b.py', 'w').write('x')"), answers()]
+
+    ran = ask(replies, "-p", "save as a.csv", "--out", "results")
+
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(one.name for one in (tmp_path / "results").iterdir()) == ["a.csv", "b.py"]
+    assert not (tmp_path / "a.csv").exists()
+    assert "saved results/a.csv\n" in ran.stderr
+
+
+def test_code_that_may_not_write_where_the_user_is_learns_how_files_get_there(ask, tmp_path, monkeypatch):
+    place = tmp_path / "work"  # tmp_path is the home folder, which code can't see
+    place.mkdir(mode=0o755)
+    monkeypatch.chdir(place)
+    code = f"open({str(place / 'odd.csv')!r}, 'w').write('x')"
+    again = codes("open('odd.csv', 'w').write('y')")
+
+    ran = ask([plans("do it"), codes(code), again, answers()], "-p", "save odd.csv here")
+
+    told = ran.requests[2]["messages"][-1]["content"]
+    assert "kernel.write" not in told
+    assert "Code can't write there itself. Files that this request names to be saved are" in told
+    assert (place / "odd.csv").read_text() == "y"

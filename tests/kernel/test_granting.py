@@ -279,3 +279,87 @@ def test_a_path_that_does_not_exist_is_no_silent_grant(tmp_path, key):
         pytest.raises(ConfigError, match=rf"kernel\.{key}: {tmp_path}/gone does not exist; make it, mend the path"),
     ):
         run(kernel, "1")
+
+
+HOOKS = ("conftest.py", ".env", "tw_autogen.yaml", "pkg/x.pth", "pkg/deep/Makefile")
+
+
+@pytest.fixture
+def granted(tmp_path):
+    """Give a folder of the user's with hooks in it, that any user may write to."""
+    folder = tmp_path / "mine"
+    for name in ("", ".git", ".git/hooks", "pkg", "pkg/deep"):
+        (folder / name).mkdir()
+        (folder / name).chmod(0o777)
+    for above in (folder.parent, folder.parent.parent):
+        above.chmod(above.stat().st_mode | 0o011)
+    for name in (*HOOKS, ".git/config", "data.csv"):
+        (folder / name).write_text("mine", encoding="utf-8")
+        (folder / name).chmod(0o666)
+    return folder
+
+
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
+def test_settings_files_and_hooks_stay_read_only_where_code_may_write(level, granted, tmp_path_factory):
+    settings = KernelSettings(sandbox=level, write=(str(granted),))
+    attempts = """
+import os
+os.chdir({folder!r})
+open('data.csv', 'w').write('code'); open('pkg/deep/new.csv', 'w').write('code')
+went = []
+for name in {names!r}:
+    ways = (lambda: open(name, 'a').write('code'), lambda: os.remove(name), lambda: os.rename(name, name + '2'),
+            lambda: os.replace('data.csv', name), lambda: os.chmod(name, 0o777))
+    for number, way in enumerate(ways):
+        try:
+            way()
+            went.append((name, number))
+        except OSError:
+            pass
+for name in ('.git', 'pkg', 'pkg/deep'):
+    try:
+        os.rename(name, 'moved')
+        went.append(name)
+    except OSError:
+        pass
+went
+""".format(folder=str(granted), names=[*HOOKS, ".git/config"])
+    with LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel:
+        ran = run(kernel, attempts)
+        told = run(kernel, f"open({str(granted / 'conftest.py')!r}, 'w')")
+
+    assert (ran.ok, ran.result, ran.error) == (True, "[]", "")
+    assert "conftest.py stays read-only, as settings files and hooks do" in told.error
+    assert (granted / "data.csv").read_text(encoding="utf-8") == "code"
+    assert {(granted / name).read_text(encoding="utf-8") for name in (*HOOKS, ".git/config")} == {"mine"}
+
+
+def test_landlock_refuses_to_grant_a_folder_whose_hooks_it_could_not_keep(granted, tmp_path_factory):
+    settings = KernelSettings(sandbox="landlock", write=(str(granted),))
+    with LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel:
+        try:
+            with pytest.raises(ConfigError, match=r"kernel\.write: .* landlock can't keep .* read-only there"):
+                kernel.execute("1", seconds=SECONDS)
+        except SandboxError as error:
+            pytest.skip(str(error))
+
+
+def test_a_hook_that_is_a_link_is_refused(granted, tmp_path_factory):
+    (granted / ".envrc").symlink_to(granted / "data.csv")
+    settings = KernelSettings(write=(str(granted),))
+    with (
+        LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel,
+        pytest.raises(ConfigError, match=r"kernel\.write: .*\.envrc is a link, which can't be kept read-only"),
+    ):
+        kernel.execute("1", seconds=SECONDS)
+
+
+def test_a_file_is_shown_at_its_own_place_until_a_cell_has_run(granted, tmp_path_factory):
+    paths = [granted.resolve() / name for name in ("data.csv", "other.csv")]
+    paths[1].write_text("other", encoding="utf-8")
+    paths[1].chmod(0o644)
+    with LocalKernel(tmp_path_factory.mktemp("session")) as kernel:
+        assert kernel.show(paths[0])
+        ran = run(kernel, f"open({str(paths[0])!r}).read()")
+        assert ran.result == "'mine'", ran.error
+        assert (kernel.show(paths[0]), kernel.show(paths[1])) == (True, False)

@@ -26,6 +26,7 @@ _CELL_HINT = "[y/N/always/e to edit, or say why not]"
 _HINTS = {
     "packages": "[y/N]",
     "tool": "[y/N/a for all calls of this tool in this session, or say why not]",
+    "write": "[y/N/always, or say why not]",
 }
 _SUFFIXES = {"cell": ".py", "plan": ".txt", "command": ".sh"}
 
@@ -77,7 +78,8 @@ class Asker:
 
     def _asked(self, proposal: Proposal) -> Decision:
         stopped = self._stopped
-        if proposal.kind != "packages" and proposal.text != self._show.shown_code:  # packages stand in the question
+        in_question = proposal.kind in ("packages", "write")
+        if not in_question and proposal.text != self._show.shown_code:
             self._console.print(_shown(proposal))
         for one in proposal.findings:
             self._console.print(Text(f"! {visible(one)}", style="yellow"), soft_wrap=True)

@@ -23,7 +23,7 @@ from tw_autogen.cli.tally import money, tokens
 from tw_autogen.cli.terminal import clean, link, marks, out
 from tw_autogen.cli.trusting import ask_trust
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
-from tw_autogen.session import Session
+from tw_autogen.session import Landing, Session
 
 _PROMPT = "> "
 _OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
@@ -83,7 +83,9 @@ class Chat:
 
     def _open(self) -> Session:
         approve = self._asker.approve if self._asker.somebody else None
-        return open_for(self._options, [self._show], self._show.say, approve)
+        session = open_for(self._options, [self._show], self._show.say, approve)
+        session.landing = Landing(Path(), out=self._options.out)
+        return session
 
     def _stop(self) -> None:
         self._asker.stop()
@@ -128,6 +130,8 @@ class Chat:
             with signals:
                 answer = self._session.ask(text, files)
             self._show.stop()
+            if self._session.landing is not None:
+                self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
             self._pictures.show(answer.artifacts, self._session.folder)
         except Terminated:
             raise

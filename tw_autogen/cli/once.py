@@ -22,7 +22,7 @@ from tw_autogen.cli.tally import Tally
 from tw_autogen.cli.terminal import clean, err, out
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import Handler
-from tw_autogen.session import Session
+from tw_autogen.session import Landing, Saved, Session
 
 SCHEMA_VERSION = 1
 
@@ -48,7 +48,9 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     try:
         approve = asker.approve if asker.somebody else None
         with open_for(options, [handler], _nothing if quiet else show.say, approve) as session:
-            once.ask(session, prompt, files, asker)
+            once.ask(session, prompt, files, asker, out=options.out)
+            show.stop()
+            show.saved(once.saved, quiet=quiet)
     except TwAutogenError as error:
         once.fail(
             error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
@@ -85,13 +87,15 @@ class _Once:
         self.exit = Exit.failed
         self.answer = ""
         self.terminated = False
+        self.saved: list[Saved] = []
         self._tally = tally
         self._session_id: str | None = None
         self._error: dict[str, str] | None = None
         self._started = time.monotonic()
 
-    def ask(self, session: Session, prompt: str, files: Sequence[Path], asker: Asker) -> None:
+    def ask(self, session: Session, prompt: str, files: Sequence[Path], asker: Asker, *, out: Path | None) -> None:
         self._session_id = session.id
+        session.landing = Landing(Path(), out=out)
 
         def stop() -> None:
             asker.stop()
@@ -103,20 +107,25 @@ class _Once:
             finally:
                 self.terminated = signals.terminated
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
+        self.saved = session.landing.land(answer.artifacts, prompt)
 
     def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
         self.exit = code
         self._error = {"type": type(error).__name__, "message": words or str(error) or code.name}
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the object of `--output-format json`; `cost_usd` is null where a price is not known."""
+        """Return the object of `--output-format json`.
+
+        `cost_usd` is null where a price is not known, `saved_as` where a file was not copied.
+        """
         tally = self._tally
+        saved_as = {str(one.source): str(one.path) for one in self.saved if one.path is not None}
         return {
             "schema_version": SCHEMA_VERSION,
             "session_id": self._session_id,
             "status": self.exit.name,
             "answer": self.answer,
-            "artifacts": list(tally.artifacts.values()),
+            "artifacts": [{**one, "saved_as": saved_as.get(one["path"])} for one in tally.artifacts.values()],
             "code_cells": tally.cells,
             "usage": {
                 "calls": tally.calls,

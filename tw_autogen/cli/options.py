@@ -55,6 +55,8 @@ ASK_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--output-format"], type=click.Choice(["text", "json"]), default="text", show_default=True,
                  help="With -p: the answer alone, or one JSON object."),
     click.Option(["--quiet"], is_flag=True, help="With -p: nothing but the answer, and errors."),
+    click.Option(["--out"], type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+                 help="Save all files of an answer there; default: those that the question names, in this folder."),
     *SESSION_OPTIONS,
 )  # fmt: skip
 
@@ -84,6 +86,7 @@ class Options:
     roles: tuple[str, ...] = ()
     mcp_config: Path | None = None
     workspace: Path | None = None
+    out: Path | None = None
     max_posts: int | None = None
     timeout: float | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from functools import singledispatchmethod
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tw_autogen.events import (
     CodeChecked,
     Event,
     FileUnreadable,
+    HooksMade,
     HostCalled,
     ModelCalled,
     ModelDelayed,
@@ -39,6 +41,7 @@ from tw_autogen.events import (
     TalkNotShortened,
 )
 from tw_autogen.planner import Status
+from tw_autogen.session import Saved
 from tw_autogen.visible import visible
 
 _USER, _PLANNER = "User", "Planner"
@@ -102,6 +105,23 @@ class Show:
         """Print a line about the session."""
         self._console.print(Text(clean(words), style="dim"), soft_wrap=True)
 
+    def saved(self, files: Iterable[Saved], *, quiet: bool = False) -> None:
+        """Print where files of the answer were copied to.
+
+        Args:
+            files: What came of each.
+            quiet: Print only what the answer can't know: another name than the file's own, and failures.
+        """
+        for one in files:
+            if one.path is None:
+                line = Text.assemble((f"{self._marks.failed} not saved: {clean(one.problem)}; it is ", "yellow"))
+                line.append_text(link(one.source))
+            elif not quiet or one.path.name != one.source.name:
+                line = Text.assemble("saved ", link(one.path))
+            else:
+                continue
+            self._console.print(line, soft_wrap=True)
+
     @singledispatchmethod
     def _take(self, event: Event) -> None:
         """Let pass what a person need not see."""
@@ -123,6 +143,12 @@ class Show:
     @_take.register
     def _file_unreadable(self, event: FileUnreadable) -> None:
         self._console.print(Text(f"! {clean(event.problem)}", style="yellow"), soft_wrap=True)
+
+    @_take.register
+    def _hooks_made(self, event: HooksMade) -> None:
+        words = "new in a folder that code can write to; look at it before a program reads it: "
+        for path in event.paths:
+            self._console.print(Text.assemble((f"! {words}", "yellow"), link(Path(path))), soft_wrap=True)
 
     @_take.register
     def _post_opened(self, event: PostOpened) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
+from tw_autogen.kernel.place import protected_in
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
 
@@ -159,9 +160,35 @@ def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
             if not Path(one).expanduser().exists():
                 raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
             if why := closed(Path(one).expanduser(), settings, write=key == "write"):
-                raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out")
+                instead = "; the command line saves files that a request names in the current folder without it"
+                raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
+            if key == "write" and (why := _unprotectable(Path(one).expanduser(), settings, folder)):
+                raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
             if folder and (why := shut_off(folder, Path(one).expanduser(), settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
+
+
+def _unprotectable(granted: Path, settings: KernelSettings, folder: Path | None) -> str:
+    """Return why settings files and hooks in a folder can't stay read-only if code may write there; empty if they can.
+
+    Raises:
+        SandboxError: no wall can stand here.
+    """
+    if settings.sandbox == OFF:
+        return ""
+    try:
+        found = protected_in([os.path.realpath(granted)], folder)
+    except OverflowError as error:
+        return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder"
+    linked = next((one for one in found if os.path.islink(one)), "")
+    if linked:
+        return f"{linked} is a link, which can't be kept read-only; grant a folder without it"
+    if found and standing(settings) == LANDLOCK:
+        return (
+            f"the sandbox's level landlock can't keep {found[0]} read-only there, as settings files and hooks have to "
+            "be; grant a folder without such files"
+        )
+    return ""
 
 
 def _homes() -> tuple[Path, ...]:

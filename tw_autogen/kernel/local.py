@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
+from tw_autogen.kernel.execution import Execution
 from tw_autogen.kernel.granting import check_granted, closed, impassable, refuse_folder, shut_off, too_much
 from tw_autogen.kernel.inside.packages import INSTALL
 from tw_autogen.kernel.installing import Installer
 from tw_autogen.kernel.journal import CellJournal
-from tw_autogen.kernel.kernel import Loadable
+from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.launcher.readable import pieces
 from tw_autogen.kernel.launcher.wall import OFF
 from tw_autogen.kernel.live import Live
@@ -30,6 +34,8 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
+_REFUSED = re.compile(r"^.*kernel\.write=(?P<places>\['[^\n]*?'\]) would let (?:it|code) write there\.$", re.MULTILINE)
+"""The line of `inside.hints` about a place where code may not write."""
 
 
 class LocalKernel(LiveKernel):
@@ -46,6 +52,8 @@ class LocalKernel(LiveKernel):
         pool: Where kernels come from; None: the one of this process.
         start: Makes the process in another way, outside any sandbox of ours.
         approve: Asked for packages that a cell wants, where the setting `install` is `ask`.
+        on_refused: Called with the folder where a cell failed to write because it may not; returns what the cell's
+            error says in place of the setting that would allow it, or nothing.
         resume: Bring back the variables that an earlier kernel had in this folder, whose process or host has ended,
             however it ended, and keep what a later one needs for that: a journal of the cells that ran to their end,
             and with `KernelSettings.checkpoint_seconds` copies of the variables. It comes about with the first cell,
@@ -85,6 +93,7 @@ class LocalKernel(LiveKernel):
         pool: KernelPool | None = None,
         start: StartProcess | None = None,
         approve: Approve | None = None,
+        on_refused: Callable[[str], str] | None = None,
         resume: bool = False,
         trust: bool = False,
     ) -> None:
@@ -110,10 +119,62 @@ class LocalKernel(LiveKernel):
             checkpoints = self._settings.checkpoint_seconds > 0
             self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints)
         self._start = start
+        self._on_refused = on_refused
         self._pool = pool or default_pool()
         self._read: tuple[str, ...] = ()
         if start is None:
             self._pool.prepare(self._settings)
+
+    def execute(
+        self,
+        code: str,
+        *,
+        seconds: float,
+        on_output: OnOutput | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Execution:
+        """Run one cell; see `Kernel.execute`."""
+        ran = super().execute(code, seconds=seconds, on_output=on_output, cancelled=cancelled)
+        found = _REFUSED.search(ran.error) if self._on_refused is not None and not ran.ok else None
+        if found is None or self._on_refused is None:
+            return ran
+        try:
+            (place,) = ast.literal_eval(found["places"])
+        except (ValueError, SyntaxError):  # code wrote the line itself
+            return ran
+        words = self._on_refused(str(place))
+        return replace(ran, error=ran.error.replace(found[0], words)) if words else ran
+
+    def show(self, path: Path) -> bool:
+        """Let code read a file at its own place, if no cell has run yet or code can read it already.
+
+        Args:
+            path: Absolute, links resolved.
+
+        Returns:
+            Whether code can; False also where the kernel's user could not reach the file, or it lies in a folder that
+            holds too much to be granted.
+        """
+        if self._start is not None:
+            return False
+        if self._settings.sandbox == OFF:
+            return True
+        above = [one for one in path.parents if str(one) != path.anchor]
+        if closed(path, self._settings):
+            return False
+        granted = [Path(one).expanduser().resolve() for one in (*self._settings.read, *self._settings.write)]
+        inside = [one for one in granted if path.is_relative_to(one)]
+        if inside:
+            below = [one for one in above if one.is_relative_to(inside[0])]
+            return not any(impassable(one, self._settings) for one in below)
+        if str(path) in self._read:
+            return True
+        if self._live is not None and not self._fresh:
+            return False
+        self._read = (*self._read, str(path))
+        if self._live is not None:
+            self._end()
+        return True
 
     def _place(self, process: str) -> str:
         if self._live is None:

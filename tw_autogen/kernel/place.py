@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from tw_autogen.kernel.launcher.readable import LISTED
 from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import protected_below
+
+_MOST_KEPT = 500
 
 
 @dataclass(frozen=True)
@@ -51,17 +54,43 @@ def environment_of(place: Place | None, settings: KernelSettings, level: str, ow
 
 
 def assignment_of(place: Place, settings: KernelSettings) -> dict[str, Any]:
-    """Give the folders that a kernel may read and write, with links followed."""
+    """Return the folders that a kernel may read and write, and what stays read-only in these; links are followed.
+
+    Raises:
+        OverflowError: as of `protected_in`.
+    """
 
     def real(paths: tuple[str, ...]) -> list[str]:
         found = [(os.path.expanduser(one), LISTED if one.endswith(LISTED) else "") for one in paths]
         return [f"{os.path.realpath(one)}{mark}" for one, mark in found if os.path.exists(one)]
 
+    write = real(settings.write)
     return {
         "folder": str(place.folder),
         "read": real((*settings.read, *place.read)),
-        "write": [str(place.folder), *real(settings.write)],
+        "write": [str(place.folder), *write],
+        "kept": protected_in(write, place.folder) if settings.sandbox != OFF else [],
     }
+
+
+def protected_in(folders: Iterable[str], own: Path | None = None) -> list[str]:
+    """Return the settings files and hooks in folders that code may write to; they stay read-only.
+
+    Args:
+        folders: Absolute, links resolved.
+        own: The kernel's folder, which is the code's own; what lies there is left out.
+
+    Raises:
+        OverflowError: there are more files, or more such files, than can be kept read-only.
+    """
+    found = []
+    for folder in folders:
+        for path, _ in protected_below(folder):
+            if own is None or not Path(path).is_relative_to(own):
+                found.append(path)
+            if len(found) > _MOST_KEPT:
+                raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
+    return sorted(found)
 
 
 def furnish(own: Path) -> None:

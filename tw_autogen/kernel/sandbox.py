@@ -146,6 +146,7 @@ def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) ->
         "network": settings.allow_network,
         "read": assignment["read"],
         "write": assignment["write"],
+        "kept": assignment.get("kept", []),
         "system": _SYSTEM,
         "memory_mb": settings.memory_mb,
         "file_mb": settings.file_mb,

@@ -55,7 +55,7 @@ def profile(
     """Return the text of a profile.
 
     Args:
-        assignment: `read` and `write`: the session's folders.
+        assignment: `read` and `write`: the session's folders; `kept`: what stays read-only in these.
         own: The folder of the kernel's process, where code may write.
         sockets: Where the kernel's sockets are bound, by the host.
         python: The folders of the interpreter and its packages.
@@ -74,6 +74,8 @@ def profile(
         _allow("file-read-metadata", [f"(literal {quoted(one)})" for one in _above([*read, *write])]),
         _allow("file-write*", [_below(one) for one in write]),
     ]
+    if kept := assignment.get("kept"):  # the last rule that matches is the one that holds
+        lines.append("(deny file-write*\n  " + "\n  ".join(map(_below, kept)) + ")")
     if network:
         lines += ["(allow network*)", "(allow system-socket)"]
     else:

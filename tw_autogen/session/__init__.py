@@ -7,6 +7,7 @@ from tw_autogen.session.conversation import CONTINUE, Conversation, Line, Reply
 from tw_autogen.session.conversations import AnswerKey, Conversations
 from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
+from tw_autogen.session.landing import Landing, Saved
 from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.project import Project, example_files, is_project, read_project
@@ -39,6 +40,7 @@ __all__ = [
     "Journal",
     "FilesWanted",
     "KernelWanted",
+    "Landing",
     "Learner",
     "Line",
     "ModelWanted",
@@ -50,6 +52,7 @@ __all__ = [
     "RoleWanted",
     "RolesWanted",
     "Review",
+    "Saved",
     "Seat",
     "Seconds",
     "Session",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
+from tw_autogen.session.landing import save_files
 from tw_autogen.session.spending import Seconds
 
 USER = "User"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,25 @@ class Answer:
     usage: Usage
     round: Round
     seconds: Seconds = Seconds()
+
+    def save_files(self, folder: Path | str) -> list[Path]:
+        """Copy the answer's files to a folder, with mode 0644 less the umask; nothing there is replaced.
+
+        Args:
+            folder: Made if it is missing. A file whose name is taken there becomes `name (2).png`.
+
+        Returns:
+            The copies, in the order of `artifacts`. Left out, and named in the log: dotfiles, names that programs run
+            or obey (`conftest.py`, `Makefile`), and what is no plain file any more.
+
+        Raises:
+            OSError: the folder can't be made or opened.
+        """
+        saved = save_files(self.artifacts, Path(folder))
+        for one in saved:
+            if one.problem:
+                _log.warning("not saved in %s: %s", folder, one.problem)
+        return [one.path for one in saved if one.path is not None]
 
     @classmethod
     def of(cls, here: Round, usage: Usage, seconds: Seconds | None = None) -> Answer:

@@ -186,7 +186,9 @@ def open_team(
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
         asked = _told(approve, opened)
-        kernels = Kernels(root / "files", read, options.user_folder, asked, undo)
+        kernels = Kernels(
+            root / "files", read, options.user_folder, asked, undo, lambda path: _refused(path, approve, opened)
+        )
         servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
         seats = [with_tools(seat, servers, seats) for seat in seats]
         workers = [
@@ -215,6 +217,7 @@ def open_team(
             session_id=session_id,
             entry=planners[0].name if planners else None,
             learner=models.learner(seats),
+            grants=kernels.grants,
         )
         opened.append(session)
         undo.pop_all()
@@ -315,6 +318,30 @@ def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
         return decide(approve, proposal, opened[0].emit if opened else None)
 
     return ask
+
+
+def _refused(path: str, approve: Approve | None, opened: Sequence[Session]) -> str:
+    """Ask whether files may be saved in the user's folder, where code failed to write; return words for the model.
+
+    Args:
+        path: What code could not write.
+        approve: Asked; None: nobody is there.
+        opened: The session, once it is open.
+
+    Returns:
+        What the model reads in place of the setting that would allow it; empty if nobody copies files there.
+    """
+    landing = opened[0].landing if opened else None
+    if landing is None or not landing.covers(path):
+        return ""
+    if approve is not None and not landing.granted and not landing.refused:
+        decision = decide(approve, Proposal("write", str(landing.folder)), opened[0].emit)
+        if decision.approved:
+            landing.grant(always=decision.always)
+        else:
+            landing.refused = decision.reason or "no"
+    said = f" The User was asked, and said: {landing.refused}." if landing.refused else ""
+    return f"Code can't write there itself.{said} {landing.sentence}"
 
 
 def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:

@@ -16,8 +16,10 @@ from tw_autogen.model import Usage
 from tw_autogen.private import make_private_folder
 from tw_autogen.role import Role
 from tw_autogen.safe_folder import remove_folder
+from tw_autogen.session.grants import Grants
 from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.journal import JOURNAL, Journal
+from tw_autogen.session.landing import Landing
 from tw_autogen.session.ledger import Ledger
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds
@@ -37,10 +39,15 @@ class Life:
         owned: Sequence[Any] = (),
         session_id: str | None = None,
         entry: str | None = None,
+        grants: Grants | None = None,
     ) -> None:
+        self.grants = grants or Grants()
+        self.grants.take_new_hooks()
         self._team = Team(roles, entry)
         self.id = session_id or new_id("session")
         self.closed = False
+        self.landing: Landing | None = None
+        """Who copies files of answers to where the user is; None: nobody, as in services and agents."""
         self._settings = settings or SessionSettings()
         self._owned = list(owned)
         self._lock = threading.RLock()

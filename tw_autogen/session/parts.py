@@ -26,6 +26,7 @@ from tw_autogen.model import (
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.private import make_private_folder
 from tw_autogen.recall import Recall, RecallSettings, load_examples, read_examples
+from tw_autogen.session.grants import Grants
 from tw_autogen.session.learning import Learner
 from tw_autogen.session.seats import ALIASES, Seat, known
 from tw_autogen.session.settings import SessionSettings
@@ -106,8 +107,16 @@ class Kernels:
     """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns."""
 
     def __init__(
-        self, folder: Path, read: Settings, user_folder: str, approve: Approve | None, undo: ExitStack
+        self,
+        folder: Path,
+        read: Settings,
+        user_folder: str,
+        approve: Approve | None,
+        undo: ExitStack,
+        on_refused: Callable[[str], str],
     ) -> None:
+        self._on_refused = on_refused
+        self.grants = Grants()
         self._folder = folder
         self._read = read
         self._user_folder = user_folder
@@ -130,7 +139,11 @@ class Kernels:
                 options = replace(options, read=(*options.read, self._user_folder))
             standing(options)  # where no sandbox can stand, that is said before any model is asked
             check_granted(options, self._folder)
-            self.shared = self._own(lambda folder: LocalKernel(folder, settings=options, approve=self._approve))
+            self.shared = self._own(
+                lambda folder: LocalKernel(folder, settings=options, approve=self._approve, on_refused=self._on_refused)
+            )
+            kernel = self.shared if isinstance(self.shared, LocalKernel) else None
+            self.grants = Grants(options, kernel)
         return self.shared
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:

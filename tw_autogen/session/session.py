@@ -15,6 +15,7 @@ from tw_autogen.kernel import Variable
 from tw_autogen.model import ChatModel
 from tw_autogen.role import Role, Turn, report_call
 from tw_autogen.session.answer import USER, Answer
+from tw_autogen.session.grants import Grants
 from tw_autogen.session.inputs import FilesWanted
 from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.settings import SessionSettings
@@ -35,6 +36,7 @@ class Session(Steps):
         handlers: Called with each event.
         owned: Closed with the session, last one first.
         session_id: Unique name; made if None.
+        grants: What code may read and write besides; None: nothing.
         learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
 
@@ -58,6 +60,7 @@ class Session(Steps):
         session_id: str | None = None,
         entry: str | None = None,
         learner: Learner | None = None,
+        grants: Grants | None = None,
     ) -> None:
         self._learner = learner or Learner()
         super().__init__(
@@ -68,6 +71,7 @@ class Session(Steps):
             owned=owned,
             session_id=session_id,
             entry=entry,
+            grants=grants,
         )
 
     def ask(

@@ -12,7 +12,8 @@ from typing import Any
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import SessionBusyError, TwAutogenError
-from tw_autogen.events import BoardWritten, FileUnreadable, PostClosed, PostOpened, RoundClosed, RoundOpened
+from tw_autogen.events import BoardWritten, FileUnreadable, HooksMade, PostClosed, PostOpened, RoundClosed, RoundOpened
+from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
 from tw_autogen.role import Role, Turn, checked_post, role_error
 from tw_autogen.session.answer import USER, Answer
@@ -64,6 +65,8 @@ class Steps(Life):
             sources = checked_inputs(files, variables, images)
             self._idle.stop()
             self._cancelled.clear()
+            if self.landing is not None:
+                self.landing.begin()
             copies = [copy_in(path, self.folder) for path in sources]
             self.variables.update(variables)
             self.rounds.append(Round(text))
@@ -194,8 +197,16 @@ class Steps(Life):
                     *(took.total, spent, took.model, took.kernel),
                 )
             )
+            if hooks := self.grants.take_new_hooks():
+                self.emit(HooksMade(here.id, hooks))
             self._idle.start(self._settings.idle_seconds)
             return answer
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """Files made in all rounds, in order; each path once."""
+        found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
+        return tuple(found.values())
 
     def interrupt(self) -> None:
         """Stop the round that is running, from any thread; session, kernel and variables stay."""
@@ -228,11 +239,15 @@ class Steps(Life):
             self._undescribed.append(profile)
 
     def _users_folder(self) -> str:
-        folder = self._settings.user_folder
-        told = (
-            f"The User's own folder is {folder}. Code can read it, but not write there. Names of files in this request"
-        )
-        return f"{told} that are not in the working folder are relative to it." if folder else ""
+        """Say what code may do in the folder that the user works in, and what becomes of files that it makes."""
+        folder, said = self._settings.user_folder, []
+        if folder:
+            may = "read and write it" if self.grants.may_write(folder) else "read it, but not write there"
+            said = [f"The User's own folder is {folder}. Code can {may}. Names of files in this request that are not"]
+            said[0] += " in the working folder are relative to it."
+        if self.landing is not None and self._team.runner is not None:
+            said.append(self.landing.sentence)
+        return " ".join(said)
 
     def _report_unreadable(self, problem: str) -> None:
         self.emit(FileUnreadable(self.rounds[-1].id, problem))

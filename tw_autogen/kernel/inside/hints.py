@@ -36,8 +36,9 @@ class Hints:
 
     Args:
         folder: Where cells run.
-        wall: `level`, `network`, `read` and `write` (paths), `system` (paths that all may read), and the limits
-            `memory_mb`, `file_mb`, `processes`, `open_files`; empty where no wall of ours stands.
+        wall: `level`, `network`, `read` and `write` (paths), `kept` (paths that stay read-only), `system` (paths that
+            all may read), and the limits `memory_mb`, `file_mb`, `processes`, `open_files`; empty where no wall of ours
+            stands.
     """
 
     def __init__(self, folder: str, wall: Mapping[str, Any]) -> None:
@@ -107,6 +108,9 @@ class Hints:
                     named = theirs + os.path.realpath(path)[len(os.path.realpath(own)) :]
                     show = f"kernel.read={[named]!r} would show the user's"
                     return f"The sandbox gives code an empty {what} of its own; {show}."
+        if _below(path, self._wall.get("kept", ())) and not missing:
+            name = os.path.basename(path)
+            return f"{name} stays read-only, as settings files and hooks do in every folder that code may write to."
         if self._writable(path):
             return ""
         if not self._shown(path):

@@ -83,7 +83,7 @@ def _options(
     for path in outermost([*plan["read"], *read]):
         words += _way(path)
         words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
-    folders = shown(read=assignment["read"], write=assignment["write"], kept=kept)
+    folders = shown(read=assignment["read"], write=assignment["write"], kept=[*kept, *assignment.get("kept", ())])
     named = {path: "--bind" if writable else "--ro-bind" for path, writable in folders.items()}
     for path, how in [*sorted(named.items()), *((one, "--bind") for one in plan["write"])]:
         words += [*_way(path), how, path, path]  # what lies above comes first

@@ -75,14 +75,14 @@ class Wall:
                     read=assignment["read"],
                     write=assignment["write"],
                     own=self._plan["write"],
-                    kept=self._plan.get("kept", ()),
+                    kept=[*self._plan.get("kept", ()), *assignment.get("kept", ())],
                 )
 
     def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
         """Give up, in the kernel's process, all that code must not have. It can't be undone.
 
         Args:
-            assignment: `read` and `write`: the session's folders; known by now if the wall is not `late`.
+            assignment: `read` and `write`: the session's folders, and `kept`; known by now if the wall is not `late`.
 
         Raises:
             WallDown: a part of the wall can't stand.

@@ -1,0 +1,58 @@
+"""What code of a session may read and write outside of its working folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.safe_folder import protected_below
+
+
+@dataclass
+class Grants:
+    """What code of a session may read and write outside of its working folder.
+
+    Args:
+        settings: `read` and `write` are the folders and files.
+        kernel: Where the session's code runs; None: not a local kernel of this session's own.
+    """
+
+    settings: KernelSettings = field(default_factory=KernelSettings)
+    kernel: LocalKernel | None = None
+    _known: set[str] = field(default_factory=set)
+
+    def may_write(self, folder: str) -> bool:
+        """Return whether code may write in all of a folder."""
+        real = os.path.realpath(os.path.expanduser(folder))
+        return any(Path(real).is_relative_to(one) for one in self._writable)
+
+    def show(self, path: Path) -> bool:
+        """Let code read a file at its own place; return False if the kernel has run code and can't be granted more.
+
+        Args:
+            path: Absolute, links resolved.
+        """
+        return self.kernel is not None and self.kernel.show(path)
+
+    def take_new_hooks(self) -> list[str]:
+        """Return settings files and hooks that exist since the last call in folders that code may write to.
+
+        The first call returns none.
+        """
+        if not self._writable:
+            return []
+        own = str(self.kernel.folder) if self.kernel else ""
+        found: set[str] = set()
+        for folder in self._writable:
+            try:
+                found |= {path for path, _ in protected_below(folder) if not own or not path.startswith(f"{own}/")}
+            except OverflowError:  # it was smaller when it was granted
+                continue
+        new, self._known = found - self._known, found
+        return sorted(new)
+
+    @property
+    def _writable(self) -> list[str]:
+        return [os.path.realpath(os.path.expanduser(one)) for one in self.settings.write]

@@ -1,0 +1,210 @@
+"""Files of an answer, copied to where the user is: never over a file, through a link, or under a protected name."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tw_autogen.kernel import Artifact
+from tw_autogen.safe_folder import SafeFolder, is_protected, open_unlinked
+
+_SUFFIXES = frozenset({
+    ".arrow", ".avro", ".csv", ".db", ".feather", ".geojson", ".json", ".jsonl", ".ndjson", ".npy", ".npz", ".ods",
+    ".orc", ".parquet", ".sqlite", ".sqlite3", ".tsv", ".xlsx", ".zip",
+    ".bmp", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".tif", ".tiff", ".webp",
+    ".docx", ".html", ".md", ".odt", ".pptx", ".rst", ".tex", ".txt",
+})  # fmt: skip
+_PACKED = (".bz2", ".gz", ".xz", ".zst")
+_MOST_OF_A_NAME = 1000
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What came of copying a file.
+
+    Args:
+        source: Where it lies in the session's folder.
+        path: The copy; None: there is none.
+        problem: Why there is none; empty if there is one.
+    """
+
+    source: Path
+    path: Path | None
+    problem: str = ""
+
+
+def is_named(name: str, text: str) -> bool:
+    """Return whether a text names a file by its plain name, as a word of its own and with no folder before it.
+
+    Args:
+        name: The file's, with a suffix of data, pictures or documents; any other is never named.
+        text: The user's words.
+
+    Example:
+        >>> is_named("chart.png", "save it as chart.png."), is_named("chart.png", "see barchart.png")
+        (True, False)
+    """
+    if not _is_document(name):
+        return False
+    pattern = rf"(?<![\w./\\-])(?:\./)?{re.escape(name)}(?![\w\\/-]|\.\w)"
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def save_files(artifacts: Iterable[Artifact], folder: Path) -> list[Saved]:
+    """Copy files of an answer to a folder, each under its own name, or `name (2).png` where that one is taken.
+
+    Args:
+        artifacts: Whose files are copied. Dotfiles and names that programs run or obey, such as `conftest.py` and
+            `Makefile`, are not; nor is what has become a link.
+        folder: Where to; it is made if it is missing. Copies have mode 0644, less the umask.
+
+    Returns:
+        What came of each, in order; a path that stands there twice is copied once.
+
+    Raises:
+        OSError: the folder can't be made or opened.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found: dict[Path, Saved] = {}
+    with SafeFolder(folder.resolve()) as target:
+        for one in artifacts:
+            if one.path not in found:
+                found[one.path] = _saved(one.path, target)
+    return list(found.values())
+
+
+class Landing:
+    """Copies files of answers to the folder that the user is in: those that the request names, or all after a grant.
+
+    Args:
+        folder: Where named files go.
+        out: Where all files of an answer go instead; None: nobody has said so.
+    """
+
+    def __init__(self, folder: Path, *, out: Path | None = None) -> None:
+        self.folder = folder.resolve()
+        self._out = out.absolute() if out else None
+        self._granted = self._for_good = False
+        self.refused = ""
+        """Why the user does not allow all files of this answer to be copied; empty: nobody was asked, or they do."""
+        self._done: dict[Path, tuple[tuple[int, int], Path]] = {}
+
+    @property
+    def sentence(self) -> str:
+        """Words for the prompt about what becomes of files that code writes in the working folder."""
+        if self._out:
+            return f"All files that code makes in the working folder are copied to {self._out} with the answer."
+        if self._granted:
+            return (
+                f"The User allows files to be saved in {self.folder}: all files that code makes in the working folder "
+                "are copied there with the answer, so write them there under their plain names."
+            )
+        return (
+            f"Files that this request names to be saved are written to the working folder under their plain names; "
+            f"they are copied to {self.folder} with the answer."
+        )
+
+    def covers(self, path: str) -> bool:
+        """Return whether a path lies in the folder, or is it."""
+        return Path(path).is_relative_to(self.folder)
+
+    def grant(self, *, always: bool) -> str:
+        """Copy all files of this answer, or of this and all later ones; return the sentence for the model."""
+        self._granted, self._for_good = True, self._for_good or always
+        return self.sentence
+
+    @property
+    def granted(self) -> bool:
+        """Whether all files of this answer are copied."""
+        return self._granted
+
+    def begin(self) -> None:
+        """A request begins: a grant for the one before has ended."""
+        self._granted, self.refused = self._for_good, ""
+
+    def land(self, artifacts: Iterable[Artifact], text: str, *, earlier: Iterable[Artifact] = ()) -> list[Saved]:
+        """Copy what belongs to an answer; a file that was copied before and has not changed since is left alone.
+
+        Args:
+            artifacts: Files of the answer.
+            text: The user's own words.
+            earlier: Files of earlier answers, which are copied if they are named.
+
+        Returns:
+            What came of each file that was to be copied.
+        """
+        everything = self._granted or self._out is not None
+        wanted = [one for one in artifacts if everything or is_named(one.path.name, text)]
+        wanted += [one for one in earlier if is_named(one.path.name, text)]
+        stamps = {one.path: _stamp(one.path) for one in wanted}
+        fresh = [one for one in wanted if self._done.get(one.path, ((0, 0), None))[0] != stamps[one.path]]
+        if not fresh:
+            return []
+        folder = self._out or self.folder
+        try:
+            saved = save_files(fresh, folder)
+        except OSError as error:
+            why = f"{folder}: {error.strerror or error}"
+            return [Saved(one.path, None, why) for one in fresh]
+        for one in saved:
+            if one.path is not None:
+                self._done[one.source] = (stamps[one.source], one.path)
+        return saved
+
+    def saved_as(self, path: Path) -> Path | None:
+        """Return where a file of the session's folder was copied to last; None if it was not."""
+        return self._done[path][1] if path in self._done else None
+
+
+def _saved(source: Path, target: SafeFolder) -> Saved:
+    name = source.name
+    if name.startswith(".") or is_protected(name):
+        return Saved(source, None, f"{name}: programs run or obey files of this name, so it is not copied")
+    try:
+        with open_unlinked(source) as given:
+            for number in range(1, _MOST_OF_A_NAME):
+                chosen = _numbered(name, number)
+                with contextlib.suppress(FileExistsError):
+                    with target.create_file(chosen) as copy:
+                        try:
+                            shutil.copyfileobj(given, copy, 1 << 20)
+                        except BaseException:
+                            with contextlib.suppress(OSError):
+                                target.remove(chosen)
+                            raise
+                    return Saved(source, target.path / chosen)
+            raise FileExistsError(errno.EEXIST, f"{_MOST_OF_A_NAME - 1} files have this name already", name)
+    except OSError as error:
+        return Saved(source, None, f"{name}: {error.strerror or error}")
+
+
+def _numbered(name: str, number: int) -> str:
+    """Return `name (2).png` for the second of a name; of `a.csv.gz` both suffixes stay together."""
+    if number == 1:
+        return name
+    stem, suffix = os.path.splitext(name)
+    if suffix.lower() in _PACKED:
+        stem, inner = os.path.splitext(stem)
+        suffix = inner + suffix
+    return f"{stem} ({number}){suffix}"
+
+
+def _is_document(name: str) -> bool:
+    stem, suffix = os.path.splitext(name.lower())
+    if suffix in _PACKED:
+        suffix = os.path.splitext(stem)[1]
+    return suffix in _SUFFIXES and not name.startswith(".") and not is_protected(name)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return (0, -1)
+    return (found.st_mtime_ns, found.st_size)
