@@ -113,7 +113,7 @@ class Kernels:
         user_folder: str,
         approve: Approve | None,
         undo: ExitStack,
-        on_refused: Callable[[str], str],
+        on_refused: Callable[[str], str] | None = None,
     ) -> None:
         self._on_refused = on_refused
         self.grants = Grants()
