@@ -47,7 +47,8 @@ _OWN = re.compile(r"#[\w.:-]+")
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*")
 _FUNCTIONS = _words(
     """url rgb rgba hsl hsla matrix matrix3d translate translatex translatey rotate scale scalex scaley skewx skewy calc
-    blur brightness contrast drop-shadow grayscale hue-rotate invert opacity saturate sepia circle ellipse inset polygon"""
+    blur brightness contrast drop-shadow grayscale hue-rotate invert opacity saturate sepia circle ellipse inset
+    polygon"""
 )
 """Of CSS, in small letters; others, such as `image-set` and `src`, may load something without `url`."""
 _FUNCTION = re.compile(r"[\w-]*$")
