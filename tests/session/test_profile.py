@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import sqlite3
+import zipfile
 
 import pandas as pd
 import pytest
@@ -151,3 +152,57 @@ def test_beyond_its_budget_a_thing_is_named_by_its_first_line(tmp_path):
 
 def test_a_request_that_brings_nothing_has_no_description():
     assert profile_request([], {}, 1000) == ""
+
+
+def hostile_database(path):
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+    with sqlite3.connect(path) as database:
+        database.execute(f"CREATE VIEW v AS {endless}")
+    database.close()
+
+
+def workbook_of_far_cells(path):
+    pytest.importorskip("openpyxl").Workbook().save(path.with_suffix(".empty"))
+    rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 10_001))
+    sheet = f'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>{rows}'
+    with zipfile.ZipFile(path.with_suffix(".empty")) as empty, zipfile.ZipFile(path, "w") as made:
+        for name in empty.namelist():
+            is_sheet = name.endswith("sheet1.xml")
+            made.writestr(name, f"{sheet}</sheetData></worksheet>" if is_sheet else empty.read(name))
+
+
+def long_texts_in_a_dictionary(path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = arrow.DictionaryArray.from_arrays(arrow.array([0] * 10_000, arrow.int32()), arrow.array(["x" * 1_000_000]))
+    parquet.write_table(arrow.table({"a": texts}), path, compression="zstd", store_schema=False)
+
+
+def line_without_end(path):
+    with bz2.open(path, "wb", compresslevel=1) as file:
+        for _ in range(40):
+            file.write(b"x" * (1 << 20))
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("a.csv", lambda path: path.write_bytes(b"a," * 50_000 + b"a\n" + b"1\n" * 1_000_000)),
+        ("b.csv", lambda path: path.write_bytes(b"," * 200_000 + b"\n" + b"x" * 200_000)),
+        ("a.json", lambda path: path.write_text("[" * 5_000 + "]" * 5_000)),
+        ("b.json", lambda path: path.write_text("[" * 200_000 + "]" * 200_000)),
+        ("a.jsonl", lambda path: path.write_text("[" * 5_000 + "]" * 5_000)),
+        ("a.jsonl.bz2", line_without_end),
+        ("a.parquet", long_texts_in_a_dictionary),
+        ("a.xlsx", workbook_of_far_cells),
+        ("a.db", hostile_database),
+        ("a.weird", hostile_database),
+    ],
+)
+def test_a_file_that_is_a_bomb_is_named_with_a_reason_and_takes_no_memory_here(tmp_path, name, make):
+    make(tmp_path / name)
+    problems = []
+
+    told = profile_request([tmp_path / name], {}, 1000, on_problem=problems.append, seconds=4)
+
+    assert f"- {name}: " in told
+    assert [one.partition(":")[0] for one in problems] == [name]

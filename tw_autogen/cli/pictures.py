@@ -47,7 +47,9 @@ class Pictures:
             return
         for path in paths:
             with contextlib.suppress(OSError, ValueError):  # no picture, or gone: the answer names the file anyway
-                self._console.print(kind(_read(path, folder), width=min(_COLUMNS, self._console.width), height="auto"))
+                self._console.print(
+                    kind(read_picture(path, folder), width=min(_COLUMNS, self._console.width), height="auto")
+                )
 
     def _kind(self) -> Any:
         """Return the class of pictures that this terminal shows; None if it shows none."""
@@ -62,19 +64,27 @@ class Pictures:
         return self._images[0]
 
 
-def _read(path: Path, folder: Path) -> Any:
+def read_picture(path: Path, folder: Path) -> Any:
     """Read a picture that code has made.
 
     Raises:
         OSError: it is gone, no plain file of the folder, too large, or no PNG.
-        ValueError: it lies elsewhere, or has too many pixels.
+        ValueError: it lies elsewhere, has too many pixels, or is a broken PNG.
     """
     from PIL import Image
 
     with SafeFolder(folder) as opened:
         data = opened.read_file(str(path.relative_to(folder)), limit_bytes=_LARGEST_BYTES)
-    image = Image.open(io.BytesIO(data), formats=["PNG"])
-    if image.width * image.height > _LARGEST_PIXELS:
+    if _pixels(data) > _LARGEST_PIXELS:
         raise ValueError(f"{path}: too large to be shown")
-    image.load()
+    try:
+        image = Image.open(io.BytesIO(data), formats=["PNG"])
+        image.load()
+    except SyntaxError as error:  # as Pillow says that a PNG is broken
+        raise ValueError(f"{path}: {error}") from error
     return image
+
+
+def _pixels(data: bytes) -> int:
+    """Return how many pixels a PNG says that it has; Pillow warns or fails in its own way where that is too many."""
+    return int.from_bytes(data[16:20], "big") * int.from_bytes(data[20:24], "big")

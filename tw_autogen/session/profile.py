@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -13,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 
+from tw_autogen import bounded_json
 from tw_autogen.session.csv_dialect import COMPRESSED, find_dialect, opened, read_table
 
 _HEAD_ROWS = 3
@@ -23,35 +28,120 @@ _TEXT_CHARS = 400
 _WHOLE_COMPRESSED_BYTES = 5_000_000
 _UNPACKED_BYTES = 200_000_000
 
+_SMALL_CSV_BYTES = 5_000_000
+_SMALL_CSV_CELLS = 5_000_000
+_SMALL_JSON_BYTES = 20_000
+"""Up to here this process reads a file itself."""
+_APART_MEMORY_BYTES = 2 << 30
+APART_SECONDS = 30.0
+_APART_CHARS = 200_000
+_APART = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from tw_autogen.session.profile import describe_apart
+describe_apart(sys.argv[2])
+"""
+_SQLITE = b"SQLite format 3\0"
 
-def profile_file(path: Path) -> str:
+
+def profile_file(path: Path, *, seconds: float = APART_SECONDS) -> str:
     """Describe a file: size, and what its kind allows (columns, dtypes, missing values, head; tables; first lines).
+
+    What may take more memory or time than its size shows (workbooks, columnar, compressed and large files, databases)
+    is read in a process of its own, with a time limit, and on Linux with 2 GB of memory.
 
     Args:
         path: A file that exists. A table over 50 MB is judged by its first 10 000 rows, and that is said.
+        seconds: The time limit.
 
     Returns:
         Some lines; the first begins with the file's name. A file that can't be read as its kind is described by
         its size and the reason.
     """
-    return _profile(path)[0]
+    return _profile(path, seconds)[0]
 
 
-def _profile(path: Path) -> tuple[str, str]:
+def _profile(path: Path, seconds: float) -> tuple[str, str]:
     """Return a file's description, and why it can't be read as its kind; empty if it can."""
+    describe, kind = _kind(path)
+    head = f"{path.name}: {_size(path)}"
+    text, problem = _described(path, describe, kind) if _is_small(path, describe) else _described_apart(path, seconds)
+    return f"{head}, {text}", f"{path.name}: {problem}" if problem else ""
+
+
+def _kind(path: Path) -> tuple[Callable[[Path], str], str]:
+    """Return what describes a file, and its suffix, that of a compressed one without the compression's."""
     suffix = path.suffix.lower()
     kind = Path(path.stem).suffix.lower() if suffix in COMPRESSED else suffix
     describe = _KINDS.get(kind, _describe_other)
     if suffix in COMPRESSED and describe not in (_describe_csv, _describe_json_lines):
         describe = _describe_other
-    head = f"{path.name}: {_size(path)}"
+    return describe, kind
+
+
+def _described(path: Path, describe: Callable[[Path], str], kind: str) -> tuple[str, str]:
+    """Return what is said of a file, and the same again if that is why it can't be read as its kind."""
     try:
-        return f"{head}, {describe(path)}", ""
+        return describe(path), ""
     except ImportError as error:
         why = f'not readable as {kind.lstrip(".")} here: {_one_line(error)}; pip install "tw-autogen[data]"'
+    except MemoryError:
+        why = "too large to be looked through"
     except Exception as error:  # noqa: BLE001 - readers of a dozen formats raise what they like of a broken file
         why = f"not readable as {kind.lstrip('.') or 'text'}: {_one_line(error)}"
-    return f"{head}, {why}", f"{path.name}: {why}"
+    return why, why
+
+
+def _described_apart(path: Path, seconds: float) -> tuple[str, str]:
+    """Return what another process says of a file, as `_described`; it may end over it."""
+    importable = json.dumps([one for one in sys.path if one])
+    command = [sys.executable, "-I", "-c", _APART, importable, os.path.abspath(path)]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
+        text, problem = json.loads(done.stdout)
+        return text, problem
+    except subprocess.TimeoutExpired:
+        why = f"not looked through: that took more than {seconds:g} s"
+    except ValueError:
+        why = "not looked through: reading it took too much, or broke its reader"
+    return why, why
+
+
+def describe_apart(name: str) -> None:
+    """Print what is said of a file, and why it can't be read as its kind, as JSON; for a process of its own.
+
+    Args:
+        name: The file's path.
+    """
+    if sys.platform.startswith("linux"):
+        import resource  # there is none on Windows
+
+        resource.setrlimit(resource.RLIMIT_DATA, (_APART_MEMORY_BYTES, _APART_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    describe, kind = _kind(Path(name))
+    text, problem = _described(Path(name), describe, kind)
+    sys.stdout.write(json.dumps([text[:_APART_CHARS], problem[:_APART_CHARS]]))
+
+
+def _is_small(path: Path, describe: Callable[[Path], str]) -> bool:
+    """Return whether a file can't take much more memory and time than its size shows."""
+    size = path.stat().st_size
+    if path.suffix.lower() in COMPRESSED and describe is not _describe_other:
+        return False
+    if describe is _describe_csv:
+        return size <= _SMALL_CSV_BYTES and _most_cells(path) <= _SMALL_CSV_CELLS
+    if describe in (_describe_json, _describe_json_lines):
+        return size <= _SMALL_JSON_BYTES
+    if describe is _describe_other:
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            return file.read(len(_SQLITE)) != _SQLITE
+    return describe in (_describe_text, _describe_other)
+
+
+def _most_cells(path: Path) -> int:
+    """Return how many cells a table can have at most, with whatever separator."""
+    lines = path.read_bytes().replace(b"\r", b"\n").split(b"\n")
+    return len(lines) * max(1 + max(map(line.count, (b",", b";", b"\t", b"|"))) for line in lines)
 
 
 def profile_value(name: str, value: Any) -> str:
@@ -70,6 +160,7 @@ def profile_request(
     limit_chars: int,
     *,
     on_problem: Callable[[str], None] = lambda problem: None,
+    seconds: float = APART_SECONDS,
 ) -> str:
     """Describe all that a request brings, within a limit; what doesn't fit is named by its first line only.
 
@@ -78,12 +169,13 @@ def profile_request(
         variables: By name.
         limit_chars: How long the description may be.
         on_problem: Called with one line for each file that can't be read as what its name says.
+        seconds: Time limit for each file that is read in a process of its own.
 
     Returns:
         Lines to put after the user's words; empty if the request brings nothing.
     """
     parts = []
-    profiles = [_profile(path) for path in files]
+    profiles = [_profile(path, seconds) for path in files]
     for _, problem in profiles:
         if problem:
             on_problem(problem)
@@ -112,7 +204,7 @@ def _describe_csv(path: Path) -> str:
 def _describe_json_lines(path: Path) -> str:
     with opened(path) as file:
         lines = [line for line in itertools.islice(file, _SAMPLE_ROWS + 1) if line.strip()]
-    objects = [json.loads(line) for line in lines[:_SAMPLE_ROWS]]
+    objects = [bounded_json.loads(line) for line in lines[:_SAMPLE_ROWS]]
     if not all(isinstance(one, dict) for one in objects):
         return f"JSON lines, beginning with a {type(objects[0]).__name__}" if objects else "no lines"
     first = "its first rows: " if len(lines) > _SAMPLE_ROWS else ""
@@ -146,7 +238,7 @@ def _describe_excel(path: Path) -> str:
 def _describe_json(path: Path) -> str:
     if path.stat().st_size > _WHOLE_BYTES:
         return "JSON"
-    plain = json.loads(path.read_text(encoding="utf-8"))
+    plain = bounded_json.loads(path.read_text(encoding="utf-8"))
     if isinstance(plain, list) and plain and all(isinstance(one, dict) for one in plain):
         return f"a JSON list of objects: {_describe_frame(pd.DataFrame(plain))}"
     if isinstance(plain, dict):
@@ -180,7 +272,7 @@ def _describe_text(path: Path) -> str:
 def _describe_other(path: Path) -> str:
     with path.open("rb") as file:
         start = file.read(1024)
-    if start.startswith(b"SQLite format 3\0"):
+    if start.startswith(_SQLITE):
         return _describe_sqlite(path)
     return "binary" if b"\0" in start else _describe_text(path)
 

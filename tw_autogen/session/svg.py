@@ -45,6 +45,14 @@ _ATTRIBUTES = _PRESENTATION | _words(
 
 _OWN = re.compile(r"#[\w.:-]+")
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*")
+_FUNCTIONS = _words(
+    """url rgb rgba hsl hsla matrix matrix3d translate translatex translatey rotate scale scalex scaley skewx skewy calc
+    blur brightness contrast drop-shadow grayscale hue-rotate invert opacity saturate sepia circle ellipse inset
+    polygon"""
+)
+"""Of CSS, in small letters; others, such as `image-set` and `src`, may load something without `url`."""
+_FUNCTION = re.compile(r"[\w-]*$")
+_LONGEST_FUNCTION = 40
 _DEEPEST = 200
 
 
@@ -175,6 +183,10 @@ def _check_value(value: str) -> None:
     own = all(end and _OWN.fullmatch(target.strip().strip("\"'")) for target, end, _ in targets)
     if not own or "\\" in value:
         raise UnsafeSvgError(f"a property refers to something outside of it: {value[:60]}")
+    for before in value.lower().split("(")[:-1]:
+        name = _FUNCTION.findall(before[-_LONGEST_FUNCTION:])[0]
+        if name and name not in _FUNCTIONS:
+            raise UnsafeSvgError(f"a property calls the function {name!r}")
 
 
 def _checked_declarations(text: str) -> str:

@@ -136,10 +136,9 @@ def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
         for one in kept:
             if f"{one}/".startswith(f"{folder.rstrip('/')}/"):
                 raise FolderRefusedError(
-                    f"{folder}: code may write here, and {one}, from which processes outside the sandbox run and "
-                    "import, lies in it; Landlock can't keep a part of a folder read-only. Let code work in another "
-                    "folder (one below this), put the environment elsewhere, or set kernel.sandbox to 'namespaces' or "
-                    "'bubblewrap'"
+                    f"{folder}: code may write here, and {one}, which is imported and run outside the sandbox, lies in "
+                    "it; Landlock can't keep a part of a folder read-only. Let code work in another folder, for one "
+                    "below this, move the environment, or set kernel.sandbox to 'namespaces' or 'bubblewrap'"
                 )
 
 
