@@ -7,7 +7,7 @@ import json
 import lzma
 import sqlite3
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -38,16 +38,23 @@ def profile_file(path: Path) -> str:
     return _profile(path)[0]
 
 
-def _profile(path: Path) -> tuple[str, str]:
+def _shown_name(path: Path, elsewhere: Collection[Path]) -> str:
+    """Return what code opens a file by: its name, or its whole path if it is not in the working folder."""
+    return str(path.resolve()) if path.resolve() in elsewhere else path.name
+
+
+def _profile(path: Path, elsewhere: Collection[Path] = ()) -> tuple[str, str]:
     """Return a file's description, and why it can't be read as its kind; empty if it can."""
     suffix = path.suffix.lower()
     kind = Path(path.stem).suffix.lower() if suffix in COMPRESSED else suffix
     describe = _KINDS.get(kind, _describe_other)
     if suffix in COMPRESSED and describe not in (_describe_csv, _describe_json_lines):
         describe = _describe_other
-    head = f"{path.name}: {_size(path)}"
+    shown = _shown_name(path, elsewhere)
+    head = f"{shown}: {_size(path)}"
     try:
-        return f"{head}, {describe(path)}", ""
+        words = describe(path)
+        return f"{head}, {words if shown == path.name else words.replace(f'({path.name!r},', f'({shown!r},')}", ""
     except ImportError as error:
         why = f'not readable as {kind.lstrip(".")} here: {_one_line(error)}; pip install "tw-autogen[data]"'
     except (ValueError, OSError, EOFError, lzma.LZMAError, sqlite3.Error, zipfile.BadZipFile, KeyError) as error:
@@ -70,6 +77,7 @@ def profile_request(
     variables: Mapping[str, Any],
     limit_chars: int,
     *,
+    elsewhere: Collection[Path] = (),
     on_problem: Callable[[str], None] = lambda problem: None,
 ) -> str:
     """Describe all that a request brings, within a limit; what doesn't fit is named by its first line only.
@@ -78,18 +86,23 @@ def profile_request(
         files: Those that it brings.
         variables: By name.
         limit_chars: How long the description may be.
+        elsewhere: Those of them that are not in the working folder: code opens them by these paths.
         on_problem: Called with one line for each file that can't be read as what its name says.
 
     Returns:
         Lines to put after the user's words; empty if the request brings nothing.
     """
     parts = []
-    profiles = [_profile(path) for path in files]
+    profiles = [_profile(path, elsewhere) for path in files]
     for _, problem in profiles:
         if problem:
             on_problem(problem)
+    outside = [
+        text for path, (text, _) in zip(files, profiles, strict=True) if _shown_name(path, elsewhere) != path.name
+    ]
     for title, found in (
-        ("Files in the working folder:", [text for text, _ in profiles]),
+        ("Files in the working folder:", [text for text, _ in profiles if text not in outside]),
+        ("Large files at their own place, to be opened by the whole path, read-only:", outside),
         ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
     ):
         if found:
