@@ -23,6 +23,7 @@ _COMMANDS = {
     "plugins": ("tw_autogen.cli.plugins", "List plugins, check them, write one from a function."),
     "scenario": ("tw_autogen.cli.scenario", "Run whole tasks with recorded replies or a live model; record your own."),
     "bench": ("tw_autogen.cli.bench", "Measure a model on a public benchmark whose files you have."),
+    "sessions": ("tw_autogen.cli.sessions", "List the sessions kept in this folder, and remove old ones."),
     "mcp": ("tw_autogen.cli.mcp", "Serve the agent to other programs over MCP."),
     "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
 }

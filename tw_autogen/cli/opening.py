@@ -24,6 +24,7 @@ from tw_autogen.session import (
     SessionSettings,
     is_project,
     open_session,
+    prune_sessions,
     read_project,
     read_settings,
 )
@@ -72,6 +73,7 @@ def open_for(
         approve=approve,
         project=project,
     )
+    _prune(session.folder.parent.parent, settings, say)
     if project:  # a plugin that failed while it was loaded is not there
         offered = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
         project = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
@@ -81,6 +83,18 @@ def open_for(
         if line:
             say(line)
     return session
+
+
+def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> None:
+    """Remove the sessions of a workspace that are older than `session.keep_days`, and say so."""
+    days = settings.read("session", SessionSettings).keep_days
+    if not days:
+        return
+    removed, problems = prune_sessions(workspace, days)
+    if removed:
+        say(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days (session.keep_days)")
+    for problem in problems:
+        say(f"an old session can't be removed: {problem}")
 
 
 def project_of(options: Options, settings: Settings) -> Project | None:

@@ -1,10 +1,11 @@
-"""Where the command line keeps sessions if the current folder can't be written to."""
+"""Where the command line keeps sessions, also if the current folder can't be written to."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from tw_autogen.cli.options import Options
 from tw_autogen.cli.streams import words_of_os_error
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.environment import cache_folder
@@ -33,6 +34,15 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
     if also := _refused(instead):
         raise ConfigError(f"no folder for sessions: {why}; {also}. Name one that you can write to with --workspace DIR")
     return instead, f"sessions are kept in {instead}, because {why}"
+
+
+def workspace_of(options: Options, settings: Settings) -> Path:
+    """Return the folder in which sessions are: the option's, else the setting's, else that in the user's cache."""
+    wanted = options.workspace or Path(settings.read("session", SessionSettings).workspace)
+    if wanted.exists() or options.workspace:
+        return wanted
+    instead = cache_folder(os.environ) / "sessions"
+    return instead if settings.origin("session.workspace") == Settings.DEFAULT and instead.exists() else wanted
 
 
 def _refused(folder: Path) -> str:

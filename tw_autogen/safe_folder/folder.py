@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -203,7 +202,7 @@ class SafeFolder:
             try:
                 made = calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=0o600)
                 with os.fdopen(made, "wb") as file:
-                    shutil.copyfileobj(source, file)
+                    calls.copy(source, file)
                     file.flush()
                     calls.set_mode(made, at, part, mode)
                     written = os.fstat(made)

@@ -28,6 +28,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds, count_asked
 from tw_autogen.session.trust import Review, trust_lines
 from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
+from tw_autogen.session.workspace import PastSession, past_sessions, prune_sessions
 
 __all__ = [
     "Answer",
@@ -44,6 +45,7 @@ __all__ = [
     "Learner",
     "Line",
     "ModelWanted",
+    "PastSession",
     "PluginsWanted",
     "PolicyWanted",
     "Project",
@@ -73,9 +75,11 @@ __all__ = [
     "open_kernel",
     "open_session",
     "open_team",
+    "past_sessions",
     "profile_file",
     "profile_request",
     "profile_value",
+    "prune_sessions",
     "read_journal",
     "read_project",
     "read_logged",

@@ -43,6 +43,7 @@ from tw_autogen.session.seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust import refuse_link
+from tw_autogen.session.workspace import ignore_in_git
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
 
@@ -183,6 +184,8 @@ def open_team(
     root = (Path(folder or options.workspace) / session_id).resolve()
     if folder is None:
         refuse_link(read, root)
+        if read.origin("session.workspace") == Settings.DEFAULT:
+            ignore_in_git(root.parent)
     with ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
         asked = _told(approve, opened)

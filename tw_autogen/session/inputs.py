@@ -9,7 +9,7 @@ import reprlib
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +21,9 @@ from tw_autogen.session.journal import JOURNAL
 
 FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""
+
+LARGE_BYTES = 50_000_000
+"""A larger file is not copied where code can read it at its own place."""
 
 
 def several(wanted: Any) -> tuple[Any, ...]:
@@ -78,6 +81,28 @@ def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Seq
         if why := why_not_crossing(value):
             raise ConfigError(f"variable {name!r}: {why}")
     return paths
+
+
+def place_inputs(paths: Sequence[Path], folder: Path, show: Callable[[Path], bool]) -> list[Path]:
+    """Copy files read-only into a folder, but for large ones that code can read at their own place.
+
+    Args:
+        paths: The files, as `checked_inputs` returned them.
+        folder: The session's.
+        show: Lets code read a file at its own place, and returns whether it can.
+
+    Returns:
+        For each file the path that code opens: the copy, or the file itself, absolute.
+
+    Raises:
+        ConfigError: as of `copy_in`.
+    """
+    placed = []
+    for path in paths:
+        real = path.resolve()
+        large = path.stat().st_size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
+        placed.append(real if large and os.access(real, os.R_OK) and show(real) else copy_in(path, folder))
+    return placed
 
 
 def copy_in(path: Path, folder: Path) -> Path:

@@ -23,6 +23,7 @@ from tw_autogen.events import (
     event_from_dict,
 )
 from tw_autogen.private import open_private
+from tw_autogen.session.open_mark import mark_open
 from tw_autogen.session.redact import redactor
 
 JOURNAL = "events.jsonl"
@@ -51,6 +52,7 @@ class Journal:
             with path.open("rb") as before:
                 self._seq = sum(1 for _ in before)
         self._file = open_private(path)
+        mark_open(self._file.fileno())
 
     def subscribe(self, handler: Handler) -> None:
         """Hand every event from now on to one more handler."""

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,19 @@ def profile_file(path: Path, *, seconds: float = APART_SECONDS) -> str:
     return _profile(path, seconds)[0]
 
 
-def _profile(path: Path, seconds: float) -> tuple[str, str]:
+def _shown_name(path: Path, elsewhere: Collection[Path]) -> str:
+    """Return what code opens a file by: its name, or its whole path if it is not in the working folder."""
+    return str(path.resolve()) if path.resolve() in elsewhere else path.name
+
+
+def _profile(path: Path, seconds: float, elsewhere: Collection[Path] = ()) -> tuple[str, str]:
     """Return a file's description, and why it can't be read as its kind; empty if it can."""
     describe, kind = _kind(path)
-    head = f"{path.name}: {_size(path)}"
+    shown = _shown_name(path, elsewhere)
     text, problem = _described(path, describe, kind) if _is_small(path, describe) else _described_apart(path, seconds)
-    return f"{head}, {text}", f"{path.name}: {problem}" if problem else ""
+    if shown != path.name:
+        text = text.replace(f"({path.name!r},", f"({shown!r},")
+    return f"{shown}: {_size(path)}, {text}", f"{path.name}: {problem}" if problem else ""
 
 
 def _kind(path: Path) -> tuple[Callable[[Path], str], str]:
@@ -159,6 +166,7 @@ def profile_request(
     variables: Mapping[str, Any],
     limit_chars: int,
     *,
+    elsewhere: Collection[Path] = (),
     on_problem: Callable[[str], None] = lambda problem: None,
     seconds: float = APART_SECONDS,
 ) -> str:
@@ -168,6 +176,7 @@ def profile_request(
         files: Those that it brings.
         variables: By name.
         limit_chars: How long the description may be.
+        elsewhere: Those of them that are not in the working folder: code opens them by these paths.
         on_problem: Called with one line for each file that can't be read as what its name says.
         seconds: Time limit for each file that is read in a process of its own.
 
@@ -175,12 +184,16 @@ def profile_request(
         Lines to put after the user's words; empty if the request brings nothing.
     """
     parts = []
-    profiles = [_profile(path, seconds) for path in files]
+    profiles = [_profile(path, seconds, elsewhere) for path in files]
     for _, problem in profiles:
         if problem:
             on_problem(problem)
+    outside = [
+        text for path, (text, _) in zip(files, profiles, strict=True) if _shown_name(path, elsewhere) != path.name
+    ]
     for title, found in (
-        ("Files in the working folder:", [text for text, _ in profiles]),
+        ("Files in the working folder:", [text for text, _ in profiles if text not in outside]),
+        ("Large files at their own place, to be opened by the whole path, read-only:", outside),
         ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
     ):
         if found:

@@ -87,6 +87,7 @@ class Session(Steps):
         Args:
             text: The user's words.
             files: Paths, or a single one; copied read-only into the session's folder, and described to the Planner.
+                Files over 50 MB stay where they are if code can read them there, and are named by their full path.
             variables: JSON values, tables, numpy arrays, bytes, sets, Decimal and Path by name: variables for the code,
                 session variables for plugins.
             images: URLs (`data:` or `https:`) that the Planner's model is shown.

@@ -35,6 +35,8 @@ class SessionSettings:
         most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
             longest is closed for a new one.
         idle_seconds: After so long without a request the session closes itself; 0: never.
+        keep_days: On the command line, sessions of the workspace in which nothing happened for so many days are removed
+            when one is opened; 0: they stay for ever.
         profile_chars: How much of a request the description of its files and data may take.
     """
 
@@ -52,4 +54,5 @@ class SessionSettings:
     round_seconds: float = field(default=1800.0, metadata=LOWER)
     most_open: int = 16
     idle_seconds: float = 0.0
+    keep_days: float = 30.0
     profile_chars: int = field(default=4000, metadata=LOWER)

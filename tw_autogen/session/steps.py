@@ -17,7 +17,7 @@ from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
 from tw_autogen.role import Role, Turn, checked_post, role_error
 from tw_autogen.session.answer import USER, Answer
-from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text, copy_in, readable_by_path
+from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
 from tw_autogen.session.life import Life
 from tw_autogen.session.limits import refuse_loop, refuse_more
 from tw_autogen.session.profile import profile_request
@@ -67,15 +67,19 @@ class Steps(Life):
             self._cancelled.clear()
             if self.landing is not None:
                 self.landing.begin()
-            copies = [copy_in(path, self.folder) for path in sources]
+            placed = place_inputs(sources, self.folder, self.grants.show)
             self.variables.update(variables)
             self.rounds.append(Round(text))
             self._ledger.open_round(self.rounds[-1])
-            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in copies]))
+            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in placed]))
             try:
                 with readable_by_path(sources, self.folder) as paths:
                     profile = profile_request(
-                        paths, variables, self._settings.profile_chars, on_problem=self._report_unreadable
+                        paths,
+                        variables,
+                        self._settings.profile_chars,
+                        elsewhere=[path for path in placed if path.parent != self.folder],
+                        on_problem=self._report_unreadable,
                     )
                 parts = (text, profile, self._users_folder())
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)

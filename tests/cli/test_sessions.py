@@ -1,0 +1,101 @@
+"""Sessions of a workspace have an age: they are listed, and old ones are removed, open ones and all else never."""
+
+import json
+import os
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from tw_autogen.cli import main
+from tw_autogen.session import past_sessions, prune_sessions
+from tw_autogen.session.journal import Journal
+from tw_autogen.testing import codes, plans, replay_server
+
+DAY = 86_400
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / ".tw" / "sessions"
+
+
+@pytest.fixture
+def session(workspace):
+    """Give what makes a session's folder: its name, age in days, and question."""
+
+    def make(name, *, days, question="How many rows?"):
+        folder = workspace / name
+        (folder / "files").mkdir(parents=True)
+        (folder / "files" / "a.bin").write_bytes(bytes(200_000))
+        event = {"event": "RoundOpened", "round_id": "r", "user_query": question, "files": []}
+        journal = folder / "events.jsonl"
+        journal.write_text('{"event": "SessionOpened"}\n' + json.dumps(event) + "\n", encoding="utf-8")
+        then = time.time() - days * DAY
+        os.utime(journal, (then, then))
+        return folder
+
+    return make
+
+
+def run(*args):
+    return CliRunner().invoke(main, ["sessions", *args])
+
+
+def test_sessions_are_listed_with_age_size_and_first_question(session, workspace):
+    session("session-aa11", days=40, question="plot\x1b[31m it")
+    session("session-bb22", days=2)
+
+    ran = run("list")
+
+    lines = ran.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["session-bb22", "session-aa11"]
+    assert lines[1].endswith("   40 days     0.2 MB  plot it")
+
+
+def test_old_sessions_are_removed_and_nothing_else(session, workspace, tmp_path):
+    old, young = session("session-aa11", days=40), session("session-bb22", days=2)
+    kept = [session("notes-of-mine", days=99), session("session-cc33", days=99), young]
+    (kept[1] / "events.jsonl").unlink()
+    elsewhere = tmp_path / "elsewhere"
+    session("session-dd44", days=99).rename(elsewhere)
+    (workspace / "session-dd44").symlink_to(elsewhere)
+    linked = session("session-ee55", days=99)
+    (linked / "events.jsonl").rename(tmp_path / "journal")
+    (linked / "events.jsonl").symlink_to(tmp_path / "journal")
+
+    tried = run("prune", "--dry-run")
+    assert (tried.stdout.split()[0], old.exists()) == ("session-aa11", True)
+    assert run("prune", "--days", "50").stderr == f"nothing older than 50 days in {workspace}\n"
+    ran = run("prune")
+
+    assert (ran.exit_code, ran.stdout) == (0, f"removed {old}\n")
+    assert not old.exists()
+    assert all(folder.exists() for folder in (*kept, elsewhere / "files" / "a.bin", linked))
+
+
+def test_an_open_session_stays_however_old(session, workspace):
+    folder = session("session-aa11", days=40)
+    with Journal(folder / "events.jsonl"):
+        assert [one.is_open for one in past_sessions(workspace)] == [True]
+        assert prune_sessions(workspace, 0.0) == ([], [])
+
+    assert [one.id for one in prune_sessions(workspace, 30.0)[0]] == ["session-aa11"]
+
+
+def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(session, workspace, environ):
+    old, young = session("session-aa11", days=31), session("session-bb22", days=29)
+    settings = {key: environ.get(key) for key in {*environ, *os.environ}}
+
+    def ask(*args):
+        with replay_server([plans("do"), codes("1"), plans("One.", to="User")]) as server:
+            return CliRunner().invoke(main, ["--base-url", server.base_url, "-p", "q", *args], env=settings)
+
+    for_ever = ask("--set", "session.keep_days=0")
+    assert (for_ever.exit_code, old.exists()) == (0, True), for_ever.stderr
+    ran = ask()
+
+    assert "removed 1 session older than 30 days (session.keep_days)\n" in ran.stderr
+    assert (old.exists(), young.exists(), len(list(workspace.iterdir()))) == (False, True, 3)
+    assert (workspace.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
