@@ -97,7 +97,7 @@ def test_a_server_that_does_not_answer_fails_with_a_remedy():
 
     (found,) = model(base_url=address).values()
 
-    assert (found.state, found.remedy) == ("fail", "start the server, or mend --base-url")
+    assert (found.state, found.remedy) == ("fail", "start the server, or correct --base-url")
 
 
 @pytest.mark.usefixtures("bare")

@@ -14,7 +14,6 @@ from tw_autogen.kernel.installing import Installer
 
 WAYS = {
     "magic": "%pip install {}",
-    "line": "pip install {}",
     "shell": "!pip install -q {}  # a comment",
     "shell, python": "!python -m pip install {}",
     "shell, kept": "said = !pip3 install {}",
@@ -76,7 +75,7 @@ def test_never_is_refused_in_words_that_name_the_setting(refusing, way):
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 def test_allowed_packages_are_there_in_the_same_cell_with_what_they_need(way):
     with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
-        ran = kernel.execute(way.format("tw-grog") + SAME_CELL.get(way, "\nimport tw_grog\ntw_grog.taste"), seconds=120)
+        ran = kernel.execute(way.format("tw-grog") + "\nimport tw_grog\ntw_grog.taste", seconds=120)
         after = kernel.execute("import tw_grog\ntw_grog.taste", seconds=60)
         kernel.restart()
         fresh = kernel.execute("import tw_grog\ntw_grog.taste", seconds=60)
@@ -86,9 +85,6 @@ def test_allowed_packages_are_there_in_the_same_cell_with_what_they_need(way):
     assert ran.ok, ran.error
     assert (after.result, fresh.result, made) == ("'sour and strong'", "'sour and strong'", True)
     assert not packages.exists()
-
-
-SAME_CELL = {WAYS["line"]: ""}  # IPython takes it for a magic only where it stands alone
 
 
 @pytest.mark.usefixtures("index")
