@@ -36,6 +36,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import yaml
 
+from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 from tw_autogen.trust import Trust, may_set, read_plain
@@ -44,7 +45,6 @@ T = TypeVar("T")
 
 PROJECT_FILE = "tw_autogen.yaml"
 _PREFIX = "TW_AUTOGEN_"
-_MOST_VALUES = 100_000
 ROLE_ROOM = "role"
 """The room whose keys are declared by roles: `role.echo.decorator`."""
 
@@ -374,21 +374,13 @@ def _lies_in(value: Any, folder: Path | None) -> bool:
 def _mapping(path: Path) -> Mapping[str, Any]:
     """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
     try:
-        plain = yaml.safe_load(read_plain(path))
+        plain = bounded_yaml.load(read_plain(path))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
     if plain is None:
         return {}
     if not isinstance(plain, Mapping):
         raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
-    left: list[Any] = [plain]
-    count = 0
-    while left:  # YAML's aliases can make few lines mean more values than fit into memory, or a loop
-        one = left.pop()
-        count += 1
-        if count > _MOST_VALUES:
-            raise ConfigError(f"{path}: more than {_MOST_VALUES} values")
-        left += one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
     return plain
 
 
