@@ -1,6 +1,7 @@
 """What lies in the current folder, unnamed, starts nothing, loads nothing and sets nothing that it may not set."""
 
 import dataclasses
+import functools
 import http.server
 import json
 import logging
@@ -20,6 +21,8 @@ from tw_autogen.errors import ConfigError, NoModelError, RoleSpecError
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings
 from tw_autogen.session import ROOMS, Review, read_project, read_settings, review_folder, trust_lines
+from tw_autogen.session.seats import Seat, policy_of
+from tw_autogen.settings import Settings
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trust import Trust, TrustStore, user_key
 
@@ -372,7 +375,7 @@ def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_fold
     assert [path.name for path in project.examples] == ["one.yaml"]
     assert (project.plugins, dict(project.roles), project.plugin_folder) == ((), {}, None)
 
-    for outside in (str(tmp_path / "secret"), "../secret"):
+    for outside in (str(tmp_path / "secret"), "../secret", "examples/planner_examples"):
         write(here, **{HOSTILE: {"recall.planner_examples": outside}})
         assert [one.key for one in read_settings().left_out] == ["recall.planner_examples"]
 
@@ -665,3 +668,23 @@ def test_a_record_behind_a_link_or_in_a_folder_of_somebody_else_trusts_nothing(h
 
     record.parent.parent.chmod(0o700)
     assert read_settings().trust is Trust.full
+
+
+def test_a_flag_of_the_folder_takes_no_ban_of_the_users_away(here, tmp_path):
+    bans = {"code_interpreter.blocked_functions": ["send_mail"]}
+    write(tmp_path / "home" / ".config" / "tw-autogen", **{"config.yaml": bans})
+    write(here, **{HOSTILE: {"code_interpreter.plugin_only": True}})
+
+    assert "send_mail" in policy_of(Seat("code_interpreter"), read_settings()).blocked_functions
+
+
+def test_settings_are_those_that_were_compared_with_what_is_trusted(here):
+    write(here, **{HOSTILE: {"kernel.read": ["/srv"]}})
+    review = review_folder()
+    review.remember(review.sha256())
+    texts = {}
+    make = functools.partial(Settings, ROOMS, project=here, texts=texts)
+    make()
+    write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
+
+    assert make(trust=Trust.full).origin("kernel.sandbox") == Settings.DEFAULT

@@ -24,7 +24,7 @@ from tw_autogen.session.seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds
-from tw_autogen.session.trust import Review, trust_lines
+from tw_autogen.session.trust import Review, refuse_link, trust_lines
 from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "read_project",
     "read_logged",
     "read_settings",
+    "refuse_link",
     "review_folder",
     "role_name",
     "rounds_of",

@@ -22,7 +22,15 @@ from tw_autogen.kernel import Artifact, Execution, Kernel, KernelSettings, Local
 from tw_autogen.kernel.granting import refuse_folder
 from tw_autogen.model import ChatModel, Completion, Message
 from tw_autogen.role import Turn
-from tw_autogen.session import FilesWanted, PluginsWanted, PolicyWanted, SessionSettings, check_plugins, read_logged
+from tw_autogen.session import (
+    FilesWanted,
+    PluginsWanted,
+    PolicyWanted,
+    SessionSettings,
+    check_plugins,
+    read_logged,
+    refuse_link,
+)
 from tw_autogen.session.inputs import checked_inputs, copy_in
 from tw_autogen.session.seats import Seat, policy_of
 from tw_autogen.settings import Settings
@@ -79,6 +87,8 @@ class KernelCodeExecutor:
         workspace = read.read("session", SessionSettings).workspace
         self.work_dir = Path(folder or Path(workspace, new_id("executor"))).resolve()
         options = read.read("kernel", KernelSettings)
+        if folder is None:
+            refuse_link(read, self.work_dir)
         refuse_folder(self.work_dir, options)
         self.work_dir.mkdir(parents=True, exist_ok=True)
         for one in sources:

@@ -23,7 +23,7 @@ from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted
 from tw_autogen.plugin.files import new_file, table_words
 from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import SessionSettings, check_plugins, read_logged
+from tw_autogen.session import SessionSettings, check_plugins, read_logged, refuse_link
 from tw_autogen.session.inputs import checked_inputs, copy_in
 
 _LONG_CHARS = 200
@@ -120,6 +120,8 @@ class PluginTools:
         sources = checked_inputs(files, variables or {})
         workspace = read.read("session", SessionSettings).workspace
         self.folder = Path(folder or Path(workspace, new_id("tools"))).resolve()
+        if folder is None:
+            refuse_link(read, self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         for one in sources:
             copy_in(one, self.folder)
