@@ -17,9 +17,9 @@ from typing import get_args, get_type_hints
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import ConfigError, NoModelError, RoleSpecError
+from tw_autogen.errors import ConfigError, ModelError, NoModelError, RoleSpecError
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.model import EmbeddingSettings, ModelSettings
+from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
 from tw_autogen.session import ROOMS, Review, read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.seats import Seat, policy_of
 from tw_autogen.settings import Settings
@@ -330,6 +330,24 @@ def test_a_key_of_the_users_is_never_sent_to_a_server_that_the_folder_names(
         assert settings.read("embedding", EmbeddingSettings).api_key == (None if trust else "sk-of-the-user")
     assert bool(server.heard) is (trust and room == "model")
     assert "of-the-user" not in str(server.heard)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_server_of_the_folder_that_is_asked_for_its_models_gets_no_headers_of_the_environment(
+    here, listener, monkeypatch, named
+):
+    server, url = listener
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Secret: sk-of-the-user")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-user")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-the-user")
+    write(here, **{HOSTILE: {"model": {"base_url": url, "api_key": "theirs"}}})
+    settings = read_settings(project=here if named else None, trust=not named)
+
+    with pytest.raises(ModelError, match="no list of models"):
+        resolve_model(settings.read("model", ModelSettings))
+
+    assert "of-the-user" not in str(server.heard)
+    assert "theirs" in str(server.heard)
 
 
 @pytest.mark.parametrize("named", [True, False])
