@@ -8,7 +8,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"errors", "safe_folder", "shipped", "private", "secret", "taskweaver_config", "visible", "bounded_json"},
+    {"errors", "safe_folder", "shipped", "private", "secret", "taskweaver_config", "visible"}
+    | {"bounded_json", "bounded_yaml"},
     {"trust"},
     {"conversation", "settings"},
     {"events"},

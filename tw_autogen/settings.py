@@ -36,6 +36,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import yaml
 
+from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 from tw_autogen.trust import Trust, may_set, read_plain
@@ -44,7 +45,6 @@ T = TypeVar("T")
 
 PROJECT_FILE = "tw_autogen.yaml"
 _PREFIX = "TW_AUTOGEN_"
-_MOST_VALUES = 100_000
 ROLE_ROOM = "role"
 """The room whose keys are declared by roles: `role.echo.decorator`."""
 
@@ -95,6 +95,7 @@ class Settings:
         project: Folder in which a project file is looked for; None looks for none.
         user_file: The user's own file; passed over if it doesn't exist.
         trust: How far `project`, and the current folder, are trusted.
+        texts: What files held that were read before, so that they are taken as they were then. Written to.
 
     Attributes:
         project: As given.
@@ -121,8 +122,10 @@ class Settings:
         project: Path | None = None,
         user_file: Path | None = None,
         trust: Trust = Trust.none,
+        texts: dict[Path, str] | None = None,
     ) -> None:
         self.project, self.trust = project, trust
+        self._texts = {} if texts is None else texts
         self.left_out: tuple[LeftOut, ...] = ()
         self.prompts: tuple[LeftOut, ...] = ()
         self.withheld: tuple[str, ...] = ()
@@ -194,7 +197,7 @@ class Settings:
         if not may_set(rule, value, base, own=own is not None, trust=trust):
             return False
         if rule == "prompt" and trust is Trust.none:
-            if key in self._paths and not _lies_in(value, self.project):
+            if key in self._paths and not _all_lies_in(value, self.project):
                 return False
             self.prompts += (LeftOut(key, setting),)
         return True
@@ -310,7 +313,7 @@ class Settings:
             for key, setting in self._file(own):
                 yield key, dataclasses.replace(setting, value=self._beside(key, setting.value, folder), file=own)
         elif taskweaver.exists():
-            yield from self._taskweaver(meaning_of(dict(_flat(_mapping(taskweaver))), folder), taskweaver)
+            yield from self._taskweaver(meaning_of(dict(_flat(self._mapping(taskweaver))), folder), taskweaver)
 
     def _taskweaver(self, config: Meaning, file: Path) -> Iterator[tuple[str, Setting]]:
         """Give what TaskWeaver's keys mean here."""
@@ -343,8 +346,22 @@ class Settings:
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if path.exists():
-            for key, value in _flat(_mapping(path), depth=1):
+            for key, value in _flat(self._mapping(path), depth=1):
                 yield key, Setting(value, str(path))
+
+    def _mapping(self, path: Path) -> Mapping[str, Any]:
+        """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
+        if path not in self._texts:
+            self._texts[path] = read_plain(path)
+        try:
+            plain = bounded_yaml.load(self._texts[path])
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
+        if plain is None:
+            return {}
+        if not isinstance(plain, Mapping):
+            raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
+        return plain
 
 
 def _variable(key: str) -> str:
@@ -371,25 +388,12 @@ def _lies_in(value: Any, folder: Path | None) -> bool:
     return bool(value) and folder is not None and Path(value).resolve().is_relative_to(folder.resolve())
 
 
-def _mapping(path: Path) -> Mapping[str, Any]:
-    """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
-    try:
-        plain = yaml.safe_load(read_plain(path))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
-    if plain is None:
-        return {}
-    if not isinstance(plain, Mapping):
-        raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
-    left: list[Any] = [plain]
-    count = 0
-    while left:  # YAML's aliases can make few lines mean more values than fit into memory, or a loop
-        one = left.pop()
-        count += 1
-        if count > _MOST_VALUES:
-            raise ConfigError(f"{path}: more than {_MOST_VALUES} values")
-        left += one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
-    return plain
+def _all_lies_in(value: Any, folder: Path | None) -> bool:
+    """Return whether a path and, if it is a folder, all that it holds lie in a folder, their links followed."""
+    found = [value]
+    with suppress(OSError):  # what is wrong with it is told when it is read
+        found += Path(value).iterdir()
+    return all(_lies_in(one, folder) for one in found)
 
 
 def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iterator[tuple[str, Any]]:

@@ -24,9 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.private import make_private_folder
 
 _MOST_BYTES = 4 << 20  # of a settings file or a record; code that is hashed may be longer
 _KEY_BYTES = 32
+_CODE = (
+    *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
+    *(".js", ".mjs", ".cjs", ".ts", ".sh"),
+)
 
 
 class Trust(IntEnum):
@@ -236,25 +241,39 @@ def read_plain(path: Path) -> str:
         ConfigError: the file is too large, no plain file, unreadable, or not UTF-8.
     """
     try:
-        return _read(path).decode("utf-8-sig")
+        return read_regular(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text: {error.reason}") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
-def visible(text: str) -> str:
-    r"""Return text on one line whose signs can all be seen: others are written as escapes.
+def read_regular(path: Path, *, limit_bytes: int = _MOST_BYTES, head: int = 0) -> bytes:
+    """Return what a file holds; it is never waited for, as a pipe would be.
 
-    Example:
-        >>> visible("a\u202eb\n")
-        'a\\u202eb\\n'
+    Args:
+        path: The file; links are followed.
+        limit_bytes: A larger file is an error.
+        head: Return this many bytes of a file of any size; 0: all.
+
+    Raises:
+        OSError: it is no plain file, too large, or unreadable.
     """
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        about = os.fstat(found)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError("it is no plain file")
+        if not head and about.st_size > limit_bytes:
+            raise OSError(f"it has more than {limit_bytes >> 20} MB")
+        with os.fdopen(found, "rb", closefd=False) as file:
+            return file.read(head or limit_bytes)
+    finally:
+        os.close(found)
 
 
 def code_files(folder: Path, *, most: int = 100_000) -> Iterator[Path]:
-    """Return the files below a folder that are code or describe it: Python, native modules, YAML, JSON and TOML.
+    """Return the files below a folder that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
 
     Python's own caches are left out, unless they are of the kind that is used without a look at the source's time.
 
@@ -269,9 +288,7 @@ def code_files(folder: Path, *, most: int = 100_000) -> Iterator[Path]:
             raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
         for name in names:
             path = Path(place, name)
-            if path.suffix == ".pyc" and not _replaces_source(path):
-                continue
-            if path.suffix in (".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"):
+            if name.endswith(_CODE) and not (name.endswith(".pyc") and not _replaces_source(path)):
                 yield path
 
 
@@ -280,37 +297,43 @@ def _replaces_source(path: Path) -> bool:
     if path.parent.name != "__pycache__":
         return True
     try:
-        return any(_read(path, most=8)[4:8])
+        return any(read_regular(path, head=8)[4:8])
     except OSError:
         return True
 
 
-def _read(path: Path, *, most: int | None = None) -> bytes:
-    found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(found, "rb") as file:
-        about = os.fstat(found)
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError("it is no plain file")
-        if most is None and about.st_size > _MOST_BYTES:
-            raise OSError(f"it has more than {_MOST_BYTES >> 20} MB")
-        return file.read(_MOST_BYTES if most is None else most)
-
-
 def _read_private(path: Path) -> str:
-    """Return the text of a file that nobody but this user, or root, can have written.
+    """Return the text of a file that nobody but this user, or root, can have written or put there.
 
     Raises:
-        OSError: the file, or its folder, is another user's or may be written by others.
+        OSError: the file, or a folder on the way to it from the user's home, is another user's or open to others.
         UnicodeDecodeError: the text is not UTF-8.
     """
     if os.name == "posix":
-        for one in (path, path.parent):
-            about = os.stat(one, follow_symlinks=one is not path)
-            if about.st_uid not in (0, os.geteuid()) or about.st_mode & 0o022:
-                raise PermissionError(f"{one} may be written by others")
-            if one is path and not stat.S_ISREG(about.st_mode):
-                raise OSError("it is no plain file")
-    return _read(path).decode("utf-8")
+        home = home_folder()
+        for way in (path.absolute(), path.resolve()):  # who owns a folder decides where its links lead
+            for one in (way, *way.parents):
+                _check_owner(one, strict=one in (way, way.parent))
+                if home is not None and one in (home, home.resolve()):
+                    break
+    return read_regular(path).decode("utf-8")
+
+
+def _check_owner(path: Path, *, strict: bool) -> None:
+    """Raise if another user could have exchanged what lies here.
+
+    Args:
+        path: A file, folder or link.
+        strict: No group may write to it either; else the user's own may, and others where only owners rename.
+
+    Raises:
+        OSError: it is another user's, or others may write to it.
+    """
+    about = os.lstat(path)
+    mode = 0 if stat.S_ISLNK(about.st_mode) else about.st_mode
+    shared = mode & (0o022 if strict or about.st_gid != os.getegid() else 0o002)
+    if about.st_uid not in (0, os.geteuid()) or shared and (strict or not mode & stat.S_ISVTX):
+        raise PermissionError(f"{path} may be written by others")
 
 
 def _write_private(path: Path, text: str, *, replace: bool = True) -> None:
@@ -320,7 +343,7 @@ def _write_private(path: Path, text: str, *, replace: bool = True) -> None:
         FileExistsError: it is there already and is not to be replaced.
         OSError: it can't be written.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     found, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # readable by this user alone
     try:
         with os.fdopen(found, "w", encoding="utf-8") as file:

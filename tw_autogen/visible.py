@@ -1,4 +1,4 @@
-"""`visible`: text with every invisible, reordering or control character written as an escape, for people who decide."""
+"""`visible`, `visible_line`: text with every invisible, reordering or control character as an escape, for approvals."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ _BLANK = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F
 _VARIATIONS = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 _KEPT = "\n\t \u3000"
 """Shown as they are; the ideographic space is as wide as a character and can't be overlooked."""
+_BLANKS = re.compile(r" {3,}|\u3000+")
+"""They could push what follows to the beginning of a terminal's next row, where it looks like a line of its own."""
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
 
 
@@ -38,6 +40,17 @@ def visible(text: str) -> str:
         "if user != 'none\\u202e\\u2066':  # \\x1b[8m"
     """
     return _NOT_PLAIN.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
+
+
+def visible_line(text: str) -> str:
+    r"""Return the text as `visible` does, on one line: line breaks, tabs and runs of blanks are escapes too.
+
+    Example:
+        >>> visible_line("python\n    [y/N]")
+        'python\\n\\x20\\x20\\x20\\x20[y/N]'
+    """
+    line = visible(text).replace("\n", r"\n").replace("\t", r"\t")
+    return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), line)
 
 
 def _shown(character: str) -> str:

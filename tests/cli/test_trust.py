@@ -225,7 +225,7 @@ def test_any_answer_but_yes_is_no_and_is_not_remembered(ask, simple, typed):
 
 
 def test_a_yes_is_remembered_until_a_file_that_matters_changes(ask, simple):
-    assert ask(b"y\n")[0]
+    assert not ask(b"y\n")[0]  # the record alone trusts it, as long as nothing changes
     assert "[y/N]" not in ask(b"")[1]
     assert read_settings().trust is Trust.full
 
@@ -252,3 +252,34 @@ def test_a_chat_asks_once_before_anything_and_a_new_session_in_it_does_not_ask_a
     assert seen.count(asked) == 1
     assert "(not trusted): left out kernel.read, session.roles, roles (roles/crier)" in seen.replace("\n", "")
     assert list(simple[1].iterdir()) == []
+
+
+def test_a_demo_writes_through_no_link_that_lies_here(run, here, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "plant.db").write_text("mine")
+    (here[0] / "tw-demo").symlink_to(tmp_path / "mine")
+
+    ran = run("demo")
+
+    assert ran.exit_code == 2, ran.output
+    assert "tw-demo is a link out of this folder" in ran.stderr
+    assert (tmp_path / "mine" / "plant.db").read_text() == "mine"
+
+
+def test_a_plugin_made_of_an_installed_function_loads_nothing_of_the_folder(run, here, tmp_path):
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    (installed / "brought.py").write_text(
+        "try:\n    import not_installed_anywhere\nexcept ImportError:\n    pass\n\n\n"
+        "def double(number: int) -> int:\n    'Double a number.'\n    return 2 * number\n"
+    )
+    (here[0] / "not_installed_anywhere.py").write_text(f"open({str(here[1] / 'module')!r}, 'w')\n")
+    sys.path.insert(0, str(installed))
+    try:
+        ran = run("plugins", "new", "--from", "brought:double", "--folder", str(tmp_path / "made"))
+    finally:
+        sys.path.remove(str(installed))
+        sys.modules.pop("brought", None)
+
+    assert ran.exit_code == 0, ran.output
+    assert list(here[1].iterdir()) == []

@@ -1,11 +1,13 @@
 """What lies in the current folder, unnamed, starts nothing, loads nothing and sets nothing that it may not set."""
 
 import dataclasses
+import functools
 import http.server
 import json
 import logging
 import os
 import pickle
+import shutil
 import struct
 import sys
 import threading
@@ -16,10 +18,12 @@ from typing import get_args, get_type_hints
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import ConfigError, NoModelError, RoleSpecError
+from tw_autogen.errors import ConfigError, ModelError, NoModelError, RoleSpecError
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.model import EmbeddingSettings, ModelSettings
+from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
 from tw_autogen.session import ROOMS, Review, read_project, read_settings, review_folder, trust_lines
+from tw_autogen.session.seats import Seat, policy_of
+from tw_autogen.settings import Settings
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trust import Trust, TrustStore, user_key
 
@@ -32,7 +36,12 @@ FIELDS = {
 FREE = (
     *("session.max_posts", "recall.example_tokens"),
     *("planner.instructions", "recall.planner_examples", "recall.code_examples"),
-    *("session.max_calls", "session.max_tokens", "session.max_dollars"),  # none by default, so any is stricter
+    *("session.max_calls", "session.max_tokens", "session.max_dollars"),
+    *(
+        "session.max_session_calls",
+        "session.max_session_tokens",
+        "session.max_session_dollars",
+    ),  # none by default, so any is stricter
     *("code_interpreter.plugin_only", "code_interpreter.allowed_modules", "code_interpreter.blocked_functions"),
 )
 """What any folder may set, other than to the default: posts, tokens, prompt text, and what can only be stricter."""
@@ -331,6 +340,24 @@ def test_a_key_of_the_users_is_never_sent_to_a_server_that_the_folder_names(
 
 
 @pytest.mark.parametrize("named", [True, False])
+def test_a_server_of_the_folder_that_is_asked_for_its_models_gets_no_headers_of_the_environment(
+    here, listener, monkeypatch, named
+):
+    server, url = listener
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Secret: sk-of-the-user")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-user")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-the-user")
+    write(here, **{HOSTILE: {"model": {"base_url": url, "api_key": "theirs"}}})
+    settings = read_settings(project=here if named else None, trust=not named)
+
+    with pytest.raises(ModelError, match="no list of models"):
+        resolve_model(settings.read("model", ModelSettings))
+
+    assert "of-the-user" not in str(server.heard)
+    assert "theirs" in str(server.heard)
+
+
+@pytest.mark.parametrize("named", [True, False])
 def test_the_pair_of_key_and_server_stays_together(here, monkeypatch, named):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
     write(here, **{HOSTILE: {"model": {"base_url": "http://127.0.0.1:9/v1", "api_key": "theirs"}}})
@@ -374,7 +401,7 @@ def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_fold
     assert [path.name for path in project.examples] == ["one.yaml"]
     assert (project.plugins, dict(project.roles), project.plugin_folder) == ((), {}, None)
 
-    for outside in (str(tmp_path / "secret"), "../secret"):
+    for outside in (str(tmp_path / "secret"), "../secret", "examples/planner_examples"):
         write(here, **{HOSTILE: {"recall.planner_examples": outside}})
         assert [one.key for one in read_settings().left_out] == ["recall.planner_examples"]
 
@@ -425,6 +452,11 @@ CHANGES = {
     "a new plugin": ("plugins/deep/new.py", "1"),
     "an example": ("examples/planner_examples/new.yaml", "1"),
     "a server's program": ("server.py", "1"),
+    "what a server's program imports": ("tools/helper.py", "1"),
+    "a server's module": ("served/inner.py", "1"),
+    "a program that a variable's default names": ("standin.sh", "1"),
+    "Python without a name": ("plugins/.py", "1"),
+    "YAML without a name": ("plugins/.yaml", "1"),
     "the file of servers": ("mcp.json", "{}"),
     "a policy": ("ours.yaml", "base: no-shell\n"),
     "compiled, taken unseen": ("plugins/__pycache__/twice.cpython-311.pyc", "0123\x01\0\0\0"),
@@ -441,8 +473,15 @@ def test_trust_is_remembered_and_a_change_of_what_matters_ends_it(here, change):
         "session.roles": ["planner", "./roles/crier"],
     }
     write(here, **{"server.py": "0", "ours.yaml": "base: strict\n"})
-    servers = {"m": {"command": "python", "args": ["server.py"]}}
+    servers = {
+        "m": {"command": "python", "args": ["server.py"]},
+        "n": {"command": "${NO_SUCH:-./standin.sh}", "args": ["tools/main.py", "-m", "served"]},
+    }
+    write(here, **{"tools/main.py": "0", "served/__init__.py": "0", "standin.sh": "0"})
     file = change == "the file of servers"
+    if change in ("what a server's program imports", "a server's module"):
+        wants = {"kernel.sandbox": "off"}  # without roles, which may import from all of the folder
+        shutil.rmtree("roles")
     write(here, **{HOSTILE: {**wants, "plugin.mcp_servers": "mcp.json" if file else servers}})
     review = review_folder()
     assert not review.remembered()
@@ -561,3 +600,117 @@ def test_ones_own_is_resumed_and_a_copy_of_it_or_a_mark_from_elsewhere_is_not(tm
             LocalKernel(folder, resume=True)
     with LocalKernel(moved, resume=True, trust=True) as kernel:
         assert kernel.execute("x + 1", seconds=60).result == "42"
+
+
+SHOWN = {
+    "a default in place of a variable": (
+        {"plugin.mcp_servers": {"m": {"command": "${NODE:-/tmp/evil}", "args": ["${A:-x|sh}"]}}},
+        "would start: '${NODE:-/tmp/evil}' '${A:-x|sh}'",
+    ),
+    "a default address": ({"plugin.mcp_servers": {"m": {"url": "${URL:-http://evil/}"}}}, "${URL:-http://evil/}"),
+    "a way that is a variable": (
+        {"plugin.mcp_servers": {"m": {"command": "evil", "url": "http://evil/", "type": "${T:-stdio}"}}},
+        "would start: evil, would connect to: http://evil/",
+    ),
+    "the end of a list": ({"kernel.read": [*map(str, range(40)), "/home/me/.ssh"]}, "'/home/me/.ssh'"),
+    "the middle of a text": ({"kernel.python": f"/{'x' * 200}/evil/{'y' * 200}"}, "x/evil/y"),
+    "a role's key with other lines": ({"role.a.b\n\nFine. [y/N]\x1b[2J\u202e": 1}, r"b\n\nFine. [y/N]\x1b[2J"),
+    "a blank letter": ({"kernel.python": "/usr/bin/python\u3164"}, r"python\u3164"),
+    "blanks that end a row": ({"kernel.python": f"python{' ' * 60}evil"}, r"python\x20\x20\x20"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_nothing_that_a_folder_wants_is_hidden_from_who_is_asked(here, case):
+    wants, words = SHOWN[case]
+    (here / HOSTILE).write_text(json.dumps(wants))
+
+    review = review_folder()
+
+    assert any(words in f"{want.name} {want.does}" for want in review.wants), review.wants
+    assert all(f"{want.name}{want.does}".isprintable() for want in review.wants)
+    assert all(line.isprintable() for line in trust_lines(review.settings, "--trust"))
+
+
+def test_a_folder_that_wants_more_than_anybody_reads_is_not_asked_about(here):
+    write(here, **{HOSTILE: {"kernel.sandbox": "off", **{f"role.r{number}.k": 1 for number in range(900)}}})
+    for number in range(900):
+        write(here, **{f"planner_examples/{number}.yaml": "rounds: []"})
+    review = review_folder()
+
+    assert "wants more than can be shown" in review.too_much()
+    assert all(len(line) < 9000 for line in trust_lines(review.settings, "--trust"))
+
+    write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
+    assert review_folder().too_much() == ""
+
+
+def test_trust_is_of_what_was_shown_and_not_of_what_stands_there_a_moment_later(here):
+    write(here, **{HOSTILE: {"plugin.mcp_servers": "m.json"}, "m.json": {"m": {"command": "evil"}}})
+    review = review_folder()
+    write(here, **{"m.json": {"m": {"command": "harmless"}}})
+    assert review.wants[0].does == "would start: harmless"
+    write(here, **{"m.json": {"m": {"command": "evil"}}})
+
+    review.remember(review.sha256())
+
+    assert read_settings().trust is Trust.none
+
+
+PIPES = {
+    "servers": ({"plugin.mcp_servers": "pipe"}, "pipe"),
+    "an example": ({}, "planner_examples/x.yaml"),
+    "a role": ({"session.role_folder": "mine"}, "mine/x/role.yaml"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("case", PIPES)
+def test_nobody_waits_for_a_file_of_the_folder_that_never_ends(here, case, kind):
+    wants, name = PIPES[case]
+    write(here, **{HOSTILE: wants})
+    (here / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(here / name) if kind == "pipe" else (here / name).symlink_to("/dev/zero")
+
+    settings = read_settings()
+    trust_lines(settings, "--trust")
+    read_project(here, settings, named=False)
+
+
+def test_a_record_behind_a_link_or_in_a_folder_of_somebody_else_trusts_nothing(here, tmp_path, monkeypatch):
+    write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    assert read_settings().trust is Trust.full
+    record = review.record()
+
+    record.parent.rename(tmp_path / "mine")  # a folder and a file of this user's, such as a clone may hold
+    record.parent.symlink_to(tmp_path / "mine")
+    record.parent.parent.chmod(0o777)
+    assert read_settings().trust is Trust.none
+    assert "may be written by others" in trust_lines(read_settings(), "--trust")[1]
+
+    record.parent.parent.chmod(0o700)
+    assert read_settings().trust is Trust.full
+
+
+def test_a_flag_of_the_folder_takes_no_ban_of_the_users_away(here, tmp_path):
+    bans = {"code_interpreter.blocked_functions": ["send_mail"]}
+    write(tmp_path / "home" / ".config" / "tw-autogen", **{"config.yaml": bans})
+    write(here, **{HOSTILE: {"code_interpreter.plugin_only": True}})
+
+    assert "send_mail" in policy_of(Seat("code_interpreter"), read_settings()).blocked_functions
+
+
+def test_settings_are_those_that_were_compared_with_what_is_trusted(here):
+    write(here, **{HOSTILE: {"kernel.read": ["/srv"]}})
+    review = review_folder()
+    review.remember(review.sha256())
+    texts = {}
+    make = functools.partial(Settings, ROOMS, project=here, texts=texts)
+    make()
+    write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
+
+    assert make(trust=Trust.full).origin("kernel.sandbox") == Settings.DEFAULT

@@ -17,11 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from tw_autogen.bench import Result, Results, Summary, Task, read_dabench, read_math, run_bench, summarize
+from tw_autogen.bench.results import ABOUT, RESULTS
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.tally import short
 from tw_autogen.cli.terminal import clean, err, marks, out
 from tw_autogen.cli.trusting import settings_of
+from tw_autogen.errors import ConfigError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import Session, open_session, read_settings
 
@@ -84,7 +86,12 @@ def _run(
     tasks = _chosen(tasks, levels)[:limit]
     model = _model(options)
     about = {"benchmark": name, "model": model.name, "data": str(data.resolve())}
-    folder = folder or Path(".tw", "bench", re.sub(r"[^\w.-]+", "_", f"{name}-{model.name}"))
+    own = Path(".tw", "bench", re.sub(r"[^\w.-]+", "_", f"{name}-{model.name}"))
+    if folder is None and not all(
+        (own / one).resolve().is_relative_to(Path.cwd().resolve()) for one in ("", RESULTS, ABOUT, "sessions")
+    ):
+        raise ConfigError(f"{own} is, or holds, a link out of this folder; say where results are kept: --out DIR")
+    folder = folder or own
     results = Results(folder, about)
     console, known = err(color=not options.no_color), sum(results.get(one.id) is not None for one in tasks)
     console.print(f"{len(tasks)} questions, {known} of them known; results in {folder}", soft_wrap=True)

@@ -13,6 +13,7 @@ from rich.text import Text
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.terminal import link, marks, out
+from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event
 from tw_autogen.model import Recording, ReplayModel
 from tw_autogen.safe_folder import SafeFolder
@@ -23,6 +24,7 @@ from tw_autogen.shipped import shipped_folder
 _SCENARIO = "anomaly_detection"
 _FILES = ("chart.png", "chart.svg", "anomalies.csv", "plant.db")
 """What stays: the last one is the data, with which the notebook can be run again."""
+_FOLDER = Path("tw-demo")
 _NOTEBOOK = "session.ipynb"
 _READING_SECONDS = 3.0
 _PIECE_CHARS = 24
@@ -36,7 +38,7 @@ _OWN = (
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("tw-demo"),
+    default=_FOLDER,
     show_default=True,
     help="Where chart, table and notebook go.",
 )
@@ -47,6 +49,8 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
 
     A model's replies are recorded; the plan, the checks, the kernel, the plugins, the data and the files are real.
     """
+    if folder == _FOLDER and folder.is_symlink():
+        raise ConfigError(f"{folder} is a link out of this folder, to {folder.resolve()}; say where files go: --folder")
     console = out(color=not no_color)
     scenario = read_scenario(shipped_folder("scenarios") / _SCENARIO)
     started = time.monotonic()
@@ -86,6 +90,7 @@ def _replay(scenario: Scenario, console: Console, workspace: Path) -> tuple[Outc
 def _keep(session_folder: Path, events: list[Event], folder: Path) -> list[Path]:
     """Bring what was made to where it stays, in place of what an earlier demo left there."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / _NOTEBOOK).unlink(missing_ok=True)  # a link that lies there is not followed
     kept = []
     with SafeFolder(session_folder) as made:
         for name in _FILES:

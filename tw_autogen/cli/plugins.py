@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import json
 import sys
 import tempfile
@@ -224,13 +225,14 @@ def _function(origin: str) -> Any:
         if not file.is_file():
             raise ConfigError(f"--from {origin}: there is no file {file}")
         place = file.stem
-    if file.suffix == ".py":
-        sys.path.insert(0, str(file.resolve().parent))
-    else:  # last: what lies in the current folder takes no installed module's place
-        sys.path.append(str(Path.cwd()))
+    before = list(sys.path)
     try:
+        if file.suffix == ".py":
+            sys.path.insert(0, str(file.resolve().parent))
+        elif importlib.util.find_spec(place.partition(".")[0]) is None:  # an installed one imports nothing from here
+            sys.path.append(str(Path.cwd()))
         return getattr(importlib.import_module(place), name)
     except Exception as error:  # somebody's own module: whatever its import raises
         raise ConfigError(f"--from {origin}: {type(error).__name__}: {error}") from error
     finally:
-        sys.path.pop(0 if file.suffix == ".py" else -1)
+        sys.path[:] = before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.private import make_private_folder, touch_private
+from tw_autogen.trust import state_folder
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -43,8 +43,8 @@ class Prompt:
     Enter sends it, unless the line ends with a backslash; Alt-Enter begins a new line, and pasted lines stay together.
     The tabulator key completes commands, and the names of files after `@`.
 
-    They are kept in `$XDG_STATE_HOME/tw-autogen/history` (`~/.local/state/…`), readable by the user alone. A home
-    that can't be written to is no reason to fail.
+    They are kept in `history` of the user's state folder (`$XDG_STATE_HOME/tw-autogen`, `~/.local/state/…`), readable
+    by the user alone. A home that can't be written to is no reason to fail.
 
     Args:
         sign: Stands in front of what is typed.
@@ -81,13 +81,13 @@ def _editing(commands: Sequence[str]) -> PromptSession[str]:
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    path = Path(state, "tw-autogen", "history")
+    state = state_folder()
     more: dict[str, Any] = {}
-    with contextlib.suppress(OSError):
-        make_private_folder(path.parent)
-        touch_private(path)  # and find out whether it can be written to
-        more["history"] = FileHistory(str(path))
+    if state is not None:
+        with contextlib.suppress(OSError):
+            make_private_folder(state)
+            touch_private(state / "history")  # and find out whether it can be written to
+            more["history"] = FileHistory(str(state / "history"))
     keys = KeyBindings()
 
     @keys.add("c-c")

@@ -47,7 +47,7 @@ def ask_trust(options: Options, console: Console) -> Options:
         console: Where the question is shown.
 
     Returns:
-        The options, with `trust` if the answer was yes.
+        The options; with `trust` if the answer was yes and can't be remembered.
 
     Raises:
         SettingsError: as `read_settings`.
@@ -56,6 +56,9 @@ def ask_trust(options: Options, console: Console) -> Options:
         return options
     review = review_folder(options.keywords, project=options.project)
     if not review.wants or review.remembered():
+        return options
+    if too_much := review.too_much():
+        console.print(Text(too_much, style="yellow"), soft_wrap=True)
         return options
     asked_about = review.sha256()
     _show(review, console)
@@ -71,7 +74,7 @@ def ask_trust(options: Options, console: Console) -> Options:
     problem = review.remember(asked_about)
     kept = problem or f"Remembered until one of its files changes; to take it back, remove {review.record()}"
     console.print(Text(clean(kept), style="dim"), soft_wrap=True)
-    return replace(options, trust=True)
+    return replace(options, trust=True) if problem else options  # what is remembered ends with the next change
 
 
 def _show(review: Review, console: Console) -> None:

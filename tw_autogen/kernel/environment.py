@@ -81,7 +81,7 @@ def kernel_environment(
 
 def cache_folder(host: Mapping[str, str]) -> Path:
     """Give a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
-    wanted = [Path(cache) / "tw-autogen"] if (cache := host.get("XDG_CACHE_HOME")) else []
+    wanted = [Path(cache) / "tw-autogen"] if os.path.isabs(cache := host.get("XDG_CACHE_HOME", "")) else []
     with contextlib.suppress(RuntimeError):  # this user has no home
         wanted.append(Path.home() / ".cache" / "tw-autogen")
     for folder in wanted:

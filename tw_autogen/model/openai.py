@@ -73,9 +73,7 @@ class OpenAIModel:
                 },
             ),
         )
-        if not settings.environment_headers:  # the SDK reads these from the environment, and has no word against it
-            self._client.organization = self._client.project = None
-            self._client._custom_headers = {}
+        self._forget_environment(self._client)
         weakref.finalize(self, self._client.close)
         self._wishes = Wishes(settings.response_format)
         self._broken = _broken_errors()
@@ -133,6 +131,7 @@ class OpenAIModel:
             ModelError: it doesn't answer, or has no such list.
         """
         quick = self._client.with_options(max_retries=0, timeout=_PROBE_SECONDS)
+        self._forget_environment(quick)
         # An answer that is no list of models goes through the SDK unchecked, and fails as any wrong object would.
         expected: tuple[type[Exception], ...] = (self._sdk.APIError, AttributeError, TypeError, *self._broken)
         try:
@@ -144,6 +143,12 @@ class OpenAIModel:
                 f"{self.base_url}/models: no list of models: {server_words(error, self._key).rstrip('.')}. "
                 f"Is the server running, and is `{self._room}.base_url` (OPENAI_BASE_URL) right?"
             ) from None
+
+    def _forget_environment(self, client: Any) -> None:
+        """Take from a client the headers that the SDK reads from the environment, where they are not to be sent."""
+        if not self.settings.environment_headers:
+            client.organization = client.project = None
+            client._custom_headers = {}
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """Ask for the embedding of each text (`/embeddings`), in one request.

@@ -22,8 +22,8 @@ _WAIT_SECONDS = 10.0
 
 def cache_folder() -> Path:
     """Give the folder for what may be lost: `$XDG_CACHE_HOME/tw-autogen`, else `~/.cache/tw-autogen`."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home, "tw-autogen")
+    given = os.environ.get("XDG_CACHE_HOME", "")  # a relative one would lie in whatever folder is the current one
+    return Path(given if os.path.isabs(given) else Path.home() / ".cache", "tw-autogen")
 
 
 class VectorCache:

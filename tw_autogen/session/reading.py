@@ -105,4 +105,4 @@ def _reader(
     given, home = environ.get("XDG_CONFIG_HOME", ""), home_folder(None if process else {**os.environ, **environ})
     config = Path(given) if os.path.isabs(given) else home / ".config" if home else None
     user_file = config / "tw-autogen" / "config.yaml" if config else None  # never a path that is relative
-    return functools.partial(Settings, ROOMS, keywords, environ=environ, project=place, user_file=user_file)
+    return functools.partial(Settings, ROOMS, keywords, environ=environ, project=place, user_file=user_file, texts={})

@@ -105,7 +105,11 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
     policy = narrowed(checked_policy(seat.policy) or set_one, own)
     only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
-    return replace(POLICIES["plugins-only"], install=policy.install) if only else policy
+    if not only:
+        return policy
+    plugins_only = POLICIES["plugins-only"]
+    blocked = plugins_only.blocked_functions | frozenset(own.blocked_functions)
+    return replace(plugins_only, install=policy.install, blocked_functions=blocked)
 
 
 def narrowed(policy: Policy, own: CodeInterpreterSettings) -> Policy:

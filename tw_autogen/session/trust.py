@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import reprlib
+import functools
+import hashlib
+import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,13 @@ from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session.project import example_files, is_project, own_examples, role_folders, settings_files
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import LeftOut, Settings
-from tw_autogen.trust import Trust, TrustStore, code_files, fingerprint, visible
+from tw_autogen.trust import Trust, TrustStore, code_files, fingerprint
+from tw_autogen.visible import visible_line
 
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 200
-_SHORT.maxlist = _SHORT.maxdict = 20
 _MOST_NAMES = 30
+_MOST_WANTS = 40
+_MOST_CHARS = 6000
+"""What a person who is asked would still read."""
 _HERE = "runs with all that you may do, outside the sandbox"
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
@@ -72,9 +75,9 @@ class Review:
         """The folder, absolute, its links followed."""
         return (self.settings.project or Path()).resolve()
 
-    @property
+    @functools.cached_property
     def wants(self) -> tuple[Want, ...]:
-        """All that the folder gets only if it is trusted; nothing if it is trusted already."""
+        """All that the folder gets only if it is trusted, as it was at the first look; nothing if it is trusted."""
         return (*self._settings_wanted, *self._code_wanted)
 
     @property
@@ -83,7 +86,7 @@ class Review:
         named = [one.key for one in self.settings.prompts]
         if self.settings.trust is not Trust.none or not is_project(self.folder):
             return tuple(named)
-        return (*named, *(visible(str(path.relative_to(self.folder))) for path in own_examples(self.folder)))
+        return (*named, *(visible_line(str(path.relative_to(self.folder))) for path in own_examples(self.folder)))
 
     def line(self, how: str, *, brings_code: bool = True) -> str:
         """Return one line that names all that is left out; empty if nothing is.
@@ -95,8 +98,18 @@ class Review:
         wants = self.wants if brings_code else self._settings_wanted
         if not wants:
             return ""
-        listed = ", ".join(f"{one.name} ({one.brief})" if one.brief else one.name for one in wants)
-        return f"{visible(str(self.folder))} (not trusted): left out {listed}; trust this folder with {how}"
+        listed = _listed([f"{one.name} ({one.brief})" if one.brief else one.name for one in wants])
+        return f"{visible_line(str(self.folder))} (not trusted): left out {listed}; trust this folder with {how}"
+
+    def too_much(self) -> str:
+        """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
+        chars = sum(len(want.name) + len(want.does) for want in self.wants)
+        if len(self.wants) <= _MOST_WANTS and chars <= _MOST_CHARS:
+            return ""
+        return (
+            f"{visible_line(str(self.folder))} wants more than can be shown ({len(self.wants)} things, {chars} "
+            "characters), so you are not asked about it; read its files before you use --trust"
+        )
 
     def remembered(self) -> bool:
         """Return whether the user trusts this folder as it is now."""
@@ -106,28 +119,30 @@ class Review:
 
     def problem(self) -> str:
         """Return in words why what was remembered can't be used; empty if it can, or nothing was."""
-        return visible(self._store.read(self.folder)[1])
+        return visible_line(self._store.read(self.folder)[1])
 
     def remember(self, sha256: str) -> str:
         """Remember that the user trusts this folder as long as its hash is this one; return a problem, or nothing."""
         if not sha256:
             return "there is too much in this folder to remember it by; it holds for this time only"
-        return visible(self._store.write(self.folder, sha256))
+        return visible_line(self._store.write(self.folder, sha256))
 
     def record(self) -> Path | None:
         """Return the file in which the user's trust is remembered; None if there is no place for it."""
         return self._store.record(self.folder)
 
     def sha256(self) -> str:
-        """Return the hash of all files that the folder's trust is about.
+        """Return the hash of what the folder wants and of all files that its trust is about; empty: they are too many.
 
         These are the folder's settings files, those that they name, the code and YAML of its roles and plugins with
         what such roles import from the folder, and its examples.
         """
         try:
-            return fingerprint(self.folder, self._files())
+            files = fingerprint(self.folder, self._files())
         except ConfigError:
             return ""  # too much to look through: never remembered
+        wants = [(want.name, want.does) for want in self.wants]
+        return hashlib.sha256(json.dumps([files, wants]).encode()).hexdigest()
 
     @property
     def _store(self) -> TrustStore:
@@ -149,12 +164,11 @@ class Review:
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
             for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
                 place = _relative(folder, self.folder)
-                yield Want("roles", f"{visible(name)}: Python in {place}, {_HERE}", place)
+                yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place)
         plugins = self.folder / self._placed("plugin", "folder")
         if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
-            more = f" and {len(python) - _MOST_NAMES} more" if len(python) > _MOST_NAMES else ""
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
-            names = f"{', '.join(python[:_MOST_NAMES])}{more}"
+            names = _listed(python)
             yield Want("plugins", f"Python in {names}: {where}", names)
 
     def _placed(self, room: str, name: str) -> str:
@@ -196,10 +210,10 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     """
     review = Review(settings)
     texts = review.prompts if brings_code else tuple(one.key for one in settings.prompts)
-    shown = f"text of {visible(str(review.folder))} (not trusted) that becomes part of prompts: {', '.join(texts)}"
+    shown = f"text of {visible_line(str(review.folder))} (not trusted) that becomes part of prompts: {_listed(texts)}"
     lines = (review.line(how, brings_code=brings_code), shown if texts else "")
     problem = review.problem() if settings.trust is not Trust.full else ""
-    return tuple(line for line in (*lines, problem, *map(visible, settings.withheld)) if line)
+    return tuple(line for line in (*lines, problem, *map(visible_line, settings.withheld)) if line)
 
 
 def refuse_link(settings: Settings, root: Path) -> None:
@@ -226,65 +240,75 @@ def _worded(one: LeftOut) -> Iterator[Want]:
     if one.key == "plugin.mcp_servers":
         yield from (Want(one.key, words, words) for words in _servers(value))
     elif "key" in one.key.rsplit(".", 1)[-1]:
-        yield Want(one.key, "a key")
+        yield Want(visible_line(one.key), "a key")
     else:
-        shown = visible(value if isinstance(value, str) and len(value) <= _SHORT.maxstring else _SHORT.repr(value))
-        means = _MEANS.get(one.key, "")
-        yield Want(one.key, f"{shown}: {means}" if means else shown)
+        shown, means = visible_line(str(value)), _MEANS.get(one.key, "")
+        yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown)
 
 
 def _servers(value: Any) -> Iterator[str]:
-    """Word what MCP servers would do, with whole command lines; variables of the environment stay names."""
+    """Word what MCP servers would do, with whole command lines; variables stay as they are written."""
     try:
-        servers = read_mcp_servers(value, environ=_Unfilled())
+        servers = read_mcp_servers(value, fill=False)
     except (ConfigError, TypeError, ValueError) as error:
-        yield f"can't be read: {visible(str(error))}"
+        yield f"can't be read: {visible_line(str(error))}"
         return
     for server in servers:
-        if server.transport == "stdio":
-            given = "".join(f" {name}={words}" for name, words in server.env.items())
+        words = []
+        if server.command:
+            given = "".join(f" {name}={text}" for name, text in server.env.items())
             where = f" in {server.cwd}" if server.cwd else ""
-            words = f"would start:{given} {shlex.join([server.command, *server.args])}{where}"
-        else:
-            words = f"would connect to: {server.url}" + "".join(f", {k}: {v}" for k, v in server.headers.items())
-        yield visible(words)
+            words.append(f"would start:{given} {shlex.join([server.command, *server.args])}{where}")
+        if server.url:
+            headers = "".join(f", {name}: {text}" for name, text in server.headers.items())
+            words.append(f"would connect to: {server.url}{headers}")
+        yield visible_line(", ".join(words))
 
 
-class _Unfilled(Mapping[str, str]):
-    """An environment in which each variable stands for its own name."""
-
-    def __getitem__(self, name: str) -> str:
-        return f"${{{name}}}"
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
+def _listed(names: Sequence[str]) -> str:
+    """List names as far as a person reads them, and say how many more there are."""
+    shown: list[str] = []
+    for name in names[:_MOST_NAMES]:
+        if sum(map(len, shown)) + len(name) > _MOST_CHARS:
+            break
+        shown.append(name)
+    more = len(names) - len(shown)
+    return f"{', '.join(shown)}{f' and {more} more' if more else ''}"
 
 
 def _named_files(one: LeftOut, folder: Path) -> Iterator[Path]:
     """Return the files that a setting names: a file of servers, programs in the folder, a policy, a role's folder."""
     value = one.setting.value
     listed = value if isinstance(value, list) else [value]
-    words = [text for text in listed if isinstance(text, str)]
+    yield from _found([text for text in listed if isinstance(text, str)], folder, inner=one.key == "session.roles")
     if one.key == "plugin.mcp_servers":
-        with contextlib.suppress(ConfigError, TypeError, ValueError):
-            for server in read_mcp_servers(value, environ=_Unfilled()):
-                words += [server.command, *server.args]
-                if server.cwd:
-                    words += [str(Path(server.cwd, text)) for text in (server.command, *server.args)]
+        for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
+            with contextlib.suppress(ConfigError, TypeError, ValueError):
+                for server in read_mcp_servers(value, fill=fill):
+                    words = [server.command, *server.args]
+                    modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words[:-1]) if word == "-m"]
+                    words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
+                    words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
+                    yield from _found(words, folder, inner=True)
+
+
+def _found(words: Iterable[str], folder: Path, *, inner: bool) -> Iterator[Path]:
+    """Return the files that words name, seen from a folder.
+
+    Args:
+        words: Paths, among other words.
+        folder: The folder.
+        inner: Of a folder that is named, and of one in which a named file of the folder lies, return the code too.
+    """
     for text in words:
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             path = (folder / Path(text).expanduser()).resolve()
             if path.is_file():
                 yield path
-            elif path.is_dir() and one.key == "session.roles":
+                path = path.parent
+            if inner and path.is_dir() and path.is_relative_to(folder):
                 yield from code_files(path)
 
 
 def _relative(path: Path, folder: Path) -> str:
-    return visible(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
+    return visible_line(str(path.relative_to(folder) if path.is_relative_to(folder) else path))

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.trust import read_plain
 
 McpWanted = Path | str | Mapping[str, Any]
 """A file, its JSON text, or what stands in it: `{"mcpServers": {name: {…}}}`, or the servers alone."""
@@ -79,6 +80,7 @@ def read_mcp_servers(
     origin: str = "mcp_servers",
     environ: Mapping[str, str] | None = None,
     from_folder: bool = False,
+    fill: bool = True,
 ) -> tuple[McpServer, ...]:
     """Read which MCP servers are wanted; none is started.
 
@@ -89,6 +91,7 @@ def read_mcp_servers(
         origin: Where a mapping or a text came from, for messages.
         environ: Where variables are looked up; None: this process's environment.
         from_folder: A project's file names them.
+        fill: Put variables in; False: leave texts as they are written, for people to read.
 
     Raises:
         ConfigError: says where, which server, and what is wrong.
@@ -98,7 +101,7 @@ def read_mcp_servers(
         >>> server.name, server.transport, server.args
         ('time', 'stdio', ('mcp-server-time',))
     """
-    environ = os.environ if environ is None else environ
+    environ = (os.environ if environ is None else environ) if fill else None
     plain, origin = _load(wanted, origin)
     inner = [plain[key] for key in _WRAPPERS if key in plain and _is_wrapper(plain[key])]
     if not inner and "mcp" in plain and isinstance(plain["mcp"], Mapping) and "servers" in plain["mcp"]:
@@ -127,23 +130,21 @@ def _load(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
         path = Path(wanted).expanduser()
         origin = str(path)
         try:
-            text = path.read_text(encoding="utf-8-sig")
-        except OSError as error:
-            raise ConfigError(
-                f"{origin}: cannot be read ({error.strerror}); expected a JSON file with `mcpServers`"
-            ) from error
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{origin}: not UTF-8 text: {error.reason}") from error
+            text = read_plain(path)
+        except ConfigError as error:
+            raise ConfigError(f"{error}; expected a JSON file with `mcpServers`") from error
     try:
         plain = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{origin}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or nested too deep
+        raise ConfigError(f"{origin}: not JSON: {error}") from error
     if not isinstance(plain, Mapping):
         raise ConfigError(f"{origin}: expected servers by name, found {type(plain).__name__}")
     return plain, origin
 
 
-def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str]) -> McpServer:
+def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | None) -> McpServer:
     where = f"{origin}: MCP server {name!r}"
     if not isinstance(plain, Mapping):
         raise ConfigError(f"{where}: expected keys and values, found {type(plain).__name__}")
@@ -154,13 +155,15 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str]) -> M
     given = {key: _filled(plain[key], f"{where}: {key}", environ) for key in _KEYS if plain.get(key) is not None}
     _check_types(given, where)
     kind = str(given.get("type") or given.get("transport") or _kind(given))
+    kind = _kind(given) if environ is None and "${" in kind else kind
     transport = _TRANSPORTS.get(kind.lower())
     if transport is None:
         raise ConfigError(f"{where}: type: {kind!r} is not known; write one of {', '.join(get_args(Transport))}")
     needed, other = ("command", "url") if transport == "stdio" else ("url", "command")
     if not given.get(needed):
         raise ConfigError(f"{where}: {transport} needs {needed!r}; give {needed!r}, or {other!r} for the other way")
-    if transport != "stdio" and urlsplit(given["url"]).scheme not in ("http", "https"):
+    filled = environ is not None or "${" not in given.get("url", "")
+    if transport != "stdio" and filled and urlsplit(given["url"]).scheme not in ("http", "https"):
         raise ConfigError(f"{where}: url: {given['url']!r} does not begin with http:// or https://")
     return McpServer(
         name,
@@ -193,8 +196,8 @@ def _check_types(given: Mapping[str, Any], where: str) -> None:
             raise ConfigError(f"{where}: {key}: expected texts by name (a number is written as a text too)")
 
 
-def _filled(value: Any, where: str, environ: Mapping[str, str]) -> Any:
-    """Put environment variables in place of `${NAME}`, in texts, lists and mappings."""
+def _filled(value: Any, where: str, environ: Mapping[str, str] | None) -> Any:
+    """Put environment variables in place of `${NAME}`, in texts, lists and mappings; without any, leave it there."""
     if isinstance(value, (list, tuple)):
         return [_filled(one, where, environ) for one in value]
     if isinstance(value, Mapping):
@@ -207,6 +210,8 @@ def _filled(value: Any, where: str, environ: Mapping[str, str]) -> Any:
 
     def found(match: re.Match[str]) -> str:
         name, default = match["name"], match["default"]
+        if environ is None:
+            return match[0]
         if name not in environ and default is None:
             raise ConfigError(f"{where}: the environment variable {name} is not set, and ${{{name}:-…}} gives none")
         return environ.get(name) or default or ""

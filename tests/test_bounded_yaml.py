@@ -1,0 +1,32 @@
+"""YAML of a few lines stands for no more values than fit into memory."""
+
+import time
+
+import pytest
+import yaml
+
+from tw_autogen import bounded_yaml
+
+LEVELS = [(f"l{number - 1}", f"l{number}") for number in range(1, 12)]
+BOMBS = {
+    "aliases": "l0: &l0 [x, y]\n" + "".join(f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in LEVELS),
+    "merges": "l0: &l0 {a: 1, b: 2}\n"
+    + "".join(f"{new}: &{new} {{<<: [{', '.join([f'*{old}'] * 10)}]}}\n" for old, new in LEVELS),
+    "a loop": "l0: &l0 [*l0]\n",
+    "a long list": "[" + "x," * 100_001 + "]",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_what_stands_for_too_much_is_an_error_at_once(bomb):
+    started = time.monotonic()
+
+    with pytest.raises(yaml.YAMLError, match="stands for"):
+        bounded_yaml.load(BOMBS[bomb])
+    assert time.monotonic() - started < 30
+
+
+def test_aliases_and_merges_of_an_ordinary_size_are_taken():
+    text = "base: &base {a: 1}\nmore: {<<: *base, b: *base}\n"
+
+    assert bounded_yaml.load(text) == {"base": {"a": 1}, "more": {"a": 1, "b": {"a": 1}}}
