@@ -14,6 +14,7 @@ from tw_autogen.events import (
     CodeChecked,
     Event,
     FileUnreadable,
+    HooksMade,
     HostCalled,
     ModelCalled,
     ModelDelayed,
@@ -341,3 +342,11 @@ def test_a_summary_that_did_not_come_is_told():
     text = shown([TalkNotShortened("Planner", 30_000, "no server", 3)])
 
     assert text == "  ✗ no summary of Planner's talk (30000 tokens), it stays: no server\n"
+
+
+def test_new_hooks_where_code_can_write_are_named():
+    text = shown([HooksMade("r", ["/home/me/work/.envrc"])])
+
+    assert text.endswith(
+        "! new in a folder that code can write to; look at it before a program reads it: /home/me/work/.envrc\n"
+    )

@@ -363,3 +363,13 @@ def test_a_file_is_shown_at_its_own_place_until_a_cell_has_run(granted, tmp_path
         ran = run(kernel, f"open({str(paths[0])!r}).read()")
         assert ran.result == "'mine'", ran.error
         assert (kernel.show(paths[0]), kernel.show(paths[1])) == (True, False)
+
+
+def test_a_hook_itself_is_never_granted(granted, tmp_path_factory):
+    for name in (".git", ".git/hooks", "conftest.py"):
+        settings = KernelSettings(write=(str(granted / name),))
+        with (
+            LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel,
+            pytest.raises(ConfigError, match=r"can't be granted: settings files and hooks stay read-only"),
+        ):
+            kernel.execute("1", seconds=SECONDS)

@@ -6,10 +6,11 @@ import stat
 import pytest
 
 from tw_autogen.conversation import Round
-from tw_autogen.kernel import Artifact
+from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.safe_folder import is_protected
 from tw_autogen.session import Answer, Landing
+from tw_autogen.session.grants import Grants
 from tw_autogen.session.landing import is_named
 
 NAMED = [
@@ -155,3 +156,23 @@ def test_a_folder_that_cannot_be_written_to_is_told_and_no_error(made, target):
 
     assert saved.path is None
     assert "below" in saved.problem
+
+
+def test_new_hooks_in_a_granted_folder_are_named_once(target):
+    (target / "conftest.py").touch()
+    (target / "pkg").mkdir()
+    grants = Grants(KernelSettings(write=(str(target),)))
+    assert grants.take_new_hooks() == [str(target / "conftest.py")]
+    for name in ("pkg/sitecustomize.py", ".envrc", "data.csv"):
+        (target / name).touch()
+
+    assert grants.take_new_hooks() == [str(target / ".envrc"), str(target / "pkg" / "sitecustomize.py")]
+    assert grants.take_new_hooks() == []
+    assert Grants().take_new_hooks() == []
+
+
+@pytest.mark.parametrize(("granted", "may"), [("", True), ("inner", False), ("..", True)])
+def test_code_may_write_in_a_folder_that_is_granted_whole(granted, may, target):
+    (target / "inner").mkdir()
+
+    assert Grants(KernelSettings(write=(str(target / granted),))).may_write(str(target)) is may

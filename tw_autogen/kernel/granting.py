@@ -13,6 +13,7 @@ from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
 from tw_autogen.kernel.place import protected_in
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import is_protected
 
 _SYSTEM = (
     "/bin",
@@ -176,8 +177,11 @@ def _unprotectable(granted: Path, settings: KernelSettings, folder: Path | None)
     """
     if settings.sandbox == OFF:
         return ""
+    real = granted.resolve()
+    if is_protected(real.name) or ".git" in real.parts:
+        return "settings files and hooks stay read-only"
     try:
-        found = protected_in([os.path.realpath(granted)], folder)
+        found = protected_in([str(real)], folder)
     except OverflowError as error:
         return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder"
     linked = next((one for one in found if os.path.islink(one)), "")

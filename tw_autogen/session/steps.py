@@ -208,9 +208,9 @@ class Steps(Life):
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:
-        """Files made in all rounds, in order; each path once."""
+        """Files made in the session's folder in all rounds, in order; each path once."""
         found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
-        return tuple(found.values())
+        return tuple(one for path, one in found.items() if path.is_relative_to(self.folder))
 
     def interrupt(self) -> None:
         """Stop the round that is running, from any thread; session, kernel and variables stay."""
