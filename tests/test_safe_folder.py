@@ -24,6 +24,7 @@ from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.inside.artifacts import FileNames
 from tw_autogen.kernel.inside.checkpoint import FOLDER as JOURNAL_FOLDER
+from tw_autogen.kernel.inside.exchange import FOLDER
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.tenants import USERS, Tenants, hand_over
 from tw_autogen.plugin.files import bring, linked_files, named_files, new_file
@@ -366,6 +367,54 @@ def test_a_deep_folder_is_walked_with_few_descriptors_and_removed(deep):
     remove_folder(deep)
 
     assert not deep.exists()
+
+
+def test_a_walk_does_not_go_on_below_names_of_endless_length(inside):
+    name = "d" * 250
+    here = os.open(inside, os.O_RDONLY)
+    for _ in range(100):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+    with SafeFolder(inside) as folder:
+        found = [one.name for one in folder.walk()]
+
+    assert len(found) == 64
+    assert len(found[-1]) > 16_000
+    remove_folder(inside)
+    assert not inside.exists()
+
+
+def test_a_look_at_the_files_of_a_cell_ends_after_so_many_entries(inside):
+    for number in range(20_100):
+        (inside / f"b{number}").symlink_to("x")
+    (inside / "z.txt").touch()
+
+    assert snapshot(inside) == {}
+
+
+@pytest.mark.parametrize("what", ["read", "write"])
+def test_a_name_that_is_longer_than_paths_is_refused_at_once(inside, what):
+    asked = {"what": what, "file": "a/" * 20_000 + "x", "place": 0, "size": 1, "data": "MQ==", "last": True}
+
+    with pytest.raises(PermissionError, match="a name of 40001 characters"):
+        FileTransfer(inside, 1000).answer(asked)
+
+
+def test_the_hosts_files_of_an_exchange_have_names_that_code_can_not_know(inside):
+    exchange = HostExchange(inside)
+    names = set()
+    for _ in range(20):
+        name, file = exchange.create(".arrow")
+        file.close()
+        names.add(name)
+        (inside / FOLDER / f"host-{os.getpid()}-{len(names) + 1}.arrow").mkdir()
+
+    assert len(names) == 20
+    assert all((inside / FOLDER / f"host-{os.getpid()}-{number}.arrow").is_dir() for number in range(2, 22))
 
 
 @root_only

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ _KINDS: Mapping[str, str] = {
     ".html": "html", ".json": "json", ".txt": "txt", ".md": "txt", ".log": "txt",
 }  # fmt: skip
 _MOST_FILES = 2000
+_MOST_ENTRIES = 20_000
 
 Snapshot = Mapping[Path, tuple[int, int]]
 
@@ -23,7 +25,8 @@ def snapshot(folder: Path) -> Snapshot:
     """Take down when each file below the folder was last written, and its size; hidden ones and links are left out."""
     found: dict[Path, tuple[int, int]] = {}
     with contextlib.suppress(FileNotFoundError), SafeFolder(folder) as opened:
-        for one in opened.walk(enter=lambda name: not name.startswith((".", "__"))):
+        entries = opened.walk(enter=lambda name: not name.startswith((".", "__")))
+        for one in itertools.islice(entries, _MOST_ENTRIES):
             if one.is_file and not one.name.rpartition("/")[2].startswith("."):
                 found[folder / one.name] = (one.info.st_mtime_ns, one.info.st_size)
                 if len(found) > _MOST_FILES:  # somebody else's tree: not worth the time of every cell

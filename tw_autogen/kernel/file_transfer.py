@@ -19,6 +19,9 @@ from tw_autogen.safe_folder import SafeFolder
 _AT_ONCE_BYTES = 16 << 20
 """How much one request to the kernel moves, so that none takes longer than its time limit."""
 
+_LONGEST_NAME = 1000
+_MOST_ENTRIES = 20 * MOST_FILES
+
 Ask = Callable[..., dict[str, Any]]
 
 
@@ -129,7 +132,8 @@ class _HostMirror(Mirror):
     def _walk(self) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}
         with SafeFolder(self._folder) as folder:
-            for one in folder.walk(enter=lambda name: not name.startswith((".", "__"))):
+            entries = folder.walk(enter=lambda name: not name.startswith((".", "__")))
+            for one in itertools.islice(entries, _MOST_ENTRIES):
                 if one.is_file and not one.name.rpartition("/")[2].startswith("."):
                     found[one.name] = one.info.st_mtime_ns, one.info.st_size
                     if len(found) >= MOST_FILES:
@@ -160,8 +164,10 @@ def _plain(name: str) -> str:
     """Give the name of a file that may travel.
 
     Raises:
-        PermissionError: it is hidden, or leads out of the folder.
+        PermissionError: it is hidden, leads out of the folder, or is longer than a system's paths.
     """
+    if len(name) > _LONGEST_NAME:
+        raise PermissionError(f"a name of {len(name)} characters: {name[:100]!r}…")
     parts = PurePosixPath(name).parts
     inner = parts[1:] if parts[:1] == (FOLDER,) else parts
     if not inner or any(one.startswith(".") for one in inner) or PurePosixPath(name).is_absolute() or "\\" in name:

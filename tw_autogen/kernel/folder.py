@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
+import secrets
 import stat
 from pathlib import Path
 from typing import BinaryIO
@@ -40,17 +40,14 @@ class HostExchange:
     def __init__(self, folder: Path, uid: int = 0) -> None:
         self._folder = folder
         self._uid = uid
-        self._numbers = itertools.count(1)
         with SafeFolder(folder) as opened:
             make_hidden(opened, FOLDER, uid)
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; return its name and the open file."""
-        name = f"host-{os.getpid()}-{next(self._numbers)}{suffix}"
+        name = f"host-{secrets.token_hex(8)}{suffix}"  # code can't know it before
         with SafeFolder(self._folder) as folder:
             make_hidden(folder, FOLDER, self._uid)  # the code may have removed it
-            with contextlib.suppress(OSError):
-                folder.remove_tree(f"{FOLDER}/{name}")
             return name, folder.create_file(f"{FOLDER}/{name}")
 
     def open(self, name: str) -> BinaryIO:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 _PIECE_BYTES = 1 << 20
+_LONGEST_NAME = 16_000
+"""How long a name may be below which a walk goes on: names of very deep entries take quadratic time in all."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,8 @@ class SafeFolder:
         Args:
             enter: Called with the last component of a directory's name: walk into it?
 
-        What vanishes or can't be opened meanwhile is left out. Links are returned, not followed.
+        What vanishes or can't be opened meanwhile is left out, and so is what lies below a directory whose name is
+        longer than 16 000 characters. Links are returned, not followed.
         """
         with Descent(self._list()) as way:
             more = True
@@ -294,7 +297,7 @@ class SafeFolder:
                     with contextlib.suppress(OSError):
                         one = Entry(f"{prefix}{name}", calls.lstat(way.at, name))
                         yield one
-                        if one.is_folder and enter(name):
+                        if one.is_folder and len(one.name) < _LONGEST_NAME and enter(name):
                             folders.append(name)
                 more = way.next(folders)
 

@@ -50,7 +50,7 @@ class Descent:
     @property
     def prefix(self) -> str:
         """Name of the open directory relative to the first one, with a `/` at its end; empty for the first one."""
-        return "".join(f"{name}/" for name in self._names)
+        return "/".join([*self._names, ""])
 
     def next(self, folders: list[str]) -> bool:
         """Go on to the next directory.
