@@ -179,7 +179,7 @@ def project(tmp_path, servers, **more):
     """Lay out a project's file that names the servers; give the settings that are read from it."""
     plugin = {"mcp_servers": servers[0]["mcpServers"], **more}
     (tmp_path / "tw_autogen.yaml").write_text(json.dumps({"plugin": plugin}), encoding="utf-8")
-    return read_settings({}, environ={"HOME": str(tmp_path)}, project=tmp_path)
+    return read_settings({}, environ={"HOME": str(tmp_path)}, project=tmp_path, trust=True)
 
 
 @pytest.mark.parametrize("more", [{}, {"mcp_approval": "never"}], ids=["as it is", "the folder says never"])
