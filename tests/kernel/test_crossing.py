@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tw_autogen.errors import KernelBusyError
+from tw_autogen.errors import KernelBusyError, KernelError
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.inside.values import unpack_value
 
 
@@ -190,3 +191,31 @@ def test_calls_from_threads_are_answered_one_by_one(kernel):
     code = "from concurrent.futures import ThreadPoolExecutor\nlist(ThreadPoolExecutor(4).map(square, range(8)))"
 
     assert kernel.execute(code, seconds=30).result == "[0, 1, 4, 9, 16, 25, 36, 49]"
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        ("{'ok': {'$': 'DataFrame'}}", KernelError, "answer when asked for 'x' can't be read"),
+        ("{'ok': {'$': 'DataFrame', 'file': '../x', 'columns': [{}]}}", KernelError, "not a file of the exchange"),
+        ("{'error': 'why'}", TypeError, "why"),
+    ],
+)
+def test_an_answer_that_code_has_forged_is_an_error_that_says_so(answer, error, words):
+    with LocalKernel(settings=KernelSettings(warm=0)) as kernel:
+        assert kernel.execute(_FORGED % answer, seconds=30)
+
+        with pytest.raises(error, match=words):
+            kernel.get("x")
+
+
+_FORGED = """
+import json
+session = get_ipython().kernel.session
+send = session.send
+def forged(stream, kind, content=None, *rest, **more):
+    if kind == "execute_reply":
+        content = {"status": "ok", "payload": [{"source": "tw_autogen", "report": json.dumps(%s)}]}
+    return send(stream, kind, content, *rest, **more)
+session.send = forged
+"""

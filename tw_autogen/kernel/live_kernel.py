@@ -123,10 +123,14 @@ class LiveKernel(KernelBase):
             live = self._resumed(self._ready())
             answer = self._ask(live, "get", name=name)
             if "ok" in answer:
-                return live.codec.unpack(answer["ok"])
+                try:
+                    return live.codec.unpack(answer["ok"])
+                except (AttributeError, LookupError, OSError) as error:  # code in the kernel may have written any of it
+                    said = f"the kernel's answer when asked for {name!r} can't be read: {error}"
+                    raise KernelError(said, folder=self.folder) from error
             if "error" not in answer:
                 raise KernelError(f"the kernel gave no answer when asked for {name!r}", folder=self.folder)
-            if answer["type"] == "KeyError":
+            if answer.get("type") == "KeyError":
                 raise KeyError(name)
             raise TypeError(answer["error"])
 
