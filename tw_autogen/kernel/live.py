@@ -12,10 +12,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.folder import HostExchange, session_name
 from tw_autogen.kernel.host_calls import HostCalls
+from tw_autogen.kernel.inside.amounts import MOST_BYTES, parsed_bytes
 from tw_autogen.kernel.inside.codec import Codec
 from tw_autogen.kernel.inside.last_words import file_name
 from tw_autogen.kernel.inside.output import MARK_CHARS
@@ -160,7 +162,11 @@ class Live:
         self._check(outcome, seconds)
         if self._peer.files is None or "file" not in outcome.report:
             return outcome.report
-        answer = json.loads(self.codec.find(str(outcome.report["file"])))
+        try:
+            text = self.codec.find(str(outcome.report["file"]))
+            answer = bounded_json.loads(text) if parsed_bytes(text) <= MOST_BYTES else {}
+        except (OSError, ValueError) as error:
+            raise KernelError(f"the kernel's answer can't be read: {error}", folder=self._folder) from error
         return answer if isinstance(answer, dict) else {}
 
     def _check(self, outcome: Outcome, seconds: float) -> None:
