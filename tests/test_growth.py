@@ -166,7 +166,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark_and_a_whole_pair_stays():
             "plugins: [&a0 [1,1,1,1,1,1,1,1,1]"
             + "".join(f", &a{n + 1} [{','.join([f'*a{n}'] * 9)}]" for n in range(9))
             + "]",
-            "its aliases stand for too much",
+            "it stands for too many values",
         ),
     ],
     ids=["deep", "digits", "date", "circle", "laughs"],

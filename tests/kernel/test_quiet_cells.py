@@ -104,7 +104,7 @@ def test_a_cell_becomes_python_once_and_by_what_its_names_mean_then(run):
     changes = (
         "ask = get_ipython().transform_cell\nbefore = ask('pwd')\npwd = 3\n'magic' in before, 'magic' in ask('pwd')"
     )
-    assert run(changes).result == "(True, False)"
+    assert run(changes).result == "(False, False)"  # a magic needs its sign, whatever the names mean
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -82,7 +82,7 @@ def test_each_rule_answers_once_so_that_a_talk_ends(write, tmp_path):
 
 
 def test_a_round_that_fails_ends_the_run_and_what_was_to_come_is_a_problem(write, tmp_path):
-    outcome = run_scenario(write(ASKS), ScriptedModel(["no plan"] * 9), workspace=tmp_path / "work")
+    outcome = run_scenario(write(ASKS), ScriptedModel([ModelError("no server")] * 9), workspace=tmp_path / "work")
 
     assert outcome.problems[0].startswith("round 1 failed")
     assert any("round 2: expected it to be asked" in one for one in outcome.problems)

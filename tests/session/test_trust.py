@@ -36,6 +36,7 @@ FIELDS = {
 FREE = (
     *("session.max_posts", "recall.example_tokens"),
     *("planner.instructions", "recall.planner_examples", "recall.code_examples"),
+    *("recall.use_planner_examples", "recall.use_code_examples"),
     *("session.max_calls", "session.max_tokens", "session.max_dollars"),
     *(
         "session.max_session_calls",

@@ -47,7 +47,7 @@ class CodeInterpreterSettings:
     blocked_functions: tuple[str, ...] = field(default=(), metadata=LONGER)
     plugin_only: bool = field(default=False, metadata=ON)
     approval: When = "never"
-    model: str = ""
+    model: str = field(default="", metadata=NAMED)
     tries: int = field(default=3, metadata=LOWER)
     max_tries: int = field(default=3, metadata=LOWER)
     model_seconds: float = field(default=300.0, metadata=LOWER)

@@ -14,6 +14,7 @@ from tw_autogen.model.openai import OpenAIModel, is_loopback
 from tw_autogen.model.rank import LexicalRanker, Ranker
 from tw_autogen.model.settings import ModelSettings
 from tw_autogen.model.vectors import VectorCache, cache_folder
+from tw_autogen.trust import NAMED
 
 _AT_ONCE = 128
 
@@ -35,7 +36,7 @@ class EmbeddingSettings:
         max_tries: How often one request is sent while the server is busy, failing or out of reach.
     """
 
-    name: str = ""
+    name: str = field(default="", metadata=NAMED)
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False, metadata={"server": ("embedding.base_url", "model.base_url")})
     folder: str = field(default="", metadata={"path": True})

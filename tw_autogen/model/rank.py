@@ -73,7 +73,8 @@ class LexicalRanker:
     Example:
         >>> LexicalRanker().rank("Which databases are there?", ["Tell a joke.", "Pull rows from a database."])[0][0]
         1
-        >>> LexicalRanker().rank("E1000440", ["E1000441 no disk", "E1000440 no fan"])
+        >>> [place for place, _ in LexicalRanker().rank("E1000440", ["E1000441 no disk", "E1000440 no fan"])]
+        [1]
     """
 
     def prepare(self, texts: Sequence[str]) -> None:

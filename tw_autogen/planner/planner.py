@@ -20,7 +20,7 @@ from tw_autogen.planner.plan import Plan, Status
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request
 from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
-from tw_autogen.trust import LOWER, PROMPT
+from tw_autogen.trust import LOWER, NAMED, PROMPT
 from tw_autogen.visible import visible
 
 NAME = "Planner"
@@ -48,7 +48,7 @@ class PlannerSettings:
     """
 
     approval: Literal["always", "never"] = "never"
-    model: str = ""
+    model: str = field(default="", metadata=NAMED)
     instructions: str = field(default="", metadata=PROMPT)
     tries: int = field(default=3, metadata=LOWER)
     model_seconds: float = field(default=300.0, metadata=LOWER)

@@ -227,4 +227,4 @@ def test_a_server_is_reached_over_http_and_told_when_it_is_gone(http_server, pat
     with pytest.raises(ConnectionError, match="MCP server 'weather'"):
         tools["count"]()
     with pytest.raises(ConnectionError, match="not started again in this session"):
-        tools["count"]()
+        tools["report"]("Paris")
