@@ -213,6 +213,8 @@ def hostile(here, tmp_path):
 
 @pytest.mark.parametrize("want", ["role", "mcp", "mcp of a file"])
 def test_nothing_of_it_runs_and_one_line_names_it_until_it_is_trusted(hostile, here, tmp_path, caplog, want):
+    if want != "role":
+        pytest.importorskip("mcp", reason="needs the extra `mcp`")
     ran, wants = hostile
     write(here, **{HOSTILE: wants[want]})
 
