@@ -121,6 +121,7 @@ def test_no_other_command_runs_anything_of_it(run, here, args, code):
 
 
 def test_trust_is_said_by_a_flag_and_not_remembered(run, here):
+    pytest.importorskip("mcp", reason="needs the extra `mcp`")
     ran = run("-p", "hello", "--trust", "--model", "m")
 
     assert "mcp" in [one.name for one in here[1].iterdir()], ran.stderr
