@@ -1,11 +1,14 @@
 """What all processes of a kernel take up together is bounded, though no limit of the system's says so."""
 
 import os
+import socket
+import sys
 
 import pytest
 
 from tw_autogen.errors import ConfigError, KernelError
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.launcher.sockets import in_flight, open_sockets
 
 MANY = """
 import ctypes, mmap, os, time
@@ -269,3 +272,25 @@ def test_memory_that_processes_share_is_counted_once(tmp_path):
         execution = kernel.execute(FORKS, seconds=30)  # 20 children that have as much, and took nothing
 
         assert execution.ok, execution.error
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_sockets_of_which_the_system_tells_less_are_counted_too():
+    stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
+    kinds = [(socket.AF_INET, stream), (socket.AF_INET6, stream), (socket.AF_INET, datagram), (socket.AF_UNIX, stream)]
+    made = [socket.socket(*kind) for kind in kinds]
+    try:
+        assert in_flight(open_sockets(os.getpid())) == 0
+    finally:
+        for one in made:
+            one.close()
+
+
+@pytest.mark.parametrize("level", ["auto", "landlock"])
+def test_a_kernel_with_network_lives_on_with_open_sockets_of_the_internet(level):
+    settings = KernelSettings(sandbox=level, allow_network=True)
+    code = "import socket, time\nheld = [socket.create_server(('127.0.0.1', 0)) for _ in range(3)]\ntime.sleep(1.5)"
+
+    with LocalKernel(settings=settings) as kernel:
+        assert kernel.execute(code, seconds=60).ok
+        assert kernel.execute("len(held)", seconds=60).result == "3"

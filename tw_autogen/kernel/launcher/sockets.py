@@ -138,7 +138,8 @@ def in_flight(found: Iterable[tuple[str, int]]) -> int:
     for path, inode in found:
         if inode not in counted:
             with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:
-                counted[inode] = int(file.read().partition(b"scm_fds:")[2].split(None, 1)[0] or 0)
+                told = file.read().partition(b"scm_fds:")[2].split(None, 1)
+                counted[inode] = int(told[0]) if told else 0  # of other than Unix sockets nothing is told
     return sum(counted.values())
 
 
