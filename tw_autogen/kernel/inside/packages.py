@@ -29,6 +29,27 @@ class InstallRefused(RuntimeError):
     """The host installs nothing of what was asked for; the text says why."""
 
 
+class _System:
+    """Stands for `os.system`: as that function of C it does not become a method, and it is pickled by its name.
+
+    Args:
+        call: What it does.
+    """
+
+    __module__ = "os"
+
+    def __init__(self, call: Callable[[Any], Any]) -> None:
+        self._call = call
+
+    def __call__(self, command: Any) -> Any:
+        """Run a command, or ask for packages."""
+        return self._call(command)
+
+    def __reduce__(self) -> str:
+        """Return the name in its module."""
+        return "system"
+
+
 class Packages:
     """Turns every way to say `pip install` into one request.
 
@@ -61,7 +82,7 @@ class Packages:
             return SList(text.splitlines()) if split else LSString(text)
 
         shell.system, shell.getoutput = shell_system, shell_getoutput
-        os.system = lambda command: self._instead(command, lambda: run(command), done=0)
+        os.system = _System(lambda command: self._instead(command, lambda: run(command), done=0))
         self._stand_before(subprocess.Popen)
 
     def request(self, words: Sequence[str]) -> str:
