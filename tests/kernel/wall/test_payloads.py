@@ -8,6 +8,9 @@ from tests.kernel.wall.payloads import MARKS, Prize, payloads
 
 PAYLOADS = payloads()
 
+REFUSED_BY_INSTALL = {"pip-magic"}
+"""What the setting `kernel.install` refuses, at the level `off` too."""
+
 
 def test_each_payload_has_a_name_of_its_own_and_a_mark_that_the_host_can_check():
     assert len(PAYLOADS) >= 80
@@ -30,6 +33,7 @@ def test_payloads_succeed_without_the_wall_and_fail_behind_it(level):
                 failed[payload.id] = execution.error[-300:] or execution.stderr[-300:]
 
     if level.name == "off":
-        assert not failed, "\n".join(f"{name}: {why}" for name, why in failed.items())
+        others = {name: why for name, why in failed.items() if name not in REFUSED_BY_INSTALL}
+        assert not others, "\n".join(f"{name}: {why}" for name, why in others.items())
     else:
         assert not succeeded
