@@ -206,7 +206,8 @@ class Browser:
         return "the page did not answer in time, and was closed"
 
     def _failed(self, error: Exception) -> str:
-        self.broken = self.broken or not isinstance(error, Error) or not self._browser.is_connected()
+        gone = "has been closed" in str(error)  # a driver that was killed too does not tell that it is disconnected
+        self.broken = self.broken or gone or not isinstance(error, Error) or not self._browser.is_connected()
         return _first(error)
 
     async def _settle(self) -> None:
