@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -94,7 +95,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
     gc.freeze()
     prepare()  # not frozen: `gc.get_referrers` is to find a cell's variables
     seccomp.prepare()
-    _ours()  # looks at projects' folders once, before any kernel waits
+    _own_folders(tuple(map(_changed_at, whole_path())))  # once, before any kernel waits
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
     while True:
@@ -166,7 +167,25 @@ def _enter_processes(level: str) -> str:
 def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
     """Add the folders of this interpreter to what a kernel may read, and not write where they lie in its folders."""
     plan = request["wall"]
-    return {**request, "wall": {**plan, "read": [*plan["read"], *_ours()], "kept": kept_folders()}}
+    ours, kept = _own_folders(tuple(map(_changed_at, whole_path())))
+    return {**request, "wall": {**plan, "read": [*plan["read"], *ours], "kept": kept}}
+
+
+@functools.lru_cache(maxsize=4)
+def _own_folders(changed: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """Return `_ours` and `kept_folders`, looked for again when an entry of a folder of the path was added or removed.
+
+    Args:
+        changed: When each folder of the path was changed; the key of what is remembered.
+    """
+    return _ours(), kept_folders()
+
+
+def _changed_at(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _ours() -> list[str]:
