@@ -61,7 +61,7 @@ def assignment_of(place: Place, settings: KernelSettings) -> dict[str, Any]:
     """
 
     def real(paths: tuple[str, ...]) -> list[str]:
-        found = [(os.path.expanduser(one), LISTED if one.endswith(LISTED) else "") for one in paths]
+        found = [(os.path.expanduser(one), LISTED if str(one).endswith(LISTED) else "") for one in paths]
         return [f"{os.path.realpath(one)}{mark}" for one, mark in found if os.path.exists(one)]
 
     write = real(settings.write)

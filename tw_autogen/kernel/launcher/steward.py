@@ -224,7 +224,7 @@ def whole_path() -> list[str]:
 
     See `first.sitecustomize`.
     """
-    return list(vars(sys).get("tw_path", sys.path))
+    return [os.fspath(one) for one in vars(sys).get("tw_path", sys.path)]
 
 
 def _reseed() -> None:
