@@ -177,11 +177,11 @@ there = os.path.isdir(place), shell.logger.home_dir == shell.home_dir == os.path
 @pytest.mark.skipif(IPython.version_info[0] > 8, reason="since IPython 9 a shell makes no store before it is asked for")
 @pytest.mark.parametrize("fork", [True, False])
 def test_what_ipython_8_stores_with_pickleshare_lies_in_the_kernels_own_profile(tmp_path, monkeypatch, fork):
-    (tmp_path / "lib").mkdir()
+    (tmp_path / "site-packages").mkdir()
     stores = "import os\nclass PickleShareDB(dict):\n    def __init__(self, root):\n        os.makedirs(root)\n"
-    (tmp_path / "lib" / "pickleshare.py").write_text(f"{stores}        self.root = str(root)\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "lib"))
-    settings = KernelSettings(preload=(), warm=0, fork=fork, read=(tmp_path / "lib",))
+    (tmp_path / "site-packages" / "pickleshare.py").write_text(f"{stores}        self.root = str(root)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site-packages"))
+    settings = KernelSettings(preload=(), warm=0, fork=fork, read=(tmp_path / "site-packages",))
     with KernelPool() as pool:
         assert not fork or pool.wait(settings)
         with LocalKernel(tmp_path / "a", settings=settings, pool=pool) as kernel:
