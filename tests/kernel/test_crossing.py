@@ -52,7 +52,7 @@ ARRAYS = {
 OTHERS = [
     b"\x00\xff",
     bytearray(b"ab"),
-    {1, (2, "x")},
+    {(2, "x")},
     frozenset({"a"}),
     Decimal("1.10"),
     Path("a/b.csv"),
