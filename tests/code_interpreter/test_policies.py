@@ -4,7 +4,10 @@ import pytest
 
 from tw_autogen.code_interpreter import POLICIES, Policy, find_policy, read_policy, verify
 from tw_autogen.code_interpreter.words import introduction, static_prompt
+from tw_autogen.conversation import CONVENTIONS
 from tw_autogen.errors import ConfigError, PolicyError
+from tw_autogen.planner import Planner
+from tw_autogen.testing import ScriptedModel
 
 
 def kinds(code, name, plugins=()):
@@ -110,3 +113,9 @@ def test_where_files_are_refused_neither_model_is_told_that_it_has_them():
     assert "save what they ask for" not in strict[0]
     assert "reads and writes files" not in strict[1]
     assert "data come as variables and from plugins" in strict[0]
+
+
+def test_both_roles_read_what_a_request_leaves_open_by_one_text():
+    planner = Planner(ScriptedModel([])).prompt
+
+    assert planner.count(CONVENTIONS) == static_prompt(POLICIES["default"], "").count(CONVENTIONS) == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 
 from tw_autogen.code_interpreter.policy import Policy
+from tw_autogen.conversation import CONVENTIONS
 
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 _ONLY_PLUGINS = Template(Path(__file__).with_name("only_plugins.md").read_text(encoding="utf-8"))
@@ -49,7 +50,9 @@ def static_prompt(policy: Policy, plugins: str) -> str:
         return _ONLY_PLUGINS.substitute(rules=policy.summary(), plugins=plugins).strip()
     installing = _INSTALLING[policy.install]
     files = _FILES if policy.files else _NO_FILES
-    return _PROMPT.substitute(rules=policy.summary(), plugins=plugins, installing=installing, files=files).strip()
+    return _PROMPT.substitute(
+        rules=policy.summary(), plugins=plugins, installing=installing, files=files, conventions=CONVENTIONS
+    ).strip()
 
 
 def introduction(policy: Policy, max_tries: int) -> str:

@@ -1,5 +1,6 @@
 """What was said: posts with attachments, in rounds with a board, and what one role may see of them."""
 
+from tw_autogen.conversation.conventions import CONVENTIONS
 from tw_autogen.conversation.files import Conversation, read_conversation
 from tw_autogen.conversation.form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.memory import Memory
@@ -7,6 +8,7 @@ from tw_autogen.conversation.post import Attachment, AttachmentType, Post
 from tw_autogen.conversation.round import Round, RoundState
 
 __all__ = [
+    "CONVENTIONS",
     "AnswerForm",
     "Attachment",
     "AttachmentType",

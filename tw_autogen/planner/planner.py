@@ -11,7 +11,16 @@ from string import Template
 from typing import Any, Literal
 
 from tw_autogen.approval import Approve
-from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, Memory, Post, Round, unfenced_json
+from tw_autogen.conversation import (
+    CONVENTIONS,
+    AnswerForm,
+    Attachment,
+    AttachmentType,
+    Memory,
+    Post,
+    Round,
+    unfenced_json,
+)
 from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
 from tw_autogen.model import ChatModel, Completion, FieldStream, ask
 from tw_autogen.planner.approving import decide_plan
@@ -126,7 +135,9 @@ class Planner(Role):
         """The static text that every prompt begins with."""
         workers = "\n\n".join(f"## {one.name}\n{one.intro}" for one in self._workers)
         receivers = ", ".join([*(one.name for one in self._workers), USER])
-        prompt = _PROMPT.substitute(workers=workers or "There are none: answer yourself.", receivers=receivers).strip()
+        prompt = _PROMPT.substitute(
+            workers=workers or "There are none: answer yourself.", receivers=receivers, conventions=CONVENTIONS
+        ).strip()
         rules = self._settings.instructions.strip()
         return f"{prompt}\n\n# House rules\n{rules}" if rules else prompt
 
