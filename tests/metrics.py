@@ -1,0 +1,180 @@
+"""Print the structure of the package as numbers: `make metrics`.
+
+Counted are, in `tw_autogen/`: lines of code (no blank line, docstring, comment or import), modules, imports past a
+package's `__init__`, names on package faces, docstrings that begin with a word of `DIALECT`, documented parameters, and
+the files whose functions run for one message after the first one (in the host, and in the kernel).
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tempfile
+import threading
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from tw_autogen import open_session
+from tw_autogen.kernel import LocalKernel
+from tw_autogen.testing import ScriptedModel, codes, plans
+
+PACKAGE = Path(__file__).parent.parent / "tw_autogen"
+VERIFICATION = {
+    "bans", "rules", "names", "name_judge", "judge", "expressions", "magics", "transform", "policies", "policy",
+    "verify", "only_plugins", "literals", "visitor", "checker",
+}  # fmt: skip
+DIALECT = {"Give", "Say", "Tell", "Let", "Have", "Put"}
+_TRACE = """
+import sys
+ran = set()
+def note(frame, event, _):
+    if event == "call" and (name := frame.f_code.co_filename):
+        ran.add(name)
+sys.setprofile(note)
+"""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def modules() -> list[Path]:
+    """Return every module of the package."""
+    return sorted(path for path in PACKAGE.rglob("*.py") if "_shipped" not in path.parts)
+
+
+def code_lines(path: Path) -> int:
+    """Return the number of a module's lines that hold code other than imports and docstrings."""
+    lines = set()
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
+                lines.update(range(token.start[0], token.end[0] + 1) if token.string.strip() else ())
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom) or _is_docstring(node):
+            assert isinstance(node, ast.stmt)
+            lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(lines)
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def past_faces() -> list[str]:
+    """Return the imports from another package that do not go through its `__init__`, as `file:line: module`."""
+    found = []
+    packages = {path.parent for path in PACKAGE.rglob("__init__.py")} - {PACKAGE}
+    for path in modules():
+        own = path.relative_to(PACKAGE).parts[0]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tw_autogen."):
+                parts = node.module.split(".")[1:]
+                if parts[0] != own and len(parts) > 1 and PACKAGE / parts[0] in packages:
+                    found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.module}")
+    return found
+
+
+def face_names() -> int:
+    """Return how many names the `__all__` of the packages directly below `tw_autogen` hold."""
+    return sum(len(_all_of(path)) for path in PACKAGE.glob("*/__init__.py"))
+
+
+def _all_of(path: Path) -> list[str]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "__all__" for target in node.targets):
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def functions() -> Iterator[tuple[Path, Function]]:
+    """Yield every function of the package with its module."""
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, Function):
+                yield path, node
+
+
+def dialect() -> list[str]:
+    """Return the docstrings that begin with a word of `DIALECT`, as `file:line`."""
+    return [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}: {text.splitlines()[0]}"
+        for path, node in functions()
+        if (text := ast.get_docstring(node)) and text.split()[0].strip("`.,") in DIALECT
+    ]
+
+
+def undocumented() -> tuple[list[str], int]:
+    """Return the public functions of two or more parameters that do not document each, and how many such there are."""
+    missing, count = [], 0
+    for path, node in functions():
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        names = [one.arg for one in arguments if one.arg not in ("self", "cls")]
+        if node.name.startswith("_") or len(names) < 2 or not ast.get_docstring(node):
+            continue
+        count += 1
+        text = ast.get_docstring(node) or ""
+        if "Args:" not in text or any(f"{name}" not in text for name in names):
+            missing.append(f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.name}")
+    return missing, count
+
+
+def files_of_one_message() -> tuple[int, int]:
+    """Return how many files of the package run for one message after the first: in the host, and in the kernel."""
+    seen: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            seen.add(frame.f_code.co_filename)
+
+    script = [plans("one"), codes("x = 1"), plans("Done.", to="User")]
+    script += [plans("two"), codes("x = 7 * 7; print(x)"), plans("49", to="User")]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ScriptedModel(script) as model,
+        LocalKernel(folder) as kernel,
+        open_session(model, folder=folder, kernel=kernel) as session,
+    ):
+        session.ask("one")
+        kernel.execute(_TRACE, seconds=30)
+        threading.setprofile(note)
+        sys.setprofile(note)
+        try:
+            session.ask("two")
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        inside = kernel.execute("sys.setprofile(None)\nprint(*ran, sep='\\n')", seconds=30)
+    return len(seen), sum(name.startswith(str(PACKAGE)) for name in inside.stdout.splitlines())
+
+
+def main() -> None:
+    """Print the table, or with `--list NAME` what one row counts."""
+    paths = modules()
+    if sys.argv[1:2] == ["--list"]:
+        lists = {"faces": past_faces(), "dialect": dialect(), "parameters": undocumented()[0]}
+        sys.stdout.write("\n".join([*lists[sys.argv[2]], ""]))
+        return
+    text = {path: path.read_text(encoding="utf-8").count("\n") for path in paths}
+    kernel = [path for path in paths if "kernel" in path.relative_to(PACKAGE).parts[:1]]
+    rules = [path for path in paths if path.parent.name == "code_interpreter" and path.stem in VERIFICATION]
+    missing, public = undocumented()
+    host, guest = files_of_one_message()
+    rows = {
+        "lines of code": sum(map(code_lines, paths)),
+        "lines": sum(text.values()),
+        "modules": len(paths),
+        "longest module": max(text.values()),
+        "kernel: lines / modules": f"{sum(text[path] for path in kernel)} / {len(kernel)}",
+        "verification: lines / modules": f"{sum(text[path] for path in rules)} / {len(rules)}",
+        "files that one message runs through: host + kernel": f"{host} + {guest}",
+        "imports past a package's face": len(past_faces()),
+        "names on package faces": face_names(),
+        "docstrings in dialect": len(dialect()),
+        "public functions with >= 2 parameters that document them": f"{100 * (public - len(missing)) // public} %",
+    }
+    for name, value in rows.items():
+        sys.stdout.write(f"{name:<60}{value:>16}\n")
+
+
+if __name__ == "__main__":
+    main()
