@@ -9,7 +9,7 @@ BENCH_BIN := .venv-bench
 BENCH_peers := ".[bench]"
 BENCH_arrow := "." psutil pyarrow
 
-.PHONY: help demo test test-hosts test-host-suite test-web bench soak metrics check lint wheel clean
+.PHONY: help demo test test-hosts test-host-suite test-web bench bench-answers soak metrics check lint wheel clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -67,6 +67,9 @@ lint: .venv/ready  ## linter and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench-answers: .venv/ready  ## a public benchmark's questions, graded as published: `DATA=DIR`, and `BENCHMARK=math`, `ARGS="--jobs 4"`
+	$(BIN)/python -m tests.benchmarks.answers $(or $(BENCHMARK),dabench) --data "$(DATA)" $(ARGS)
 
 metrics: .venv/ready  ## the package's structure as numbers; `.venv/bin/python tests/metrics.py --list dialect|faces|parameters` for places
 	$(BIN)/python tests/metrics.py

@@ -38,10 +38,6 @@ READERS = words("read_csv read_parquet read_excel read_json")
 TABLE = {
     "plugins/sql_pull_data.py": "opens its private copies, and a database beside the plugin",
     "roles/manual_reader/manual_reader.py": "checks that the folder which the user has set exists",
-    "tw_autogen/bench/dabench.py": "data and results of the user's own",
-    "tw_autogen/bench/mathematics.py": "data and results of the user's own",
-    "tw_autogen/bench/results.py": "data and results of the user's own",
-    "tw_autogen/bench/task.py": "data and results of the user's own",
     "tw_autogen/cli/ask.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/chat.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/demo.py": "replaces what an earlier demo left in the user's folder",
@@ -127,9 +123,6 @@ TABLE = {
     "tw_autogen/settings.py": "the user's settings",
     "tw_autogen/shipped.py": "the package's own files",
     "tw_autogen/taskweaver_config.py": "the user's project",
-    "tw_autogen/testing/kernel_checks/cells.py": "checks that run code of their own in folders of their own",
-    "tw_autogen/testing/kernel_checks/pieces.py": "checks that run code of their own in folders of their own",
-    "tw_autogen/testing/kernel_checks/walls.py": "checks that run code of their own in folders of their own",
     "tw_autogen/testing/role_checks.py": "checks that run code of their own in folders of their own",
     "tw_autogen/trust.py": "the user's state folder, and settings files of which nothing is believed",
 }

@@ -19,7 +19,7 @@ LAYERS = [
     {"role", "recall"},
     {"planner", "code_interpreter"},
     {"session"},
-    {"scenario", "testing", "bench"},
+    {"scenario", "testing"},
     {"hosts"},
     {"cli"},
 ]

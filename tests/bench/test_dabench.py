@@ -2,8 +2,8 @@
 
 import pytest
 
-from tw_autogen.bench import read_dabench
-from tw_autogen.bench.dabench import grade
+from tests.benchmarks.answers import read_dabench
+from tests.benchmarks.answers.dabench import grade
 from tw_autogen.errors import ScenarioError
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tw_autogen.bench import read_math
-from tw_autogen.bench.mathematics import boxed, equivalent
+from tests.benchmarks.answers import read_math
+from tests.benchmarks.answers.mathematics import boxed, equivalent
 from tw_autogen.errors import ScenarioError
 
 

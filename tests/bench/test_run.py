@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from tw_autogen.bench import Results, read_dabench, run_bench, summarize
-from tw_autogen.cli import main
+from tests.benchmarks.answers import Results, read_dabench, run_bench, summarize
+from tests.benchmarks.answers.__main__ import command
 from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.session import open_session
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
@@ -135,7 +135,7 @@ def tw(tmp_path, monkeypatch):
     settings = {**{key: None for key in os.environ if key.startswith(ours)}, "HOME": str(tmp_path)}
 
     def run(*args):
-        made = CliRunner().invoke(main, ["bench", *args], env=settings)
+        made = CliRunner().invoke(command, args, env=settings)
         assert made.exception is None or isinstance(made.exception, SystemExit), made.exception
         return made
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.kernel.test_container import make_engine
+from tests.support.kernel_checks import KERNEL_CHECKS, KERNEL_CLAIMS, check_kernel
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import ContainerKernel, Execution, GatewayKernel, KernelSettings, LocalKernel
-from tw_autogen.testing import KERNEL_CHECKS, KERNEL_CLAIMS, FakeKernel, check_kernel
+from tw_autogen.testing import FakeKernel
 
 QUICK = {"grace_seconds": 1.0}
 LEVELS = ("namespaces", "landlock", "bubblewrap")

@@ -22,7 +22,6 @@ _COMMANDS = {
     "example": ("tw_autogen.cli.example", "Make an example for later prompts out of a session."),
     "plugins": ("tw_autogen.cli.plugins", "List plugins, check them, write one from a function."),
     "scenario": ("tw_autogen.cli.scenario", "Run whole tasks with recorded replies or a live model; record your own."),
-    "bench": ("tw_autogen.cli.bench", "Measure a model on a public benchmark whose files you have."),
     "sessions": ("tw_autogen.cli.sessions", "List the sessions kept in this folder, and remove old ones."),
     "mcp": ("tw_autogen.cli.mcp", "Serve the agent to other programs over MCP."),
     "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
@@ -30,7 +29,32 @@ _COMMANDS = {
 _ABOUT_ITSELF = ("--help", "-h", "--version")
 
 
-class Commands(click.Group):
+class ErrorReportingGroup(click.Group):
+    """A group whose errors end the program with a line on standard error and the exit code of `Exit`."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error that the user can fix is one block without a traceback, Ctrl-C ends with 130."""
+        try:
+            open_closed_streams()
+            with sigterm_raises():
+                return super().invoke(ctx)
+        except TwAutogenError as error:
+            click.echo(f"tw-autogen: {error}", err=True)
+            ctx.exit(exit_of_error(error))
+        except BrokenPipeError:  # who reads the output has left: click ends quietly
+            raise
+        except OSError as error:
+            click.echo(f"tw-autogen: {words_of_os_error(error)}", err=True)
+            ctx.exit(Exit.failed)
+        except Terminated:
+            click.echo("tw-autogen: terminated", err=True)
+            ctx.exit(Exit.terminated)
+        except KeyboardInterrupt:
+            click.echo("tw-autogen: stopped", err=True)
+            ctx.exit(Exit.interrupted)
+
+
+class Commands(ErrorReportingGroup):
     """A group that loads a command's module when the command is called.
 
     Source: click's documentation, "Lazily Loading Subcommands". Differs: help texts stand in the table, so that
@@ -53,27 +77,6 @@ class Commands(click.Group):
         if not args or args[0] not in (*_COMMANDS, *_ABOUT_ITSELF):
             args = [_CHAT, *args]
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error that the user can fix is one block without a traceback, Ctrl-C ends with 130."""
-        try:
-            open_closed_streams()
-            with sigterm_raises():
-                return super().invoke(ctx)
-        except TwAutogenError as error:
-            click.echo(f"tw-autogen: {error}", err=True)
-            ctx.exit(exit_of_error(error))
-        except BrokenPipeError:  # who reads the output has left: click ends quietly
-            raise
-        except OSError as error:
-            click.echo(f"tw-autogen: {words_of_os_error(error)}", err=True)
-            ctx.exit(Exit.failed)
-        except Terminated:
-            click.echo("tw-autogen: terminated", err=True)
-            ctx.exit(Exit.terminated)
-        except KeyboardInterrupt:
-            click.echo("tw-autogen: stopped", err=True)
-            ctx.exit(Exit.interrupted)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of `chat`, which are those without a command, then the commands."""

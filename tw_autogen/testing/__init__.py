@@ -1,14 +1,7 @@
-"""Doubles for tests (model, kernel, server of recorded replies, plugin context); suites for hosts, kernels, roles."""
+"""Doubles for tests (model, kernel, server of recorded replies, plugin context); suites for hosts and roles."""
 
 from tw_autogen.testing.host_checks import HOST_CHECKS, HostDriver, check_host
 from tw_autogen.testing.kernel import FakeKernel
-from tw_autogen.testing.kernel_checks import (
-    KERNEL_CHECKS,
-    KERNEL_CLAIMS,
-    KernelCheck,
-    KernelFactory,
-    check_kernel,
-)
 from tw_autogen.testing.plugins import load_plugin, plugin_context
 from tw_autogen.testing.replay_server import ReplayServer, replay_server
 from tw_autogen.testing.role_checks import ROLE_CHECKS, check_role
@@ -16,17 +9,12 @@ from tw_autogen.testing.scripted import ScriptedModel, codes, plans
 
 __all__ = [
     "HOST_CHECKS",
-    "KERNEL_CHECKS",
-    "KERNEL_CLAIMS",
     "ROLE_CHECKS",
     "FakeKernel",
     "HostDriver",
-    "KernelCheck",
-    "KernelFactory",
     "ReplayServer",
     "ScriptedModel",
     "check_host",
-    "check_kernel",
     "check_role",
     "codes",
     "load_plugin",

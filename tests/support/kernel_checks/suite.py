@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tw_autogen.testing.kernel_checks import calls, cells, contract, faults, pieces, walls
-from tw_autogen.testing.kernel_checks.bench import KernelCheck, KernelFactory
+from tests.support.kernel_checks import calls, cells, contract, faults, pieces, walls
+from tests.support.kernel_checks.bench import KernelCheck, KernelFactory
 
 _PARTS: Mapping[str, tuple[Callable[[KernelFactory], None], ...]] = {
     "contract": contract.CHECKS,
@@ -45,11 +45,6 @@ def check_kernel(
     Raises:
         AssertionError: some failed; says of each check whether it passed, and what came instead.
         ValueError: there is no such claim or part.
-
-    Example:
-        >>> from tw_autogen.testing import FakeKernel
-        >>> check_kernel(lambda: FakeKernel(lambda code: ""), parts=["contract"])[0]
-        'it_has_all_that_a_kernel_has'
     """
     claimed = _known(claims, KERNEL_CLAIMS, "claim")
     wanted = None if parts is None else _known(parts, _PARTS, "part")

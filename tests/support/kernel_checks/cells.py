@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tw_autogen.testing.kernel_checks.bench import (
+from tests.support.kernel_checks.bench import (
     SECONDS,
     KernelFactory,
     ends,

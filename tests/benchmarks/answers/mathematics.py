@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.bench.task import Grade, Task, as_object, lines_of, wanted
+from tests.benchmarks.answers.task import Grade, Task, as_object, lines_of, wanted
 from tw_autogen.errors import ScenarioError
 
 _REQUEST = """\

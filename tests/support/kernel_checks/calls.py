@@ -7,8 +7,8 @@ import threading
 import time
 from typing import Any
 
+from tests.support.kernel_checks.bench import SECONDS, KernelFactory, ends, expect, expect_within, fail, run
 from tw_autogen.errors import KernelBusyError
-from tw_autogen.testing.kernel_checks.bench import SECONDS, KernelFactory, ends, expect, expect_within, fail, run
 
 _CAUGHT = "try:\n    {0}\nexcept Exception as error:\n    print(type(error).__name__, '|', error)"
 

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.support.kernel_checks.bench import KernelFactory, expect, run
 from tw_autogen.kernel import Kernel
-from tw_autogen.testing.kernel_checks.bench import KernelFactory, expect, run
 
 _WAYS = """
 import json, os, socket, subprocess, sys

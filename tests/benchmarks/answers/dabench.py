@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from tw_autogen.bench.task import Grade, Task, lines_of, wanted
+from tests.benchmarks.answers.task import Grade, Task, lines_of, wanted
 from tw_autogen.errors import ScenarioError, nearest
 
 QUESTIONS, LABELS, TABLES = "da-dev-questions.jsonl", "da-dev-labels.jsonl", "da-dev-tables"

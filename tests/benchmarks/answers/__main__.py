@@ -1,4 +1,4 @@
-"""`tw-autogen bench`: questions of a public benchmark, asked of a live model and graded as its authors published it."""
+"""`make bench-answers DATA=DIR`: a public benchmark's questions, asked and graded as published."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tw_autogen.bench import Result, Results, Summary, Task, read_dabench, read_math, run_bench, summarize
-from tw_autogen.bench.results import ABOUT, RESULTS
+from tests.benchmarks.answers import Result, Results, Summary, Task, read_dabench, read_math, run_bench, summarize
+from tests.benchmarks.answers.results import ABOUT, RESULTS
 from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.main import ErrorReportingGroup
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.tally import short
 from tw_autogen.cli.terminal import clean, err, marks, out
@@ -40,7 +41,7 @@ _BENCH_OPTIONS: tuple[click.Option, ...] = (
 )  # fmt: skip
 
 
-@click.group("bench")
+@click.group("bench-answers", cls=ErrorReportingGroup)
 def command() -> None:
     """Measure a model on a public benchmark whose files you have.
 
@@ -179,3 +180,7 @@ def _print(console: Console, name: str, model: str, summary: Summary) -> None:
         console.print(words, soft_wrap=True)
     if summary.left:
         console.print(f"{summary.left} questions have no result yet; call it again to go on", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    command()

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tw_autogen.kernel import Kernel
-from tw_autogen.testing.kernel_checks.bench import (
+from tests.support.kernel_checks.bench import (
     DOUBLE,
     PATIENCE,
     SECONDS,
@@ -17,6 +16,7 @@ from tw_autogen.testing.kernel_checks.bench import (
     expect,
     run,
 )
+from tw_autogen.kernel import Kernel
 
 _SOON = 20.0
 """The time of cells that are stopped before it."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tw_autogen.bench.results import Result
-from tw_autogen.bench.task import Task
+from tests.benchmarks.answers.results import Result
+from tests.benchmarks.answers.task import Task
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Lock
 
-from tw_autogen.bench.results import Result, Results
-from tw_autogen.bench.task import Task
+from tests.benchmarks.answers.results import Result, Results
+from tests.benchmarks.answers.task import Task
 from tw_autogen.errors import ModelError, ModelUnreadable, RoundError
 from tw_autogen.session import Session
 

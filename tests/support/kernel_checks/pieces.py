@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tw_autogen.errors import PluginLoadError
-from tw_autogen.kernel import Loadable
-from tw_autogen.testing.kernel_checks.bench import (
+from tests.support.kernel_checks.bench import (
     DOUBLE,
     SECONDS,
     KernelFactory,
@@ -20,6 +18,8 @@ from tw_autogen.testing.kernel_checks.bench import (
     fail,
     run,
 )
+from tw_autogen.errors import PluginLoadError
+from tw_autogen.kernel import Loadable
 
 _REPORT = Loadable(
     "report",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.support.kernel_checks.bench import DOUBLE, SECONDS, KernelFactory, expect, expect_error, run
 from tw_autogen.kernel import Execution, Kernel
-from tw_autogen.testing.kernel_checks.bench import DOUBLE, SECONDS, KernelFactory, expect, expect_error, run
 
 
 def it_has_all_that_a_kernel_has(factory: KernelFactory) -> None:
