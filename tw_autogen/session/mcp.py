@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.approval import Approve
-from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin.mcp import McpServer, McpServers, McpWanted, read_mcp_servers
 from tw_autogen.plugin.settings import McpApproval, PluginSettings
 from tw_autogen.session.seats import Seat, runs_code
+from tw_autogen.session.trust import server_files
 from tw_autogen.settings import PROJECT_FILE, Settings
+from tw_autogen.trusted_files import TrustedFiles
 
 
 def start_mcp_servers(
@@ -43,6 +46,8 @@ def start_mcp_servers(
     servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
+    if from_folder and read.files is not None and read.project is not None:
+        _compare_programs(servers, read.files, read.project.resolve())
     started = McpServers(
         servers,
         folder=logs,
@@ -53,6 +58,21 @@ def start_mcp_servers(
     )
     undo.callback(started.close)
     return started
+
+
+def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder: Path) -> None:
+    """Refuse servers if a file that their commands name is not as it was when the folder was trusted.
+
+    Raises:
+        ConfigError: names the server and the file.
+    """
+    for server in servers:
+        for path in server_files(server, folder):
+            try:
+                files.read(path)
+            except OSError as error:
+                words = f"{server.origin}: MCP server {server.name!r}: {path}: {error.strerror or error}"
+                raise ConfigError(words) from error
 
 
 def _approval(read: Settings) -> McpApproval:
