@@ -53,7 +53,7 @@ def start_mcp_servers(
         folder=logs,
         start_seconds=options.mcp_start_seconds,
         call_seconds=options.mcp_call_seconds,
-        approval=_approval(read),
+        approval=_approval(read, from_folder=from_folder),
         approve=approve,
     )
     undo.callback(started.close)
@@ -75,10 +75,19 @@ def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder:
                 raise ConfigError(words) from error
 
 
-def _approval(read: Settings) -> McpApproval:
-    """Return which calls a person is asked about; a project's file can only ask for more."""
+def _approval(read: Settings, *, from_folder: bool) -> McpApproval:
+    """Return which calls a person is asked about; a project's file can only ask for more.
+
+    The user's `never` is about servers that they know: their own, the caller's, and those of a folder that was shown to
+    them with each server and is trusted as it was shown.
+
+    Args:
+        read: The settings.
+        from_folder: A project's file names the servers.
+    """
     said = read.read("plugin", PluginSettings).mcp_approval
-    return "writes" if said == "never" and _is_of_folder(read, "plugin.mcp_approval") else said
+    unknown = _is_of_folder(read, "plugin.mcp_approval") or from_folder and read.files is None
+    return "writes" if said == "never" and unknown else said
 
 
 def _is_of_folder(read: Settings, key: str) -> bool:
