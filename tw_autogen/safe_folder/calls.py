@@ -81,11 +81,11 @@ def open_to_empty(at: At, name: str) -> At:
 
 
 def unlock(at: At) -> None:
-    """Change an open directory's mode where it forbids its owner to list it or to remove entries."""
+    """Change an open directory's mode where it forbids its owner to list it or to change entries; Linux only."""
     if not isinstance(at, int) or not _PATH:
         return
     about = os.fstat(at)
-    if about.st_uid == os.geteuid() and about.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+    if os.geteuid() in (0, about.st_uid) and about.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.chmod(f"/proc/self/fd/{at}", stat.S_IRWXU)  # a descriptor of O_PATH takes no fchmod
 
 
