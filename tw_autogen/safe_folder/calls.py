@@ -135,6 +135,26 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
     return found
 
 
+def hold_socket(at: At, name: str) -> int:
+    """Open a Unix socket's entry without connecting; it stays the same one whatever its name means later.
+
+    Returns:
+        A descriptor with the path `/proc/self/fd/…`; -1 on a system other than Linux, where the name was checked only.
+
+    Raises:
+        PermissionError: it is not a socket, or has other names.
+        OSError: there is none, or the system refuses.
+    """
+    where, below = entry(at, name)
+    found = os.open(where, _PATH | _NOFOLLOW, **below) if _PATH else -1
+    about = os.fstat(found) if _PATH else lstat(at, name)
+    if not stat.S_ISSOCK(about.st_mode) or about.st_nlink != 1:
+        if _PATH:
+            os.close(found)
+        raise PermissionError(errno.EPERM, "not a socket of this folder", name)
+    return found
+
+
 def lstat(at: At, name: str) -> os.stat_result:
     """Return what `os.lstat` says of an entry."""
     where, below = entry(at, name)
