@@ -79,13 +79,10 @@ TABLE = {
     "tw_autogen/planner/planner.py": "prompts of the package",
     "tw_autogen/plugin/files.py": "makes the session's folder; looks which files agents link to",
     "tw_autogen/plugin/folder.py": "the user's plugins",
-    "tw_autogen/plugin/functions.py": "the user's plugins",
     "tw_autogen/plugin/imports.py": "the user's plugins",
     "tw_autogen/plugin/installed.py": "the user's plugins",
     "tw_autogen/plugin/load.py": "the user's plugins",
     "tw_autogen/plugin/mcp/connection.py": "the user's list of servers, and their logs",
-    "tw_autogen/plugin/source.py": "the user's plugins",
-    "tw_autogen/plugin/spec.py": "the user's plugins",
     "tw_autogen/plugin/write.py": "the user's plugins",
     "tw_autogen/private.py": "makes folders and files of the user's own",
     "tw_autogen/recall/compress.py": "prompts of the package",
@@ -124,6 +121,7 @@ TABLE = {
     "tw_autogen/shipped.py": "the package's own files",
     "tw_autogen/taskweaver_config.py": "the user's project",
     "tw_autogen/testing/role_checks.py": "checks that run code of their own in folders of their own",
+    "tw_autogen/trusted_files.py": "a copy in a temporary folder of its own",
     "tw_autogen/trust.py": "the user's state folder, and settings files of which nothing is believed",
 }
 

@@ -11,6 +11,7 @@ LAYERS = [
     {"errors", "safe_folder", "shipped", "private", "secret", "taskweaver_config", "visible"}
     | {"bounded_json", "bounded_yaml"},
     {"trust"},
+    {"trusted_files"},
     {"conversation", "settings"},
     {"events"},
     {"approval"},

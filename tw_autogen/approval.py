@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -83,6 +85,55 @@ class Decision:
 
 Approve = Callable[[Proposal], Decision | bool]
 """Asked by whoever is about to do something; blocks until somebody has decided."""
+
+
+class PersonTime:
+    """How long a person was waited for during one call; from any thread."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._began: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds until now."""
+        began = self._began
+        return self._seconds + (time.monotonic() - began if began is not None else 0.0)
+
+    def begin(self) -> None:
+        """Note that a person is waited for."""
+        self._began = time.monotonic()
+
+    def end(self) -> None:
+        """Note that the person has answered."""
+        self._seconds, self._began = self.seconds, None
+
+
+_PERSON_TIME: ContextVar[PersonTime | None] = ContextVar("person_time", default=None)
+
+
+@contextlib.contextmanager
+def noting_person_time(noted: PersonTime) -> Iterator[None]:
+    """Note in `noted` how long a person is waited for in this block."""
+    token = _PERSON_TIME.set(noted)
+    try:
+        yield
+    finally:
+        _PERSON_TIME.reset(token)
+
+
+@contextlib.contextmanager
+def waiting_for_person() -> Iterator[None]:
+    """Count the time of this block as that of a person, and not of the call that asks."""
+    noted = _PERSON_TIME.get()
+    if noted is None:
+        yield
+        return
+    noted.begin()
+    try:
+        yield
+    finally:
+        noted.end()
 
 
 def checked_approve(approve: Approve | None) -> Approve | None:

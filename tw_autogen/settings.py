@@ -29,7 +29,7 @@ import dataclasses
 import difflib
 import json
 import reprlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -39,7 +39,8 @@ import yaml
 from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
-from tw_autogen.trust import Trust, may_set, read_plain
+from tw_autogen.trust import Trust, may_set
+from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
 
 T = TypeVar("T")
 
@@ -96,10 +97,14 @@ class Settings:
         user_file: The user's own file; passed over if it doesn't exist.
         trust: How far `project`, and the current folder, are trusted.
         texts: What files held that were read before, so that they are taken as they were then. Written to.
+        files: The files of `project` as they were when they were compared with what the user trusts; None: they were
+            not, or are not trusted.
 
     Attributes:
         project: As given.
         trust: As given.
+        texts: As given: what the files held that were read.
+        files: As given; what is loaded from the folder must be equal.
         left_out: What of the folder's files does not count.
         prompts: Settings of an untrusted folder's file that count and are text for prompts.
         withheld: Lines about keys that are not sent, because the server comes from elsewhere than the key.
@@ -122,10 +127,11 @@ class Settings:
         project: Path | None = None,
         user_file: Path | None = None,
         trust: Trust = Trust.none,
-        texts: dict[Path, str] | None = None,
+        texts: dict[Path, bytes] | None = None,
+        files: TrustedFiles | None = None,
     ) -> None:
-        self.project, self.trust = project, trust
-        self._texts = {} if texts is None else texts
+        self.project, self.trust, self.files = project, trust, files
+        self.texts = {} if texts is None else texts
         self.left_out: tuple[LeftOut, ...] = ()
         self.prompts: tuple[LeftOut, ...] = ()
         self.withheld: tuple[str, ...] = ()
@@ -291,7 +297,7 @@ class Settings:
 
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown(environ)
-        yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known)
+        yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._text)
         for room, cls in self._rooms.items():
             for one in dataclasses.fields(cls):
                 for name in reversed((_variable(f"{room}.{one.name}"), *one.metadata.get("env", ()))):
@@ -349,12 +355,16 @@ class Settings:
             for key, value in _flat(self._mapping(path), depth=1):
                 yield key, Setting(value, str(path))
 
+    def _text(self, path: Path) -> str:
+        """Return what a file held when it was first read."""
+        if path not in self.texts:
+            self.texts[path] = read_settings_file(path)
+        return decode_settings(path, self.texts[path])
+
     def _mapping(self, path: Path) -> Mapping[str, Any]:
         """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
-        if path not in self._texts:
-            self._texts[path] = read_plain(path)
         try:
-            plain = bounded_yaml.load(self._texts[path])
+            plain = bounded_yaml.load(self._text(path))
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
         if plain is None:
@@ -405,7 +415,7 @@ def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iter
             yield f"{prefix}{key}", value
 
 
-def _config_list(text: str, known: list[str]) -> Iterator[tuple[str, Setting]]:
+def _config_list(text: str, known: list[str], read: Callable[[Path], str]) -> Iterator[tuple[str, Setting]]:
     """Read the first entry of AutoGen's `OAI_CONFIG_LIST`: JSON text, or the path of a file that holds it."""
     if not text.strip() or "model.name" not in known:
         return
@@ -414,7 +424,7 @@ def _config_list(text: str, known: list[str]) -> Iterator[tuple[str, Setting]]:
     if not text.lstrip().startswith(("[", "{")):
         if not path.exists():
             raise ConfigError(f"OAI_CONFIG_LIST: {text!r} is neither JSON nor a file that exists")
-        text, origin = read_plain(path), f"OAI_CONFIG_LIST ({path})"
+        text, origin = read(path), f"OAI_CONFIG_LIST ({path})"
         file = None if path.is_absolute() else path.absolute()  # a relative one is whatever lies in the current folder
     try:
         listed = json.loads(text)

@@ -18,7 +18,7 @@ import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from tw_autogen.private import make_private_folder
 
 _MOST_BYTES = 4 << 20  # of a settings file or a record; code that is hashed may be longer
 _KEY_BYTES = 32
-_CODE = (
+CODE_SUFFIXES = (
     *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),
 )
@@ -177,30 +177,6 @@ class TrustStore:
         return ""
 
 
-def fingerprint(folder: Path, files: Iterable[Path]) -> str:
-    """Return a SHA-256 over names and contents of files.
-
-    Args:
-        folder: Names are relative to it.
-        files: In any order; one that is missing, unreadable or no plain file counts as such.
-    """
-    whole = hashlib.sha256()
-    for path in sorted(set(files)):
-        part = hashlib.sha256()
-        try:
-            found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-            with os.fdopen(found, "rb") as file:
-                if not stat.S_ISREG(os.fstat(found).st_mode):
-                    raise OSError("no plain file")
-                while block := file.read(1 << 20):
-                    part.update(block)
-            state = part.hexdigest()
-        except OSError:
-            state = "unreadable"
-        whole.update(os.fsencode(os.path.relpath(path, folder)) + b"\0" + state.encode() + b"\n")
-    return whole.hexdigest()
-
-
 def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:
     """Return the key of this user's keyed hashes, made at its first use; None where it can't be kept."""
     state = state_folder(environ)
@@ -232,20 +208,6 @@ def keyed_hash(key: bytes, *parts: str) -> str:
 def same_hash(one: str, other: str) -> bool:
     """Return whether two keyed hashes are equal, in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
-
-
-def read_plain(path: Path) -> str:
-    """Return the text of a settings file: a plain file of at most 4 MB, never a pipe or a device.
-
-    Raises:
-        ConfigError: the file is too large, no plain file, unreadable, or not UTF-8.
-    """
-    try:
-        return read_regular(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text: {error.reason}") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
 def read_regular(path: Path, *, limit_bytes: int = _MOST_BYTES, head: int = 0) -> bytes:
@@ -288,7 +250,7 @@ def code_files(folder: Path, *, most: int = 100_000) -> Iterator[Path]:
             raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
         for name in names:
             path = Path(place, name)
-            if name.endswith(_CODE) and not (name.endswith(".pyc") and not _replaces_source(path)):
+            if name.endswith(CODE_SUFFIXES) and not (name.endswith(".pyc") and not _replaces_source(path)):
                 yield path
 
 

@@ -198,6 +198,8 @@ def test_calls_from_threads_are_answered_one_by_one(kernel):
     [
         ("{'ok': {'$': 'DataFrame'}}", KernelError, "answer when asked for 'x' can't be read"),
         ("{'ok': {'$': 'DataFrame', 'file': '../x', 'columns': [{}]}}", KernelError, "not a file of the exchange"),
+        ("{'ok': {'$': 'set', 'items': [[1]]}}", KernelError, "answer when asked for 'x' can't be read"),
+        ("{'ok': {'$': 'Timestamp', 'iso': 3}}", KernelError, "answer when asked for 'x' can't be read"),
         ("{'error': 'why'}", TypeError, "why"),
     ],
 )

@@ -2,9 +2,11 @@
 
 import ast
 import base64
+import gc
 import hashlib
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -160,6 +162,18 @@ def test_paths_addresses_options_and_conditions_are_refused_before_pip_is_starte
 
     assert not answer["ok"]
     assert answer["text"].startswith("only names and versions of packages can be installed")
+
+
+def test_packages_lie_where_code_may_not_write(tmp_path):
+    settings = KernelSettings(install="allow", write=(str(tmp_path),))
+
+    installer = Installer(settings, tmp_path / "work")
+    place = Path(installer.prepare())
+    assert place.is_dir()
+    assert not place.is_relative_to(tmp_path)
+    del installer
+    gc.collect()
+    assert not place.exists()
 
 
 def test_other_commands_of_pip_and_other_processes_run_as_ever(refusing):

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 
+import pandas as pd
 import pytest
 
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
@@ -150,3 +151,15 @@ def test_ctrl_c_stops_the_cell_and_keeps_kernel_and_variables():
         owner.send_signal(signal.SIGINT)
         assert owner.stdout.readline() == "stopped 3\n"
         assert owner.wait(30) == 0
+
+
+def test_a_kernel_starts_again_in_a_folder_that_code_has_closed():
+    with LocalKernel() as kernel:
+        assert kernel.execute("import os\nos.chmod('.tw', 0)\nos.chmod('.', 0)", seconds=30).ok
+        kernel.restart()
+        assert kernel.execute("open('made.txt', 'w').write('x')", seconds=30).ok
+        kernel.put("table", pd.DataFrame({"n": [1]}))
+        assert kernel.execute("table.n[0]", seconds=30).result in ("1", "np.int64(1)")
+        kernel.execute("import os\nos.chmod('.', 0)", seconds=30)
+        folder = kernel.folder
+    assert not folder.exists()

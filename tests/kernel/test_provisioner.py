@@ -285,6 +285,21 @@ def needs(level):
         pytest.skip(str(error))
 
 
+def test_a_folder_that_another_notebook_has_exchanged_is_not_granted_at_a_restart(spec, folder):
+    nested, other = folder / "nested", folder / "other"
+    nested.mkdir()
+    other.mkdir()
+    manager = KernelManager(kernel_name="walled")
+    manager.start_kernel(cwd=str(nested))
+    try:
+        nested.rename(folder / "moved")
+        nested.symlink_to(other)
+        with pytest.raises(KernelStartError, match="its path leads to another one now"):
+            manager.restart_kernel(now=True)
+    finally:
+        manager.shutdown_kernel(now=True)
+
+
 def after_restart(manager, client, code):
     """Run code and restart its kernel; give what went wrong with that."""
     if Asked(client, code).status != "ok":

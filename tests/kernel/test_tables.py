@@ -1,6 +1,7 @@
 """Tables that cross come back as they went, and what a kernel says of a table is checked before it is used."""
 
 import datetime
+import io
 import json
 import math
 
@@ -9,7 +10,15 @@ import pandas as pd
 import pytest
 
 from tw_autogen.kernel.folder import HostExchange
+from tw_autogen.kernel.inside.arrays import Arrays
 from tw_autogen.kernel.inside.codec import Codec
+from tw_autogen.kernel.inside.texts import is_compressed, unpack_arrow
+
+try:
+    import pyarrow as pa
+except ImportError:
+    pa = None
+needs_arrow = pytest.mark.skipif(pa is None, reason="needs the extra `data`")
 
 NUMBERS = ("?", "i1", "u1", "i4", "i8", "u8", "f2", "f4", "f8", ">f8", ">i4")
 
@@ -176,6 +185,61 @@ def test_a_small_file_does_not_become_endless_text(codec, tmp_path):
 
     with pytest.raises(ValueError, match="longer than its file may tell"):
         codec.unpack(packed)
+
+
+def arrow_column(array, *, compression=None):
+    sink = pa.BufferOutputStream()
+    schema = pa.schema([("0", array.type)])
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(pa.record_batch([array], schema=schema))
+    blob = sink.getvalue().to_pybytes()
+    return {"kind": "arrow", "bytes": len(blob)}, Arrays(io.BytesIO(blob), 8 << 20)
+
+
+def nested_nulls(count):
+    return pa.ListArray.from_arrays(pa.array([0, count], "int32"), pa.nulls(count))
+
+
+BOMBS = {
+    "compressed with zstd": (lambda: arrow_column(pa.array([0] * 500_000), compression="zstd"), "uncompressed"),
+    "compressed with lz4": (lambda: arrow_column(pa.array(["x"] * 9), compression="lz4"), "uncompressed"),
+    "a compressed dictionary": (
+        lambda: arrow_column(pa.array(["x"] * 9).dictionary_encode(), compression="lz4"),
+        "uncompressed",
+    ),
+    "values without bytes": (lambda: arrow_column(pa.nulls(10_000_000)), "more than 8 MB"),
+    "lists of values without bytes": (lambda: arrow_column(nested_nulls(1_000_000)), "more than 8 MB"),
+    "runs": (
+        lambda: arrow_column(pa.RunEndEncodedArray.from_arrays(pa.array([1 << 30], "int32"), pa.array([1]))),
+        "run_end_encoded.* doesn't cross",
+    ),
+    "views of one text": (lambda: arrow_column(pa.array(["x" * 99] * 9, pa.string_view())), "string_view doesn't"),
+}
+
+
+@needs_arrow
+@pytest.mark.parametrize(("make", "said"), BOMBS.values(), ids=BOMBS)
+def test_a_small_arrow_column_does_not_become_endless(make, said):
+    with pytest.raises(ValueError, match=said):
+        unpack_arrow(*make())
+
+
+@needs_arrow
+@pytest.mark.parametrize(
+    "values",
+    [[1, None, 3], ["a", None], [[1, 2], [], None], [{"a": 1}, None], [datetime.date(2024, 1, 1)], [b"x"]],
+    ids=str,
+)
+def test_arrow_columns_that_are_plain_come_through(values):
+    assert len(unpack_arrow(*arrow_column(pa.array(values)))) == len(values)
+
+
+@pytest.mark.parametrize("metadata", [b"", b"\x04\0\0\0", b"\xff" * 64, bytes(200)], ids=repr)
+def test_a_header_of_arrow_that_is_none_is_an_error_or_has_no_compression(metadata):
+    try:
+        assert not is_compressed(metadata)
+    except ValueError as error:
+        assert "no header of an Arrow message" in str(error)  # noqa: PT017 - either will do
 
 
 def test_a_truth_value_is_one_or_nothing(codec, tmp_path):

@@ -12,7 +12,7 @@ from tw_autogen import callable_plugin, open_session
 from tw_autogen.approval import Decision
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import ApprovalAsked, ApprovalGiven
-from tw_autogen.session import read_settings
+from tw_autogen.session import read_settings, review_folder
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
@@ -175,15 +175,35 @@ def test_a_call_that_lost_its_server_is_sent_once_for_a_request(servers, tmp_pat
         )
 
 
-def project(tmp_path, servers, **more):
-    """Lay out a project's file that names the servers; give the settings that are read from it."""
+def project(tmp_path, servers, *, own=None, trust=True, **more):
+    """Lay out a project's file that names the servers; give the settings that are read from it.
+
+    Args:
+        own: What the user says.
+        trust: For this call; else it was asked for, and is remembered.
+    """
     plugin = {"mcp_servers": servers[0]["mcpServers"], **more}
     (tmp_path / "tw_autogen.yaml").write_text(json.dumps({"plugin": plugin}), encoding="utf-8")
-    return read_settings({}, environ={"HOME": str(tmp_path)}, project=tmp_path, trust=True)
+    if not trust:
+        review = review_folder(own, project=tmp_path, environ={"HOME": str(tmp_path)})
+        assert any("would start" in one.does for one in review.wants)
+        assert review.remember(review.sha256()) == ""
+    return read_settings(own, environ={"HOME": str(tmp_path)}, project=tmp_path, trust=trust)
 
 
-@pytest.mark.parametrize("more", [{}, {"mcp_approval": "never"}], ids=["as it is", "the folder says never"])
-def test_with_nobody_to_ask_a_folder_s_servers_only_read(more, servers, tmp_path):
+NEVER = {
+    "nobody says anything": {},
+    "the folder says never": {"mcp_approval": "never"},
+    "the user says never": {"own": {"plugin.mcp_approval": "never"}},
+    "the user trusts the folder as it is": {"trust": False},
+    "the folder says never, and is trusted as it is": {"mcp_approval": "never", "trust": False},
+}
+
+
+@pytest.mark.parametrize("case", NEVER)
+def test_with_nobody_to_ask_a_folder_s_servers_only_read(case, servers, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    more = NEVER[case]
     path = tmp_path / "notes"
     path.write_text("old", encoding="utf-8")
     code = f"""
@@ -202,6 +222,21 @@ except Exception as error:
     assert answer.text.startswith("old\n")
     assert "note is not marked as read-only, and its server 'weather' is named by a project's file" in answer.text
     assert path.read_text() == "old"
+
+
+def test_a_user_who_says_never_and_trusts_a_folder_that_showed_its_servers_lets_them_write(
+    servers, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    settings = project(tmp_path, servers, own={"plugin.mcp_approval": "never"}, trust=False)
+    path = tmp_path / "notes"
+    with (
+        ScriptedModel([plans("note it", then="User"), codes(noting(path, last="print('done')"))]) as model,
+        open_session(model, settings=settings, folder=tmp_path / "sessions") as session,
+    ):
+        session.ask("Note it.")
+
+    assert path.read_text() == "paid\n"
 
 
 def test_a_person_is_asked_with_events_and_one_that_says_no_is_told_to_the_code(servers, tmp_path):

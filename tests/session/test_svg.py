@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 import time
 from xml.etree import ElementTree
 
@@ -86,6 +87,24 @@ def test_what_could_only_be_misread_is_left_out_or_escaped(text):
         one in made for one in ("<script", "<img", "<!", "<?", "alert(1)<rect", "position", "data-x", "form")
     )
     ElementTree.fromstring(made)
+
+
+REACHING = {
+    "all": ("*{display: none}", "{0} *{{display: none}}"),
+    "the page": ("html, body > div.jp-Cell{display: none}", "{0} html, {0} body &gt; div.jp-Cell{{display: none}}"),
+    "what follows the picture": ("+ div, ~ div, > g{display: none}", ""),
+    "its root": (":root, :is(body, g), body:has(svg){display: none}", ""),
+    "an attribute": ("[class]{fill: red}", ""),
+    "plain ones": ("g.a > path, #b{fill: red}", "{0} g.a &gt; path, {0} #b{{fill: red}}"),
+}
+
+
+@pytest.mark.parametrize(("css", "kept"), REACHING.values(), ids=REACHING)
+def test_a_style_sheet_holds_inside_the_picture_only(css, kept):
+    made = safe_svg(svg(f"<style>{css.replace('>', '&gt;')}</style><g/>", 'class="jp-Cell" width="3"'))
+
+    (scope,) = re.findall(r'<svg xmlns="[^"]+" width="3" class="(tw-[0-9a-f]{16})">', made)
+    assert re.findall("<style>(.*)</style>", made) == [kept.format(f".{scope}")]
 
 
 def test_a_shape_keeps_its_own_references_and_style():

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tw_autogen.approval import PersonTime
 from tw_autogen.errors import CallBudgetError
 
 
@@ -16,10 +17,12 @@ class Taken:
 
     Args:
         most_seconds: After so long nobody waits for it any more.
+        person: How long a person was waited for, which does not count.
         seconds: How long it took, once it has ended.
     """
 
     most_seconds: float
+    person: PersonTime = field(default_factory=PersonTime)
     began: float = field(default_factory=time.monotonic)
     seconds: float | None = None
 
@@ -33,7 +36,7 @@ class Taken:
         """Give how long it has taken until now."""
         if self.seconds is not None:
             return self.seconds
-        return min(time.monotonic() - self.began, self.most_seconds)
+        return min(time.monotonic() - self.began - self.person.seconds, self.most_seconds)
 
 
 class CallBudget:

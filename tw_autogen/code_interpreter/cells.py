@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tw_autogen.approval import noting_person_time
 from tw_autogen.code_interpreter.budget import CallBudget
 from tw_autogen.code_interpreter.cell import CURRENT, Cell
 from tw_autogen.code_interpreter.folder import new_files, snapshot
@@ -153,7 +154,8 @@ class Cells:
                 cell.tell(spec.name, f"{type(error).__name__}: {error}", 0.0)
                 raise
             try:
-                return function(*args, **kwargs)
+                with noting_person_time(begun.taken.person):
+                    return function(*args, **kwargs)
             except BaseException as error:
                 failure = f"{type(error).__name__}: {error}"
                 raise

@@ -39,7 +39,7 @@ class CodeInterpreterSettings:
         auto_plugin_selection_topk: How many plugins are chosen at most for one task.
         host_calls: How many calls code may make to host-run plugins for one request.
         host_seconds: How long these calls may take together, and each one of a plugin that names no limit of its own;
-            calls side by side count each for itself.
+            calls side by side count each for itself. The time that a person takes to allow a call is not counted.
     """
 
     policy: str = "default"

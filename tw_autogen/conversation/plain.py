@@ -10,7 +10,7 @@ import yaml
 
 from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConversationFormatError, FileError, nearest
-from tw_autogen.trust import read_regular
+from tw_autogen.trusted_files import read_content
 
 _MOST_BYTES = 64 << 20
 _BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them
@@ -28,7 +28,7 @@ def read_yaml(path: Path, error: type[FileError], *, missing: str = "there is no
         FileError: of the kind `error`; names the file, the line where it is known, and what is wrong.
     """
     try:
-        return bounded_yaml.load(read_regular(path, limit_bytes=_MOST_BYTES).decode("utf-8"), limit=False)
+        return bounded_yaml.load(read_content(path, limit_bytes=_MOST_BYTES).decode("utf-8"), limit=False)
     except FileNotFoundError:
         raise error(missing, path=path) from None
     except OSError as problem:

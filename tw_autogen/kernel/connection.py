@@ -8,7 +8,8 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from jupyter_client.connect import write_connection_file
 from jupyter_client.session import Session
 
 from tw_autogen.kernel.messages import Reader
-from tw_autogen.kernel.wire import Channel, execute_content
-from tw_autogen.safe_folder import remove_folder
+from tw_autogen.kernel.wire import CHANNELS, Channel, execute_content
+from tw_autogen.safe_folder import SafeFolder, remove_folder
 
 _LONGEST_PATH = 94
 """Bytes that a socket's path may have in the runtime folder (107 on Linux, 103 on macOS, in the folder of a start)."""
@@ -28,6 +29,7 @@ _PREFIX = "tw-"
 _SOCKET = "k"
 _MOMENT_MS = 20
 
+_LOOK_SECONDS = 0.01
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
@@ -100,8 +102,8 @@ class Connection:
 
     Args:
         opens: Connect; otherwise another client does, as `info` says.
-        binds: Bind the sockets in the host; otherwise the process does, in its own folder: for processes that get no
-            descriptors, such as containers. There can be one such process only.
+        binds: Bind the sockets in the host; otherwise the process does, in its own folder, and `join` connects to them:
+            for processes that get no descriptors, such as containers. There can be one such process only.
         outside: Folders that code may write to, absolute; the runtime folder does not lie in them if there is another
             place for it.
     """
@@ -120,6 +122,7 @@ class Connection:
         )
         self.session = Session(key=key, signature_scheme="hmac-sha256", username="tw")
         self._opens = opens
+        self._held: tuple[int, ...] = ()
         self._channels: dict[Channel, zmq.Socket[bytes]] = {}
         self._reader = Reader(key)
 
@@ -144,7 +147,7 @@ class Connection:
             log = os.open(self.log, _NEW, 0o600)
             held.callback(os.close, log)
             bound = {number: held.enter_context(self._bound(number)) for number in self._numbers()}
-            if self._opens and not self._channels:
+            if self._opens and not self._channels and (self._binds or self.info["transport"] != "ipc"):
                 self._connect()  # after they are bound, or it would fail and be tried again later
             yield Start(self.own, file, log, {number: one.fileno() for number, one in bound.items()})
 
@@ -170,11 +173,52 @@ class Connection:
             raise
         return listening
 
-    def _connect(self) -> None:
+    def join(self, alive: Callable[[], bool], seconds: float) -> None:
+        """Connect to sockets that the process binds itself, once they are there; to those and to nothing else.
+
+        Code can write to their folder. So each is opened by descriptor, checked, and connected to by that descriptor: a
+        link that takes its place, before or after, leads nowhere. Other systems than Linux can only check the name.
+        Where none comes in time, a path is connected to at which nobody listens.
+
+        Args:
+            alive: Return whether the process still runs.
+            seconds: How long to wait.
+        """
+        if self._channels or not self._opens:
+            return
+        deadline = time.monotonic() + seconds
+        while not (there := self._hold_sockets()) and alive() and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        ports = {one: f"{self.runtime}/none" for one in _PORTS}
+        for one, descriptor in there.items():
+            by_name = f"{self.info['ip']}-{self.info[one]}"
+            ports[one] = f"/proc/self/fd/{descriptor}" if descriptor >= 0 else by_name
+        self._connect(ports)
+
+    def _hold_sockets(self) -> dict[str, int]:
+        """Return descriptors of the sockets that we connect to; nothing as long as one is missing, or is no socket."""
+        found: dict[str, int] = {}
+        try:
+            with SafeFolder(self.own) as folder:
+                for channel in CHANNELS:
+                    port = f"{channel}_port"
+                    found[port] = folder.hold_socket(f"{_SOCKET}-{self.info[port]}")
+        except OSError:
+            _close(found.values())
+            return {}
+        self._held = tuple(found.values())
+        return found
+
+    def _connect(self, places: Mapping[str, str] | None = None) -> None:
+        """Connect.
+
+        Args:
+            places: Paths of the sockets, by the names of their ports; None: as `info` says.
+        """
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
-        self.shell = self._open(context, zmq.DEALER, self.info, "shell")
-        self.stdin = self._open(context, zmq.DEALER, self.info, "stdin")
-        self.iopub = self._open(context, zmq.SUB, self.info, "iopub")
+        self.shell = self._open(context, zmq.DEALER, places, "shell")
+        self.stdin = self._open(context, zmq.DEALER, places, "stdin")
+        self.iopub = self._open(context, zmq.SUB, places, "iopub")
         self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
 
     @property
@@ -235,9 +279,14 @@ class Connection:
         """Close the sockets and remove the runtime folder."""
         for one in self.sources:
             one.close(linger=0)
+        held, self._held = self._held, ()
+        _close(held)
         remove_folder(self.runtime)
 
-    def _open(self, context: zmq.Context[Any], kind: int, info: Any, channel: str) -> zmq.Socket[bytes]:
+    def _open(
+        self, context: zmq.Context[Any], kind: int, places: Mapping[str, str] | None, channel: str
+    ) -> zmq.Socket[bytes]:
+        info: Any = self.info
         one: zmq.Socket[bytes] = context.socket(kind)
         one.setsockopt(zmq.LINGER, 0)
         # The kernel's end queues without a limit (`inside.boot`), so that a flood drops no message, `idle` among them.
@@ -250,5 +299,12 @@ class Connection:
         else:
             one.setsockopt(zmq.IDENTITY, self.session.bsession)  # by it the kernel finds the stdin of who asked
         separator = "-" if info["transport"] == "ipc" else ":"
-        one.connect(f"{info['transport']}://{info['ip']}{separator}{info[channel + '_port']}")
+        place = f"{info['ip']}{separator}{info[channel + '_port']}" if places is None else places[f"{channel}_port"]
+        one.connect(f"{info['transport']}://{place}")
         return one
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for one in descriptors:
+        if one >= 0:
+            os.close(one)

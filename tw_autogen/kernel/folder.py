@@ -65,6 +65,7 @@ class HostExchange:
     def close(self) -> None:
         """Remove the hidden folder; of a link in its place, the link."""
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            folder.unlock()  # code may have closed its own folder
             folder.remove_tree(FOLDER)
 
 
@@ -83,3 +84,5 @@ def make_hidden(folder: SafeFolder, name: str, uid: int = 0) -> None:
         if not stat.S_ISDIR(folder.info(name).st_mode):
             folder.remove(name)
     folder.make_folder(name, owner=uid)
+    with contextlib.suppress(OSError):
+        folder.unlock(name)

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from tw_autogen.approval import Approve, Proposal, decide
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import remove_folder
 
 _SECONDS = 600.0
 _MOST = 20
@@ -30,7 +32,7 @@ class Installer:
 
     Args:
         settings: `install` and `python`.
-        folder: The kernel's; packages lie beside it.
+        folder: The kernel's; packages lie beside it, or in a temporary folder if code may write beside it.
         approve: Decides where `install` is `ask`; None: nobody, so nothing is installed.
     """
 
@@ -38,6 +40,11 @@ class Installer:
         self._settings = settings
         self._approve = approve
         self.folder = folder.with_name(f"{folder.name}.packages")
+        granted = [Path(one).expanduser().resolve() for one in settings.write]
+        if settings.install != "never" and any(folder.parent.resolve().is_relative_to(one) for one in granted):
+            self.folder = Path(tempfile.mkdtemp(prefix="tw-packages-")).resolve()
+            self.folder.chmod(0o755)  # root's kernels are another user
+            weakref.finalize(self, remove_folder, self.folder)
 
     def prepare(self) -> str:
         """Make the folder; give its path, empty where nothing is ever installed.

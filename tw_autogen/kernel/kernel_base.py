@@ -22,7 +22,7 @@ from tw_autogen.kernel.running import Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.waiting import Doorbell
-from tw_autogen.safe_folder import remove_folder
+from tw_autogen.safe_folder import SafeFolder, remove_folder
 
 
 class KernelBase:
@@ -108,6 +108,8 @@ class KernelBase:
         if self._live is not None:
             return self._live
         self.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
+        with contextlib.suppress(OSError), SafeFolder(self.folder) as opened:
+            opened.unlock()  # code may have closed its own folder
         check_open_files(self.folder)
         peer = self._open()
         live = Live(

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+_UNREADABLE = (AttributeError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What unpacking raises at an answer that no kernel of ours gives."""
+
+
 class LiveKernel(KernelBase):
     """An IPython kernel in a process of its own, started when it is first needed; where, each kind says by `_open`.
 
@@ -125,7 +129,7 @@ class LiveKernel(KernelBase):
             if "ok" in answer:
                 try:
                     return live.codec.unpack(answer["ok"])
-                except (AttributeError, LookupError, OSError) as error:  # code in the kernel may have written any of it
+                except _UNREADABLE as error:  # code in the kernel may have written any of it
                     said = f"the kernel's answer when asked for {name!r} can't be read: {error}"
                     raise KernelError(said, folder=self.folder) from error
             if "error" not in answer:

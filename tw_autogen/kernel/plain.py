@@ -129,6 +129,7 @@ def start_otherwise(place: Place, settings: KernelSettings, start: StartProcess,
         with connection.begin() as new:
             environment = kernel_environment(os.environ, allowed=settings.environment, own=new.folder)
             process = start(Launch(settings.python, place.folder, environment, new.connection_file, connection.log))
+        connection.join(process.alive, settings.start_seconds)
     except OSError as error:
         connection.close()
         raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error

@@ -43,6 +43,7 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
         self._connection: Connection | None = None
         self._kernel: StartedKernel | None = None
         self._cwd = Path.cwd()
+        self._began_in: tuple[Path, int, int] | None = None
 
     @property
     def has_process(self) -> bool:
@@ -70,7 +71,7 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
             SandboxError: no wall can stand.
         """
         settings = _settings(self.settings)
-        self._cwd = Path(kwargs.get("cwd") or Path.cwd()).resolve()
+        self._cwd = self._same_folder(Path(kwargs.get("cwd") or Path.cwd()).resolve())
         try:
             refuse_folder(self._cwd, settings)
             check_granted(settings, self._cwd)
@@ -84,6 +85,24 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
         info = self._connection.info
         self.connection_info = {**info, "key": str(info["key"]).encode()}
         return self.connection_info
+
+    def _same_folder(self, folder: Path) -> Path:
+        """Return the folder of the notebook, which stays the one of the first start.
+
+        Raises:
+            KernelStartError: something else has its path since: code of another notebook may be allowed to write above.
+        """
+        about = folder.stat() if folder.is_dir() else None
+        found = (folder, about.st_dev, about.st_ino) if about else None
+        if self._began_in is None:
+            self._began_in = found
+        elif found != self._began_in:
+            raise KernelStartError(
+                f"the notebook's folder was {self._began_in[0]}, and its path leads to another one now ({folder}); "
+                "shut the kernel down and open the notebook again if that is what you want",
+                folder=self._began_in[0],
+            )
+        return folder
 
     async def poll(self) -> int | None:
         """Give None while it runs, else its exit code."""

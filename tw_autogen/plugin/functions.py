@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tw_autogen.errors import PluginLoadError, nearest
 from tw_autogen.plugin.annotation import read_annotation
 from tw_autogen.plugin.docstring import Doc, read_doc
-from tw_autogen.plugin.source import Function, decorated_in, defaults_of, parse_source
+from tw_autogen.plugin.source import Function, decorated_in, defaults_of, parse_source, read_source
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.trusted_files import files_in_use, read_content
 
 SUFFIX = ".py"
 _OPTIONS: dict[str, type | tuple[type, ...]] = {
@@ -36,7 +38,8 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
             print(spec.stub())
     """
     path = Path(path)
-    found = decorated_in(parse_source(path), path)
+    text = read_source(path)
+    found = decorated_in(parse_source(path, text=text), path)
     if not found:
         raise PluginLoadError(
             "no function here has the decorator @plugin (`from tw_autogen.plugin import plugin`); "
@@ -47,7 +50,7 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
     for at, (function, _) in enumerate(found):
         if function.name in [one.name for one in specs[:at]]:
             raise PluginLoadError(f"there are two functions {function.name!r}", path=path, line=function.lineno)
-    return tuple(specs)
+    return tuple(replace(spec, text=text, files=files_in_use()) for spec in specs)
 
 
 _FROM_ROOM = re.compile(rb"\b(?:tw_autogen|taskweaver)\.plugin(?=\s+import\b)")
@@ -57,7 +60,7 @@ _DECORATOR = re.compile(rb"\bplugin\b")
 def holds_functions(path: Path) -> bool:
     """Say whether a file has functions with `@plugin`, or was meant to; one without that word is not even parsed."""
     try:
-        text = path.read_bytes()
+        text = read_content(path)
     except OSError:
         return False
     if b"@" not in text or not _DECORATOR.search(_FROM_ROOM.sub(b"", text)):

@@ -16,6 +16,7 @@ from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin, 
 from tw_autogen.kernel.inside.context import Made
 from tw_autogen.plugin.callables import run_through
 from tw_autogen.plugin.spec import PluginSpec
+from tw_autogen.trusted_files import guard_imports
 
 CallModel = Callable[[list[dict[str, Any]]], str]
 
@@ -114,6 +115,7 @@ class HostPlugin:
 
 def _load(spec: PluginSpec, context: PluginContext) -> Callable[..., Any]:
     loadable, path = spec.loadable(), spec.source().resolve()
+    guard_imports(path.parent, spec.files)
     try:
         function: Callable[..., Any] = load_plugin(
             spec.name, loadable.source, ctx=context, settings=loadable.settings, path=str(path)

@@ -14,8 +14,17 @@ from tw_autogen.plugin.callables import function_plugin
 from tw_autogen.plugin.folder import YAMLS, named_in, read_file, read_folder
 from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.plugin.installed import installed_plugins, read_entry
-from tw_autogen.plugin.source import Function, decorated_in, defaults_of, last_word, parse_source, registered_in
+from tw_autogen.plugin.source import (
+    Function,
+    decorated_in,
+    defaults_of,
+    last_word,
+    parse_source,
+    read_source,
+    registered_in,
+)
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.trusted_files import files_in_use
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +101,8 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     if spec.connect is not None or (spec.path and spec.path.suffix == SUFFIX):
         return spec
     path = spec.source()
-    tree = parse_source(path, wanted_by=str(spec.path))
+    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=files_in_use())
+    tree = parse_source(path, text=spec.text)
     registered = _registered(tree, spec, path)
     signature = _signature(registered, tree, path)
     if signature is None:  # inherited from elsewhere: only running it would tell

@@ -24,7 +24,8 @@ class PluginSettings:
         mcp_start_seconds: How long an MCP server may take to start.
         mcp_call_seconds: How long one call of an MCP tool may take, without the time that a person takes to allow it.
         mcp_approval: Which calls of MCP tools a person is asked about: `writes`, of those that their server doesn't
-            mark as read-only; `always`, all; `never`, none (a project's file can't say that). Where nobody can be
+            mark as read-only; `always`, all; `never`, none (a project's file can't say that, and of servers that
+            it names it holds only if the user was asked about the folder and trusts it as it is). Where nobody can be
             asked, `always` refuses all calls, and `writes` those of tools that are not marked as read-only, of servers
             that a project's file names; servers that the caller or the user names are called.
     """

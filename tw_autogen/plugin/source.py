@@ -7,32 +7,50 @@ from functools import lru_cache
 from pathlib import Path
 
 from tw_autogen.errors import PluginLoadError
+from tw_autogen.trusted_files import read_text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ROOMS = ("tw_autogen.plugin", "taskweaver.plugin")
 
 
-def parse_source(path: Path, wanted_by: str = "") -> ast.Module:
-    """Parse a Python file.
+def read_source(path: Path, wanted_by: str = "") -> str:
+    """Return the text of a Python file.
 
     Args:
         path: The file.
         wanted_by: Who expects it there, in words, for where it is missing.
 
     Raises:
-        PluginLoadError: it is missing, or no Python; names file and line.
+        PluginLoadError: it is missing, not UTF-8, or changed since its folder was trusted.
     """
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-        compile(tree, str(path), "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
+        return read_text(path)
     except OSError as error:
         expects = f"; {wanted_by} expects the plugin's Python there" if wanted_by else ""
-        raise PluginLoadError(f"cannot be read ({error.strerror}){expects}", path=path) from error
+        raise PluginLoadError(f"cannot be read ({error.strerror or error}){expects}", path=path) from error
+    except UnicodeDecodeError as error:
+        raise PluginLoadError(f"not UTF-8 text: {error}", path=path) from error
+
+
+def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
+    """Parse a Python file.
+
+    Args:
+        path: The file.
+        text: What it holds; None: it is read.
+
+    Raises:
+        PluginLoadError: it is missing, or no Python; names file and line.
+    """
+    text = read_source(path) if text is None else text
+    try:
+        tree = ast.parse(text, str(path))
+        compile(tree, str(path), "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
     except SyntaxError as error:
         raise PluginLoadError(f"not valid Python: {error.msg}", path=path, line=error.lineno) from error
-    except ValueError as error:  # bytes that are not UTF-8, or NUL among them
-        raise PluginLoadError(f"not UTF-8 text: {error}", path=path) from error
+    except ValueError as error:  # a NUL in it
+        raise PluginLoadError(f"not valid Python: {error}", path=path) from error
     return tree
 
 

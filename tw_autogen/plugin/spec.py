@@ -15,6 +15,7 @@ from tw_autogen.errors import PluginSpecError, nearest
 from tw_autogen.kernel import Loadable
 from tw_autogen.kernel.inside import PluginContext
 from tw_autogen.plugin.stub import as_function, as_line
+from tw_autogen.trusted_files import TrustedFiles, read_text
 
 NO_DEFAULT: Any = inspect.Parameter.empty
 
@@ -97,6 +98,8 @@ class PluginSpec:
         seconds: How long one call may take, if it runs in the host; None: as long as the round.
         tags: More words by which it is found; those of `TASK_TYPES` say which type of work it serves.
         optional: One that fails while it is loaded is left out and named in the log; a project's own are such.
+        text: Its Python as it was checked; None: it was not read yet.
+        files: What modules beside it are compared with when they are imported; None: nothing.
     """
 
     name: str
@@ -116,6 +119,8 @@ class PluginSpec:
     seconds: float | None = None
     tags: tuple[str, ...] = ()
     optional: bool = field(default=False, compare=False)
+    text: str | None = field(default=None, compare=False, repr=False)
+    files: TrustedFiles | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.connect is not None:
@@ -150,7 +155,7 @@ class PluginSpec:
     def loadable(self) -> Loadable:
         """Give what a kernel needs to load it."""
         path = self.source()
-        return Loadable(self.name, path.read_text(encoding="utf-8"), self.configurations, path)
+        return Loadable(self.name, read_text(path) if self.text is None else self.text, self.configurations, path)
 
 
 def read_spec(path: Path | str) -> PluginSpec:

@@ -13,12 +13,16 @@ from typing import Any
 
 from tw_autogen.errors import RoleSpecError
 from tw_autogen.role.role import Role
+from tw_autogen.trusted_files import SourceLoader, files_in_use, guard_imports
 
 _LOADING = threading.RLock()
 
 
 def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> ModuleType:
     """Run a role's Python anew, as a package of its folder: `from .pages import …` finds what lies beside it.
+
+    Where the folder is trusted by a hash, this file and what it imports from its folder, now and later, must be as they
+    were hashed.
 
     Args:
         source: The file.
@@ -28,9 +32,13 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
         RoleSpecError: there is no such file, or it raised; names file and line.
     """
     name = f"tw_autogen_role_{source.stem}_{hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=[str(source.parent)])
-    if spec is None or spec.loader is None or not source.exists():
+    loader = SourceLoader(name, str(source), files_in_use())
+    spec = importlib.util.spec_from_file_location(
+        name, source, loader=loader, submodule_search_locations=[str(source.parent)]
+    )
+    if spec is None or not source.exists():
         raise RoleSpecError("there is no such file", path=source)
+    guard_imports(source.parent, files_in_use())
     with _LOADING:
         for loaded in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
             del sys.modules[loaded]
@@ -38,7 +46,7 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
         if builtins is not None:
             vars(module)["__builtins__"] = builtins
         try:
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
         except Exception as error:  # somebody's own code: whatever it raises is told with the file
             del sys.modules[name]
             line = getattr(error, "lineno", None) or line_in(error, source)

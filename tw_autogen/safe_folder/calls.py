@@ -81,11 +81,11 @@ def open_to_empty(at: At, name: str) -> At:
 
 
 def unlock(at: At) -> None:
-    """Change an open directory's mode where it forbids its owner to list it or to remove entries."""
+    """Change an open directory's mode where it forbids its owner to list it or to change entries; Linux only."""
     if not isinstance(at, int) or not _PATH:
         return
     about = os.fstat(at)
-    if about.st_uid == os.geteuid() and about.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+    if os.geteuid() in (0, about.st_uid) and about.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.chmod(f"/proc/self/fd/{at}", stat.S_IRWXU)  # a descriptor of O_PATH takes no fchmod
 
 
@@ -132,6 +132,26 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
     except BaseException:
         os.close(found)
         raise
+    return found
+
+
+def hold_socket(at: At, name: str) -> int:
+    """Open a Unix socket's entry without connecting; it stays the same one whatever its name means later.
+
+    Returns:
+        A descriptor with the path `/proc/self/fd/…`; -1 on a system other than Linux, where the name was checked only.
+
+    Raises:
+        PermissionError: it is not a socket, or has other names.
+        OSError: there is none, or the system refuses.
+    """
+    where, below = entry(at, name)
+    found = os.open(where, _PATH | _NOFOLLOW, **below) if _PATH else -1
+    about = os.fstat(found) if _PATH else lstat(at, name)
+    if not stat.S_ISSOCK(about.st_mode) or about.st_nlink != 1:
+        if _PATH:
+            os.close(found)
+        raise PermissionError(errno.EPERM, "not a socket of this folder", name)
     return found
 
 

@@ -271,6 +271,34 @@ class SafeFolder:
                 calls.close(inner)
             calls.rmdir(at, last)
 
+    def hold_socket(self, name: str) -> int:
+        """Open a Unix socket's entry without connecting; see `calls.hold_socket`.
+
+        Raises:
+            OSError: it is not a socket of this folder; it may not be there yet.
+        """
+        with self._parent(name) as (at, last):
+            return calls.hold_socket(at, last)
+
+    def unlock(self, name: str = ".") -> None:
+        """Give the owner of a directory all permissions on it again, where code has taken them away.
+
+        Args:
+            name: Relative to the folder; `.` is the folder itself.
+
+        Raises:
+            OSError: there is no such directory, or a link is in the way.
+        """
+        if name == ".":
+            calls.unlock(self._at)
+            return
+        with self._parent(name) as (at, last):
+            inner = calls.open_folder(at, last)
+            try:
+                calls.unlock(inner)
+            finally:
+                calls.close(inner)
+
     def clear(self) -> None:
         """Remove all that is in the folder. Errors as of `remove_tree`."""
         calls.unlock(self._at)

@@ -46,6 +46,7 @@ from tw_autogen.session.trust import refuse_link
 from tw_autogen.session.workspace import ignore_in_git
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
+from tw_autogen.trusted_files import compared_with
 
 PluginsWanted = Iterable[PluginWanted] | PluginWanted
 """Several, or a single one that needs no list."""
@@ -121,14 +122,15 @@ def open_session(
             _log.warning("%s", line)
     own = project.plugin_folder if project else None
     wanted = several(plugins)
-    specs = check_plugins((*(project.plugins if project else ()), *wanted), own=own)
-    if project and wanted:  # those that the user names must load
-        named = {spec.name for spec in check_plugins(wanted, own=own)}
-        specs = tuple(replace(spec, optional=spec.optional and spec.name not in named) for spec in specs)
-    seats = [
-        Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
-        for one in check_roles(roles, read, project)
-    ]
+    with compared_with(read.files):
+        specs = check_plugins((*(project.plugins if project else ()), *wanted), own=own)
+        if project and wanted:  # those that the user names must load
+            named = {spec.name for spec in check_plugins(wanted, own=own)}
+            specs = tuple(replace(spec, optional=spec.optional and spec.name not in named) for spec in specs)
+        seats = [
+            Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
+            for one in check_roles(roles, read, project)
+        ]
     return open_team(
         seats,
         folder=folder,
@@ -186,7 +188,7 @@ def open_team(
         refuse_link(read, root)
         if read.origin("session.workspace") == Settings.DEFAULT:
             ignore_in_git(root.parent)
-    with ExitStack() as undo:  # what was made is closed again if a later part can't be made
+    with compared_with(read.files), ExitStack() as undo:  # what was made is closed again if a later part can't be made
         opened: list[Session] = []
         asked = _told(approve, opened)
         kernels = Kernels(
@@ -288,9 +290,10 @@ def check_roles(
     else:
         wanted = several(roles)
     try:
-        found = tuple(map(project.role, wanted) if project else wanted)
-        for one in found:
-            role_name(one)  # what can't be found is told now
+        with compared_with(settings.files):
+            found = tuple(map(project.role, wanted) if project else wanted)
+            for one in found:
+                role_name(one)  # what can't be found is told now
     except RoleSpecError as error:
         if roles is not None:
             raise

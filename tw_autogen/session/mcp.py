@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.approval import Approve
-from tw_autogen.plugin.mcp import McpServers, McpWanted, read_mcp_servers
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin.mcp import McpServer, McpServers, McpWanted, read_mcp_servers
 from tw_autogen.plugin.settings import McpApproval, PluginSettings
 from tw_autogen.session.seats import Seat, runs_code
+from tw_autogen.session.trust import server_files
 from tw_autogen.settings import PROJECT_FILE, Settings
+from tw_autogen.trusted_files import TrustedFiles
 
 
 def start_mcp_servers(
@@ -43,22 +46,48 @@ def start_mcp_servers(
     servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
+    if from_folder and read.files is not None and read.project is not None:
+        _compare_programs(servers, read.files, read.project.resolve())
     started = McpServers(
         servers,
         folder=logs,
         start_seconds=options.mcp_start_seconds,
         call_seconds=options.mcp_call_seconds,
-        approval=_approval(read),
+        approval=_approval(read, from_folder=from_folder),
         approve=approve,
     )
     undo.callback(started.close)
     return started
 
 
-def _approval(read: Settings) -> McpApproval:
-    """Return which calls a person is asked about; a project's file can only ask for more."""
+def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder: Path) -> None:
+    """Refuse servers if a file that their commands name is not as it was when the folder was trusted.
+
+    Raises:
+        ConfigError: names the server and the file.
+    """
+    for server in servers:
+        for path in server_files(server, folder):
+            try:
+                files.read(path)
+            except OSError as error:
+                words = f"{server.origin}: MCP server {server.name!r}: {path}: {error.strerror or error}"
+                raise ConfigError(words) from error
+
+
+def _approval(read: Settings, *, from_folder: bool) -> McpApproval:
+    """Return which calls a person is asked about; a project's file can only ask for more.
+
+    The user's `never` is about servers that they know: their own, the caller's, and those of a folder that was shown to
+    them with each server and is trusted as it was shown.
+
+    Args:
+        read: The settings.
+        from_folder: A project's file names the servers.
+    """
     said = read.read("plugin", PluginSettings).mcp_approval
-    return "writes" if said == "never" and _is_of_folder(read, "plugin.mcp_approval") else said
+    unknown = _is_of_folder(read, "plugin.mcp_approval") or from_folder and read.files is None
+    return "writes" if said == "never" and unknown else said
 
 
 def _is_of_folder(read: Settings, key: str) -> bool:

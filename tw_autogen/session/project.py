@@ -18,6 +18,7 @@ from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.shipped import shipped_folder
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 from tw_autogen.trust import Trust
+from tw_autogen.trusted_files import compared_with
 
 EXAMPLES = (
     "examples/planner_examples",
@@ -118,6 +119,11 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     folder = Path(folder).expanduser().resolve()
     if not folder.is_dir():
         raise ConfigError(f"project: there is no folder {folder}")
+    with compared_with(settings.files):
+        return _read_project(folder, settings, named=named)
+
+
+def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     brings_code = named or settings.trust is Trust.full
     place = folder / settings.read("plugin", PluginSettings).folder
     python = settings.read("kernel", KernelSettings).python

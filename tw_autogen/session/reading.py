@@ -59,9 +59,8 @@ def read_settings(
     place = Path(project) if project else Path.cwd()
     make = _reader(keywords, place, environ)
     found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
-    if found.trust is not Trust.full and Review(found).remembered():
-        return make(trust=Trust.full)
-    return found
+    files = Review(found).remembered() if found.trust is not Trust.full else None
+    return make(trust=Trust.full, files=files) if files is not None else found
 
 
 def read_logged(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
@@ -64,7 +65,8 @@ def safe_svg(text: str) -> str:
     """Return a picture that can stand in a web page: its shapes and texts, written anew from what was parsed.
 
     Comments, processing instructions, the document type, metadata, and attributes that don't belong to the drawing are
-    left out. The time it takes is linear.
+    left out. The rules of its style sheets hold inside the picture only: each selector stands for what lies below its
+    outermost element, by a class that is made of the picture's content. The time it takes is linear.
 
     Args:
         text: An SVG document, as matplotlib, Graphviz or Plotly write it.
@@ -77,7 +79,7 @@ def safe_svg(text: str) -> str:
         >>> safe_svg('<svg xmlns="http://www.w3.org/2000/svg"><!-- --><path d="M0 0" data-x="1"/></svg>')
         '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0"/></svg>'
     """
-    writer = _Writer()
+    writer = _Writer("tw-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16])
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = writer.doctype
     parser.StartElementHandler = writer.start
@@ -90,18 +92,32 @@ def safe_svg(text: str) -> str:
         if isinstance(error, UnsafeSvgError):
             raise
         raise UnsafeSvgError(f"it is no XML ({error})") from error
-    return "".join(writer.parts)
+    return writer.finish()
 
 
 class _Writer:
-    """Writes what is allowed; raises at what is not."""
+    """Writes what is allowed; raises at what is not.
 
-    def __init__(self) -> None:
+    Args:
+        scope: The class of the outermost element, if it has a style sheet.
+    """
+
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
         self.parts: list[str] = []
         self._open: list[str] = []
         self._is_empty = False
         self._skipped = 0
         self._css: list[str] = []
+        self._is_styled = False
+        self._root: list[tuple[str, str]] = []
+
+    def finish(self) -> str:
+        """Return the picture."""
+        if self._is_styled:
+            written = _written([*((key, value) for key, value in self._root if key != "class"), ("class", self._scope)])
+            self.parts[0] = f"<svg{_DECLARED}{written}"
+        return "".join(self.parts)
 
     def doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
         if internal:
@@ -120,9 +136,11 @@ class _Writer:
             raise UnsafeSvgError(f"<{self._open[-1]}> holds an element")
         if len(self._open) >= _DEEPEST:
             raise UnsafeSvgError(f"its elements are nested more than {_DEEPEST} deep")
-        written = "".join(f" {key}={quoteattr(value)}" for key, value in _kept(local, attributes))
+        kept = _kept(local, attributes)
         self._close_tag()
-        self.parts.append(f"<{local}{_DECLARED if not self._open else ''}{written}")
+        if not self._open:
+            self._root = kept
+        self.parts.append(f"<{local}{_DECLARED if not self._open else ''}{_written(kept)}")
         self._open.append(local)
         self._is_empty, self._css = True, []
 
@@ -133,7 +151,8 @@ class _Writer:
         local = self._open.pop()
         if local == "style":
             self._close_tag()
-            self.parts.append(escape(_checked_css("".join(self._css))))
+            self.parts.append(escape(_checked_css("".join(self._css), self._scope)))
+            self._is_styled = True
         if self._is_empty:
             self.parts.append("/>")
             self._is_empty = False
@@ -156,6 +175,10 @@ class _Writer:
 
 
 _DECLARED = f' xmlns="{_SVG}"'
+
+
+def _written(attributes: list[tuple[str, str]]) -> str:
+    return "".join(f" {key}={quoteattr(value)}" for key, value in attributes)
 
 
 def _kept(element: str, attributes: dict[str, str]) -> list[tuple[str, str]]:
@@ -198,11 +221,29 @@ def _checked_declarations(text: str) -> str:
     )
 
 
-def _checked_css(text: str) -> str:
-    """Return the rules of a style sheet, each with its declarations that belong to the drawing."""
+_SELECTOR = re.compile(r"[\w*.#][\w*.#-]*(?:(?:\s*[>+~]\s*|\s+)[\w*.#][\w*.#-]*)*")
+"""Of plain names, classes and identifiers; others, such as `:root` and `:has()`, may look out of the picture."""
+_MOST_SELECTOR_CHARS = 1000
+
+
+def _scoped(selectors: str, scope: str) -> str:
+    """Return selectors for what lies in the picture only; those that are not plain are left out.
+
+    Example:
+        >>> _scoped("*, g > path.a, html:hover", "tw-1")
+        '.tw-1 *, .tw-1 g > path.a'
+    """
+    found = (one.strip() for one in selectors.split(","))
+    kept = (one for one in found if len(one) <= _MOST_SELECTOR_CHARS and _SELECTOR.fullmatch(one))
+    return ", ".join(f".{scope} {one}" for one in kept)
+
+
+def _checked_css(text: str, scope: str) -> str:
+    """Return the rules of a style sheet for the picture, each with its declarations that belong to the drawing."""
     head, *commented = text.split("/*")
     *rules, rest = (head + "".join(one.partition("*/")[2] for one in commented)).split("}")
     if "@" in text or rest.strip() or not all(one.count("{") == 1 for one in rules):
         raise UnsafeSvgError("its style sheet is more than plain rules")
     parts = (one.partition("{") for one in rules)
-    return "".join(f"{selector.strip()}{{{_checked_declarations(inner)}}}" for selector, _, inner in parts)
+    kept = ((_scoped(selectors, scope), _checked_declarations(inner)) for selectors, _, inner in parts)
+    return "".join(f"{selectors}{{{inner}}}" for selectors, inner in kept if selectors)

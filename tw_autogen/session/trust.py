@@ -13,12 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.plugin.mcp import read_mcp_servers
+from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.plugin.settings import PluginSettings
-from tw_autogen.session.project import example_files, is_project, own_examples, role_folders, settings_files
+from tw_autogen.session.project import (
+    EXAMPLES,
+    ROLE_FOLDERS,
+    example_files,
+    is_project,
+    own_examples,
+    role_folders,
+    settings_files,
+)
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import LeftOut, Settings
-from tw_autogen.trust import Trust, TrustStore, code_files, fingerprint
+from tw_autogen.trust import Trust, TrustStore, code_files
+from tw_autogen.trusted_files import TrustedFiles
 from tw_autogen.visible import visible_line
 
 _MOST_NAMES = 30
@@ -111,11 +120,11 @@ class Review:
             "characters), so you are not asked about it; read its files before you use --trust"
         )
 
-    def remembered(self) -> bool:
-        """Return whether the user trusts this folder as it is now."""
-        store = self._store
-        known, _ = store.read(self.folder)
-        return bool(known) and known == self.sha256()
+    def remembered(self) -> TrustedFiles | None:
+        """Return the folder's files if the user trusts it as it is now; None if not."""
+        known, _ = self._store.read(self.folder)
+        sha256, files = self._hashed() if known else ("", None)
+        return files if known and known == sha256 else None
 
     def problem(self) -> str:
         """Return in words why what was remembered can't be used; empty if it can, or nothing was."""
@@ -137,12 +146,21 @@ class Review:
         These are the folder's settings files, those that they name, the code and YAML of its roles and plugins with
         what such roles import from the folder, and its examples.
         """
+        return self._hashed()[0]
+
+    def _hashed(self) -> tuple[str, TrustedFiles | None]:
         try:
-            files = fingerprint(self.folder, self._files())
+            folders = list(self._code_folders())
+            files = TrustedFiles.hashed(
+                self.folder,
+                self._files(folders),
+                folders=[*folders, *self._named_roles(), *(self.folder / one for one in EXAMPLES)],
+                contents=self.settings.texts,
+            )
         except ConfigError:
-            return ""  # too much to look through: never remembered
+            return "", None  # too much to look through: never remembered
         wants = [(want.name, want.does) for want in self.wants]
-        return hashlib.sha256(json.dumps([files, wants]).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files
 
     @property
     def _store(self) -> TrustStore:
@@ -180,23 +198,31 @@ class Review:
             getattr(self.settings.read(room, {"session": SessionSettings, "plugin": PluginSettings}[room]), name)
         )
 
-    def _files(self) -> Iterator[Path]:
+    def _code_folders(self) -> Iterator[Path]:
+        """Return the folders whose code may be loaded; they need not exist yet."""
+        place = self._placed("session", "role_folder")
+        yield from (self.folder / one for one in ([place] if place else ROLE_FOLDERS))
+        yield self.folder / self._placed("plugin", "folder")
+        with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
+            if role_folders(self.folder, place):  # they may import from the top of the folder
+                yield self.folder
+
+    def _named_roles(self) -> Iterator[Path]:
+        """Return the folders of roles that the setting `session.roles` names by a path."""
+        for one in self.settings.left_out:
+            if one.key == "session.roles" and isinstance(one.setting.value, list):
+                places = (self.folder / str(text) for text in one.setting.value if "/" in str(text))
+                yield from (path for path in places if path.resolve().is_relative_to(self.folder))
+
+    def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
         folder = self.folder
         yield from settings_files(folder)
         for one in self.settings.left_out:
             if one.setting.file is not None:
                 yield one.setting.file.resolve()
             yield from _named_files(one, folder)
-        try:
-            roles = role_folders(folder, self._placed("session", "role_folder"))
-        except ConfigError:  # the setting names a folder that isn't there
-            roles = {}
-        tops = {path.parent for path in roles.values()}
-        plugins = folder / self._placed("plugin", "folder")
-        for place in (*tops, plugins):
+        for place in code_folders:
             yield from code_files(place)
-        if roles:  # they may import from the top of the folder
-            yield from code_files(folder)
         yield from example_files(folder)
 
 
@@ -285,11 +311,21 @@ def _named_files(one: LeftOut, folder: Path) -> Iterator[Path]:
         for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
             with contextlib.suppress(ConfigError, TypeError, ValueError):
                 for server in read_mcp_servers(value, fill=fill):
-                    words = [server.command, *server.args]
-                    modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words[:-1]) if word == "-m"]
-                    words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
-                    words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
-                    yield from _found(words, folder, inner=True)
+                    yield from server_files(server, folder)
+
+
+def server_files(server: McpServer, folder: Path) -> Iterator[Path]:
+    """Return the files that the command of an MCP server names, with the code beside those that lie in a folder.
+
+    Args:
+        server: Its command is looked at as it is written.
+        folder: Relative paths are relative to it.
+    """
+    words = [server.command, *server.args]
+    modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words[:-1]) if word == "-m"]
+    words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
+    words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
+    yield from _found(words, folder, inner=True)
 
 
 def _found(words: Iterable[str], folder: Path, *, inner: bool) -> Iterator[Path]:

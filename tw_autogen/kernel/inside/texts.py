@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 from json import dumps, loads  # held here: code may overwrite them in the module
+from struct import error as StructError  # noqa: N812 - a class
+from struct import unpack_from
 from typing import TYPE_CHECKING, Any
 
 from .amounts import parsed_bytes
@@ -152,14 +154,101 @@ def unpack_arrow(schema: dict[str, Any], arrays: Arrays) -> Any:
     """
     import pyarrow as pa  # deferred: an extra that both sides were found to have
 
-    table = pa.ipc.open_stream(pa.py_buffer(arrays.take("|u1", schema["bytes"]))).read_all()
+    blob = pa.py_buffer(arrays.take("|u1", schema["bytes"]))
+    messages = pa.ipc.MessageReader.open_stream(blob)
+    try:
+        while True:
+            if is_compressed(messages.read_next_message().metadata.to_pybytes()):
+                raise ValueError("a table's columns cross uncompressed")
+    except StopIteration:
+        pass
+    table = pa.ipc.open_stream(blob).read_all()
     table.validate(full=True)  # or lies about where texts lie would be followed
     if table.num_columns != 1:
         raise ValueError("a column that crosses is one")
+    for chunk in table.column(0).chunks:
+        _claim_arrow(chunk, arrays, 8)
     if "storage" in schema:
         texts: Any = _text_dtype(schema)
         return texts.__from_arrow__(table.column(0))
     return table.to_pandas().iloc[:, 0].array
+
+
+def _claim_arrow(array: Any, arrays: Arrays, each: int) -> None:
+    """Count the memory of what is made of an Arrow array and of those in it; a value may take no byte in the file.
+
+    Args:
+        array: Validated.
+        arrays: Counts.
+        each: Bytes for one value.
+
+    Raises:
+        ValueError: it is too much, or values of such a type may stand in the file once and be made many times.
+    """
+    import pyarrow as pa  # deferred: an extra that both sides were found to have
+
+    kind = array.type
+    array = array.storage if isinstance(kind, pa.BaseExtensionType) else array
+    kind = array.type
+    if str(kind).partition("<")[0] in _REPEATED or pa.types.is_union(kind):
+        raise ValueError(f"a column of {kind} doesn't cross")
+    arrays.claim(each * len(array))
+    inner = [array.dictionary] if pa.types.is_dictionary(kind) else []
+    if pa.types.is_struct(kind):
+        inner = [array.field(place) for place in range(kind.num_fields)]
+    elif pa.types.is_map(kind):
+        inner = [array.keys, array.items]
+    elif pa.types.is_nested(kind):
+        inner = [array.values]
+    for one in inner:
+        _claim_arrow(one, arrays, _PER_TEXT)
+
+
+_REPEATED = ("run_end_encoded", "string_view", "binary_view", "list_view", "large_list_view")
+"""Types of Arrow whose few bytes may stand for many values, or for one many times."""
+
+
+def is_compressed(metadata: bytes) -> bool:
+    """Return whether the buffers of an Arrow message are compressed, by its header alone.
+
+    Args:
+        metadata: Of a message of Arrow's stream format: a flatbuffer, in which a table begins with how far before it
+            its list of fields lies, and that list holds where each field lies in the table, 0 for a missing one.
+
+    Raises:
+        ValueError: it is no such header.
+
+    Source: Apache Arrow's `Message.fbs`: `Message.header` is field 2, its kind field 1 (2: dictionary, 3: batch);
+    `DictionaryBatch.data` is field 1; `RecordBatch.compression` is field 3.
+    """
+
+    def number(form: str, at: int) -> int:
+        return int(unpack_from(form, metadata, at)[0])
+
+    def field(table: int, place: int) -> int:
+        fields = table - number("<i", table)
+        if 4 + 2 * place >= number("<H", fields):
+            return 0
+        found = number("<H", fields + 4 + 2 * place)
+        return table + found if found else 0
+
+    def inner(table: int, place: int) -> int:
+        at = field(table, place)
+        return at + number("<I", at) if at else 0
+
+    try:
+        message = number("<I", 0)
+        at = field(message, 1)
+        kind = number("<B", at) if at else 0
+        batch = inner(message, 2)
+        if kind == _DICTIONARY and batch:
+            batch = inner(batch, 1)
+        return kind in (_DICTIONARY, _BATCH) and bool(batch) and field(batch, 3) != 0
+    except StructError as error:
+        raise ValueError(f"no header of an Arrow message: {error}") from None
+
+
+_DICTIONARY, _BATCH = 2, 3
 
 
 def _text_dtype(schema: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.trust import read_plain
+from tw_autogen.trusted_files import decode_settings, read_settings_file
 
 McpWanted = Path | str | Mapping[str, Any]
 """A file, its JSON text, or what stands in it: `{"mcpServers": {name: {…}}}`, or the servers alone."""
@@ -130,7 +130,7 @@ def _load(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
         path = Path(wanted).expanduser()
         origin = str(path)
         try:
-            text = read_plain(path)
+            text = decode_settings(path, read_settings_file(path))
         except ConfigError as error:
             raise ConfigError(f"{error}; expected a JSON file with `mcpServers`") from error
     try:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tw_autogen.approval import Approve, Decision, Proposal
+from tw_autogen.approval import Approve, Decision, Proposal, waiting_for_person
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.mcp.connection import McpCallLostError
 from tw_autogen.plugin.settings import McpApproval
@@ -76,7 +76,7 @@ class Gate:
             return
         if self._approve is None:
             raise ToolCallRefusedError(self._nobody(name))
-        with self._asking:
+        with waiting_for_person(), self._asking:
             if self._always and not lost:  # said meanwhile, of a call beside this one
                 return
             said = self._approve(Proposal("tool", self._words(arguments), (_LOST,) if lost else ()))

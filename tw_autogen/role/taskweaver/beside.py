@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from tw_autogen.role.taskweaver.names import LOADING, ROOT, installed_names
+from tw_autogen.trusted_files import SourceLoader, compared_loader, files_in_use
 
 _NEIGHBOURS = f"{ROOT}.ext_role."
 
@@ -34,6 +35,8 @@ class Beside:
         self._tops = {root} if root else set()
         self._modules: dict[str, ModuleType] = {}
         self._inside = False
+        self.files = files_in_use()
+        """What its modules are compared with; None: nothing."""
         self.builtins: Mapping[str, Any] = {**vars(builtins), "__import__": self._import}
         """What modules of the role see as builtins: their imports come here."""
 
@@ -79,6 +82,8 @@ class Beside:
             spec.submodule_search_locations = list(spec.submodule_search_locations)  # doesn't follow `sys.path`
         if isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(spec.loader.name, spec.loader.path, self)
+        elif spec.loader is not None and self.files is not None:
+            spec.loader = compared_loader(spec.loader, self.files)
         return spec
 
     def _import(
@@ -125,11 +130,11 @@ class _Finder:
         return self._beside.find(name, path, first=self._first)
 
 
-class _Loader(SourceFileLoader):
+class _Loader(SourceLoader):
     """Runs a module with the builtins of its role."""
 
     def __init__(self, name: str, path: str, beside: Beside) -> None:
-        super().__init__(name, path)
+        super().__init__(name, path, beside.files)
         self._builtins = beside.builtins
 
     def exec_module(self, module: ModuleType) -> None:

@@ -1,0 +1,104 @@
+"""Sockets that a process binds where its code can write: the host connects to these and to nothing else."""
+
+import os
+import select
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.wire import CHANNELS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs descriptors of sockets")
+
+
+def listening(path):
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.bind(str(path))
+    made.listen(9)
+    return made
+
+
+def was_called(server, seconds=0.3):
+    return bool(select.select([server], [], [], seconds)[0])
+
+
+@pytest.fixture
+def canary(tmp_path_factory):
+    """A service of the host that code must not have connected to."""
+    path = tmp_path_factory.mktemp("c") / "s"
+    with listening(path) as server:
+        yield path, server
+
+
+@pytest.fixture
+def begun():
+    connection = Connection(binds=False)
+    with connection.begin() as new:
+        yield connection, [new.folder / f"k-{connection.info[f'{one}_port']}" for one in CHANNELS]
+    connection.close()
+
+
+@pytest.mark.parametrize("way", ["link", "hard link", "file"])
+def test_what_is_put_in_a_sockets_place_is_not_connected_to(begun, canary, way):
+    connection, paths = begun
+    path, server = canary
+    for one in paths:
+        if way == "link":
+            one.symlink_to(path)
+        elif way == "hard link":
+            os.link(path, one)
+        else:
+            one.write_text("no socket")
+
+    connection.join(lambda: True, 0.1)
+    connection.request("1")
+
+    assert not was_called(server)
+
+
+def test_a_link_that_takes_a_sockets_place_later_leads_nowhere(begun, canary):
+    connection, paths = begun
+    path, server = canary
+    bound = [listening(one) for one in paths]
+
+    connection.join(lambda: True, 5)
+    assert all(was_called(one, 5) for one in bound)
+    for one in paths:
+        one.unlink()
+        one.symlink_to(path)
+    for one in bound:
+        one.close()  # the host's sockets try again
+    connection.request("1")
+
+    assert not was_called(server)
+
+
+def test_nobody_waits_for_a_process_that_has_ended(begun):
+    connection, _ = begun
+    connection.join(lambda: False, 1e9)
+    assert connection.receive("shell") is None
+
+
+def test_descriptors_are_closed_with_the_connection():
+    before = len(os.listdir("/proc/self/fd"))
+    connection = Connection(binds=False)
+    with connection.begin() as new:
+        bound = [listening(Path(new.folder, f"k-{connection.info[f'{one}_port']}")) for one in CHANNELS]
+        connection.join(lambda: True, 5)
+    held = [one for one in os.listdir("/proc/self/fd") if "/k-" in link_of(one)]
+    assert len(held) == len(CHANNELS)
+    connection.close()
+    for one in bound:
+        one.close()
+    assert not [one for one in os.listdir("/proc/self/fd") if "/k-" in link_of(one)]
+    assert len(os.listdir("/proc/self/fd")) <= before + 9  # ZeroMQ's own stay
+
+
+def link_of(number):
+    try:
+        return os.readlink(f"/proc/self/fd/{number}")
+    except OSError:
+        return ""

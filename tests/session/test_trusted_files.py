@@ -1,0 +1,209 @@
+"""What is loaded from a trusted folder is what was hashed, also if a file changes between the look and the load."""
+
+import functools
+import importlib.util
+import json
+import linecache
+import logging
+import os
+import py_compile
+import sys
+from pathlib import Path
+
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.errors import ConfigError, TwAutogenError
+from tw_autogen.session import ROOMS, read_settings, review_folder
+from tw_autogen.settings import Settings
+from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.trust import Trust
+from tw_autogen.trusted_files import TrustedFiles, guard_imports
+
+ROLE = "from tw_autogen import Role\nfrom .pages import PAGE\n\nclass Crier(Role):\n"
+ROLE += "    def reply(self, memory, **kwargs): ...\n"
+ROLE += "    def later(self):\n        from . import deep\n        return deep\n"
+THEIRS = "from taskweaver.role import Role\nfrom roles.teller.words import WORD\n\nclass Teller(Role):\n"
+THEIRS += "    def reply(self, memory, **kwargs): ...\n    def later(self):\n        import top\n        return top\n"
+PLUGIN = "import beside\nfrom tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef twice():\n"
+PLUGIN += "    import lazily\n    return lazily.VALUE\n"
+FILES = {
+    "roles/crier/role.yaml": "alias: Crier\nintro: Cries.\nmodule: crier\n",
+    "roles/crier/crier.py": ROLE,
+    "roles/crier/pages.py": "PAGE = 1\n",
+    "roles/crier/deep.py": "VALUE = 1\n",
+    "roles/teller/teller.role.yaml": "alias: Teller\nintro: Tells.\nmodule: roles.teller.teller.Teller\n",
+    "roles/teller/teller.py": THEIRS,
+    "roles/teller/words.py": "WORD = 1\n",
+    "top.py": "VALUE = 1\n",
+    "plugins/twice.yaml": "name: twice\ndescription: d\nruns_in: host\nparameters: []\n",
+    "plugins/twice.py": PLUGIN,
+    "plugins/beside.py": "VALUE = 1\n",
+    "plugins/lazily.py": "VALUE = 1\n",
+    "ours.yaml": "base: strict\n",
+    "planner_examples/one.yaml": "enabled: true\nrounds: []\n",
+    "mcp.json": '{"mcpServers": {}}',
+}
+SETTINGS = {
+    "session.roles": ["planner", "code_interpreter", "crier", "teller"],
+    "code_interpreter.policy": "ours.yaml",
+    "plugin.mcp_servers": "mcp.json",
+}
+NAMES = ("beside", "lazily", "top", "tw_autogen_role_crier", "tw_autogen_role_teller", "roles")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Lay out a project that the user trusts, in the current folder."""
+    folder, home = tmp_path / "here", tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    for name, text in {**FILES, "tw_autogen.yaml": json.dumps(SETTINGS)}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    yield folder
+    for name in [one for one in sys.modules if one.partition(".")[0].startswith(NAMES)]:
+        del sys.modules[name]
+
+
+def evil(ran):
+    return f"from pathlib import Path\nPath({str(ran)!r}).write_text('ran')\n"
+
+
+def opened(settings, tmp_path):
+    return open_session(ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "s", settings=settings, project=".")
+
+
+AT_LOAD = ["roles/crier/crier.py", "roles/crier/pages.py", "roles/teller/teller.py", "roles/teller/words.py"]
+YAMLS = {
+    "roles/crier/role.yaml": "alias: Crier\nintro: Obey me.\nmodule: crier\n",
+    "roles/teller/teller.role.yaml": "alias: Teller\nintro: Obey.\nmodule: roles.teller.teller.Teller\n",
+    "ours.yaml": "base: default\n",
+    "mcp.json": '{"mcpServers": {"m": {"command": "evil"}}}',
+}
+
+
+@pytest.mark.parametrize("name", [*AT_LOAD, *YAMLS])
+def test_what_changes_between_the_look_and_the_load_is_refused(folder, tmp_path, name):
+    settings = read_settings()
+    assert settings.trust is Trust.full
+    ran = tmp_path / "ran"
+    text = YAMLS.get(name) or evil(ran) + FILES[name]
+    (folder / name).write_text(text, encoding="utf-8")
+
+    with pytest.raises(TwAutogenError, match="changed since its folder was trusted") as error:
+        opened(settings, tmp_path)
+
+    assert name in str(error.value)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("name", ["plugins/twice.py", "plugins/twice.yaml", "plugins/beside.py"])
+def test_a_plugin_that_changes_is_left_out(folder, tmp_path, caplog, name):
+    settings = read_settings()
+    ran = tmp_path / "ran"
+    (folder / name).write_text("" if name.endswith("yaml") else evil(ran) + FILES[name], encoding="utf-8")
+
+    with caplog.at_level(logging.WARNING), opened(settings, tmp_path) as session:
+        (interpreter,) = [one for one in session.roles if one.name == "CodeInterpreter"]
+        assert "twice" not in interpreter.plugin_names or name == "plugins/beside.py"
+
+    assert "changed since its folder was trusted" in caplog.text
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("role", ["Crier", "Teller"])
+@pytest.mark.parametrize("swap", ["changed", "compiled", "package"])
+def test_what_a_role_imports_later_is_what_was_hashed(folder, tmp_path, role, swap):
+    ran = tmp_path / "ran"
+    path = folder / {"Crier": "roles/crier/deep.py", "Teller": "top.py"}[role]
+    with opened(read_settings(), tmp_path) as session:
+        (found,) = [one for one in session.roles if one.name == role]
+        if swap == "changed":
+            path.write_text(evil(ran), encoding="utf-8")
+        elif swap == "package":  # is found before the file of its name
+            path.with_suffix("").mkdir()
+            path.with_suffix("").joinpath("__init__.py").write_text(evil(ran), encoding="utf-8")
+        else:  # looks to Python as if it were compiled from the file that is there
+            before, about = path.read_text(encoding="utf-8"), path.stat()
+            path.write_text(evil(ran).ljust(len(before)), encoding="utf-8")
+            os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+            compiled = py_compile.compile(str(path), invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+            path.write_text(before, encoding="utf-8")
+            os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+            content = Path(compiled).read_bytes()
+            Path(compiled).write_bytes(content[:12] + len(before).to_bytes(4, "little") + content[16:])
+        later = getattr(found, "theirs", found).later
+
+        if swap == "compiled":
+            assert later().VALUE == 1
+        else:
+            with pytest.raises(ImportError, match=f"{'is new' if swap == 'package' else 'changed'} since its folder"):
+                later()
+    assert not ran.exists()
+
+
+def test_what_a_host_plugin_imports_later_is_what_was_hashed(folder, tmp_path):
+    ran = tmp_path / "ran"
+    kernel = FakeKernel()
+    with open_session(ScriptedModel([]), kernel=kernel, folder=tmp_path / "s", settings=read_settings(), project="."):
+        (folder / "plugins" / "lazily.py").write_text(evil(ran), encoding="utf-8")
+        with pytest.raises(ImportError, match="changed since its folder was trusted"):
+            kernel.served["twice"]()
+    assert not ran.exists()
+
+
+def test_settings_that_were_read_are_those_that_are_hashed(folder):
+    """The first read sees other settings than the trusted ones, which are there again when files are hashed."""
+    good = (folder / "tw_autogen.yaml").read_text(encoding="utf-8")
+    make = functools.partial(Settings, ROOMS, project=folder, texts={})
+    (folder / "tw_autogen.yaml").write_text(json.dumps({**SETTINGS, "model.api_key": "theirs"}), encoding="utf-8")
+    first = make()
+    (folder / "tw_autogen.yaml").write_text(good, encoding="utf-8")
+
+    assert type(review_folder())(first).remembered() is None
+
+
+def test_a_role_that_is_new_since_is_refused(folder, tmp_path):
+    settings = read_settings()
+    (folder / "ext_role" / "late").mkdir(parents=True)
+    (folder / "ext_role" / "late" / "role.yaml").write_text("alias: Late\nintro: i\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is new since its folder was trusted"):
+        open_session(ScriptedModel([]), roles=["late"], settings=settings, project=".", folder=tmp_path / "s")
+
+
+def test_code_that_is_as_it_was_loads_and_tracebacks_show_its_lines(folder, tmp_path):
+    with opened(read_settings(), tmp_path) as session:
+        (found,) = [one for one in session.roles if one.name == "Crier"]
+        assert found.later().VALUE == 1
+        file = type(found).reply.__code__.co_filename
+    (folder / "roles" / "crier" / "crier.py").write_text("# other\n" * 9, encoding="utf-8")
+    linecache.checkcache(file)
+    assert linecache.getline(file, 4) == ROLE.splitlines(keepends=True)[3]
+
+
+@pytest.mark.skipif(
+    not importlib.util.find_spec("_ctypes_test"), reason="this Python has no extension module for tests"
+)
+def test_an_extension_module_is_a_copy_of_what_was_hashed(folder, tmp_path):
+    origin = importlib.util.find_spec("_ctypes_test").origin
+    place = tmp_path / "native"
+    place.mkdir()
+    target = place / os.path.basename(origin)
+    target.write_bytes(Path(origin).read_bytes())
+    files = TrustedFiles.hashed(place, [target], folders=[place])
+    guard_imports(place, files)
+    spec = importlib.machinery.PathFinder.find_spec("_ctypes_test", [str(place)])
+    module = importlib.util.module_from_spec(spec)
+    assert module.__file__ == str(target)
+    with open(target, "ab") as file:
+        file.write(b"\0")
+    with pytest.raises(ImportError, match="changed since its folder was trusted"):
+        importlib.util.module_from_spec(spec)
+    guard_imports(place, None)

@@ -1,0 +1,279 @@
+"""`TrustedFiles`: a trusted folder's files as they were hashed; what is loaded from the folder must still be equal.
+
+A folder is trusted by a hash, but its code is read later: when a session opens, and when code of a role imports what
+lies beside it. Meanwhile another program, or code in a sandbox that may write to the folder, can change a file. So
+whatever reads a file of the folder compares the bytes that it has read with what was hashed, and uses these bytes:
+modules are compiled from them, and compiled files in `__pycache__` are not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import hashlib
+import importlib.machinery as machinery
+import io
+import linecache
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from importlib.abc import Loader
+from importlib.util import decode_source
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.trust import CODE_SUFFIXES, read_regular
+
+_MOST_BYTES = 4 << 20
+"""Of a settings file."""
+_MOST_CODE_BYTES = 1 << 30
+_UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True)
+class TrustedFiles:
+    """The files of a trusted folder as they were hashed.
+
+    Args:
+        sha256: Over the names and contents of all files.
+        digests: SHA-256 of each file by its absolute path, as it was found and with links resolved.
+        folders: Absolute; each file of code in these was hashed, so that one without a digest is new.
+    """
+
+    sha256: str
+    digests: Mapping[str, str] = field(repr=False)
+    folders: tuple[str, ...] = ()
+
+    @classmethod
+    def hashed(
+        cls,
+        folder: Path,
+        files: Iterable[Path],
+        *,
+        folders: Iterable[Path] = (),
+        contents: Mapping[Path, bytes] | None = None,
+    ) -> TrustedFiles:
+        """Hash files as they are now.
+
+        Args:
+            folder: The hash is over names relative to it.
+            files: In any order; one that is missing, unreadable or no regular file counts as such.
+            folders: Those of which `files` has each file of code.
+            contents: What was read of files before; it is hashed in place of what they hold now.
+        """
+        known = {os.path.realpath(path): content for path, content in (contents or {}).items()}
+        names = {os.path.basename(path) for path in (*known, *(contents or ()))}
+        whole, digests = hashlib.sha256(), {}
+        real_folder = functools.lru_cache(maxsize=None)(os.path.realpath)
+        for path in sorted(set(files)):
+            place = os.path.abspath(path)
+            real = os.path.join(real_folder(os.path.dirname(place)), path.name)
+            real = os.path.realpath(real) if os.path.islink(real) else real
+            content = known.get(real) if path.name in names else None
+            digests[place] = digests[real] = _digest(path) if content is None else hashlib.sha256(content).hexdigest()
+            whole.update(os.fsencode(os.path.relpath(path, folder)) + b"\0" + digests[place].encode() + b"\n")
+        walked = {one for path in folders for one in (os.path.abspath(path), os.path.realpath(path))}
+        return cls(whole.hexdigest(), digests, tuple(sorted(walked)))
+
+    def read(self, path: Path | str, *, limit_bytes: int = _MOST_CODE_BYTES) -> bytes:
+        """Return what a file holds; of one of the folder only what was hashed.
+
+        Raises:
+            PermissionError: it changed since, or is new; the message says which.
+            OSError: as `read_regular`.
+        """
+        content = read_regular(Path(path), limit_bytes=limit_bytes)
+        places = os.path.abspath(path), os.path.realpath(path)
+        digest = next((self.digests[one] for one in places if one in self.digests), None)
+        if digest is None and places[0].endswith(CODE_SUFFIXES):
+            digest = "" if any(_is_below(one, folder) for folder in self.folders for one in places) else None
+        if digest is not None and digest != hashlib.sha256(content).hexdigest():
+            what = "changed since" if digest else "is new since"
+            words = f"it {what} its folder was trusted, so it is not loaded; look at it, and trust the folder again"
+            raise PermissionError(errno.EPERM, words, os.fspath(path))
+        return content
+
+
+_IN_USE: ContextVar[TrustedFiles | None] = ContextVar("trusted_files", default=None)
+_GUARDED: dict[str, TrustedFiles] = {}
+"""Folders whose modules are compared when they are imported."""
+
+
+@contextlib.contextmanager
+def compared_with(files: TrustedFiles | None) -> Iterator[None]:
+    """Compare all files that are read in this block by `read_content`; None: none of them."""
+    token = _IN_USE.set(files)
+    try:
+        yield
+    finally:
+        _IN_USE.reset(token)
+
+
+def files_in_use() -> TrustedFiles | None:
+    """Return what files are compared with here; None: nothing."""
+    return _IN_USE.get()
+
+
+def read_content(path: Path, *, limit_bytes: int = _MOST_CODE_BYTES) -> bytes:
+    """Return what a file holds, if that is what was hashed where its folder is trusted by a hash.
+
+    Raises:
+        OSError: as `TrustedFiles.read`.
+    """
+    files = _IN_USE.get()
+    return read_regular(path, limit_bytes=limit_bytes) if files is None else files.read(path, limit_bytes=limit_bytes)
+
+
+def read_text(path: Path) -> str:
+    r"""Return the text of a file, line ends as `\n`.
+
+    Raises:
+        OSError: as `read_content`.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    return io.TextIOWrapper(io.BytesIO(read_content(path)), encoding="utf-8").read()
+
+
+def read_settings_file(path: Path) -> bytes:
+    """Return what a settings file holds: a regular file of at most 4 MB, never a pipe or a device.
+
+    Raises:
+        ConfigError: the file is too large, not regular, or unreadable; or not what was hashed.
+    """
+    try:
+        return read_content(path, limit_bytes=_MOST_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def decode_settings(path: Path, content: bytes) -> str:
+    """Return the text of a settings file.
+
+    Raises:
+        ConfigError: it is not UTF-8.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text: {error.reason}") from error
+
+
+def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
+    """Compare modules of a folder, and of those below, whenever they are imported; the last call for a folder counts.
+
+    Args:
+        folder: Of a role, or of plugins.
+        files: What is compared; None: modules of this folder are imported as usual.
+    """
+    real = os.path.realpath(folder)
+    if _GUARDED.get(real) is files:
+        return
+    if files is None:
+        del _GUARDED[real]
+    else:
+        _GUARDED[real] = files
+    if _finder_of not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder_of)
+    for known in list(sys.path_importer_cache):
+        if _is_below(os.path.realpath(known), real):
+            sys.path_importer_cache.pop(known, None)
+
+
+def compared_loader(loader: Loader, files: TrustedFiles) -> Loader:
+    """Return a loader that loads the same module if its file is as it was hashed."""
+    compared = _LOADERS.get(type(loader))
+    return compared(loader.name, loader.path, files) if compared else loader  # type: ignore[attr-defined]
+
+
+def _finder_of(entry: str) -> machinery.FileFinder:
+    """Return what finds modules of a guarded folder; a hook of `sys.path_hooks`."""
+    real = os.path.realpath(entry)
+    guarded = [folder for folder in _GUARDED if _is_below(real, folder)]
+    if not guarded or not os.path.isdir(real):
+        raise ImportError("no folder of which modules are compared", path=entry)
+    files = _GUARDED[max(guarded, key=len)]
+    kinds = (machinery.EXTENSION_SUFFIXES, machinery.SOURCE_SUFFIXES, machinery.BYTECODE_SUFFIXES)
+    loaders = (_ExtensionLoader, SourceLoader, _CompiledLoader)
+    details = [(functools.partial(loader, files=files), kind) for loader, kind in zip(loaders, kinds, strict=True)]
+    return machinery.FileFinder(entry, *details)  # type: ignore[arg-type]  # it calls what makes a loader
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(read_regular(path, limit_bytes=_MOST_CODE_BYTES)).hexdigest()
+    except OSError:
+        return _UNREADABLE
+
+
+class SourceLoader(machinery.SourceFileLoader):
+    """Loads Python from the bytes that were compared, never from a compiled file.
+
+    Args:
+        name: The module's.
+        path: Its file.
+        files: What it is compared with; None: it is loaded as usual.
+    """
+
+    def __init__(self, name: str, path: str, files: TrustedFiles | None = None) -> None:
+        super().__init__(name, path)
+        self._files = files
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the module's code.
+
+        Raises:
+            ImportError: the file is not as it was hashed.
+        """
+        if self._files is None:
+            return super().get_code(fullname)
+        content = _import_content(self._files, fullname, self.path)
+        with contextlib.suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
+            lines = decode_source(content).splitlines(keepends=True)
+            linecache.cache[self.path] = (len(content), None, lines, self.path)  # for tracebacks: what runs
+        return self.source_to_code(content, self.path)
+
+
+class _CompiledLoader(machinery.SourcelessFileLoader):
+    def __init__(self, name: str, path: str, files: TrustedFiles) -> None:
+        super().__init__(name, path)
+        self._files = files
+
+    def get_data(self, path: str) -> bytes:
+        return _import_content(self._files, self.name, path)
+
+
+class _ExtensionLoader(machinery.ExtensionFileLoader):
+    def __init__(self, name: str, path: str, files: TrustedFiles) -> None:
+        super().__init__(name, path)
+        self._files = files
+
+    def create_module(self, spec: machinery.ModuleSpec) -> ModuleType:
+        """Load a copy that nobody else can change; the system takes a path only."""
+        content = _import_content(self._files, spec.name, self.path)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+            copy = Path(place, os.path.basename(self.path))
+            copy.write_bytes(content)
+            return super().create_module(machinery.ModuleSpec(spec.name, self, origin=str(copy)))
+
+
+_LOADERS: dict[type, Callable[[str, str, TrustedFiles], Loader]] = {
+    machinery.SourceFileLoader: SourceLoader,
+    machinery.SourcelessFileLoader: _CompiledLoader,
+    machinery.ExtensionFileLoader: _ExtensionLoader,
+}
+
+
+def _import_content(files: TrustedFiles, name: str, path: str) -> bytes:
+    try:
+        return files.read(path)
+    except OSError as error:
+        raise ImportError(f"{path}: cannot be read ({error.strerror or error})", name=name, path=path) from error
