@@ -227,7 +227,7 @@ class Show:
             self._print(Text(f"all of it: {self._hint.format(event.cell)}", style="dim"))
         if not event.ok:
             self._print(Text(tail_of(event.error, _ERROR_LINES), style="red"))
-        lost = "; the kernel was lost with all its variables" if event.state_lost else ""
+        lost = "; its kernel has ended" if event.state_lost else ""
         words = f"cell {event.cell}{'' if event.ok else ' failed'}{lost} {self._marks.dot} {event.seconds:.1f} s"
         mark, style = (self._marks.done, "green") if event.ok else (self._marks.failed, "red")
         self._print(Text(f"{mark} {words}", style=style))
