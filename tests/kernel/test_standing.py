@@ -19,7 +19,7 @@ from tw_autogen.kernel.sandbox_trial import standing
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
 
 
-@pytest.mark.parametrize("sandbox", ["auto", "namespaces", "landlock"])
+@pytest.mark.parametrize("sandbox", ["auto", "namespaces", "landlock", "bubblewrap"])
 def test_what_is_said_before_the_start_is_what_stands_then(sandbox):
     settings = KernelSettings(sandbox=sandbox)
     with LocalKernel(settings=settings) as kernel:

@@ -68,9 +68,12 @@ def _try_wrapped(plan: Mapping[str, Any]) -> str:
     with open(log, "xb") as file:
         os.dup2(file.fileno(), 2)
     said, theirs = os.pipe()
-    command = [sys.executable, "-I", "-S", "-c", STUB, here, json.dumps(plan), _BEHIND, str(theirs)]
+    python = os.path.realpath(sys.executable)  # behind the links of an environment, which need not be seen for this
+    command = [python, "-I", "-S", "-c", STUB, here, json.dumps(plan), _BEHIND, str(theirs)]
     request = {"wall": plan, "assignment": {"read": [], "write": []}, "log": log}
-    why = run_wrapped(request, [sys.prefix, sys.base_prefix, here], (), command, (theirs,))
+    why = run_wrapped(
+        request, [os.path.dirname(os.path.dirname(python)), sys.base_prefix, here], (), command, (theirs,)
+    )
     os.close(theirs)
     with open(said, encoding="utf-8", errors="replace") as pipe:
         answer = pipe.read(_SAID_CHARS)
