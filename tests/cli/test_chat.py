@@ -115,6 +115,78 @@ def test_ctrl_c_stops_the_cell_keeps_variables_and_ctrl_d_leaves(chat):
         assert process.wait(SECONDS) == 0
 
 
+_DEAF = """
+import time
+print('begun', flush=True)
+until = time.monotonic() + {seconds}
+while time.monotonic() < until:
+    try:
+        while time.monotonic() < until: pass
+    except BaseException:
+        pass
+"""
+"""A cell that reacts to no interrupt."""
+
+
+@pytest.mark.parametrize("refused_first", [False, True], ids=["yes", "no, and Ctrl-C once more"])
+def test_a_cell_that_does_not_react_is_ended_when_the_user_says_so_and_variables_come_back(chat, refused_first):
+    replies = [
+        plans("begin"),
+        codes("import time\ntime.sleep(1)\nkept = 42\nrunning = (one for one in [])"),
+        plans("Begun.", to="User"),
+        plans("loop"),
+        codes(_DEAF.format(seconds=600)),
+        plans("look"),
+        codes("kept"),
+        plans("kept is 42.", to="User"),
+    ]
+    with replay_server(replies) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        screen.type("begin\n")
+        screen.wait_for("Begun.")
+        screen.wait_for("\n>")
+        screen.type("loop\n")
+        screen.wait_for("  begun")
+        process.send_signal(signal.SIGINT)
+        screen.wait_for("cell 2 does not react to the interrupt. End the kernel? Variables come back from the last ")
+        screen.wait_for("checkpoint. [y/N]")
+        if refused_first:
+            screen.type("\n")
+            screen.wait_for("cell 2 goes on; Ctrl-C ends the kernel at once")
+            process.send_signal(signal.SIGINT)
+        else:
+            screen.type("y\n")
+        screen.wait_for("stopped; the kernel was ended, and variables came back: kept; lost: running")
+        screen.wait_for("\n>")
+        screen.type("look\n")
+        screen.wait_for("→ 42")
+        screen.wait_for("kept is 42.")
+        screen.wait_for("\n>")
+        screen.type("\x04")
+        screen.wait_for("The session's folder: ")
+
+        assert process.wait(SECONDS) == 0
+
+
+def test_the_question_is_taken_back_when_the_cell_ends_by_itself(chat):
+    with replay_server([plans("loop"), codes(f"kept = 42\n{_DEAF.format(seconds=5)}")]) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        screen.type("loop\n")
+        screen.wait_for("  begun")
+        process.send_signal(signal.SIGINT)
+        screen.wait_for("[y/N]")
+        screen.wait_for("stopped; variables kept")
+        screen.wait_for("\n>")
+        screen.type("/info\n")
+        screen.wait_for("kept: int, 42")
+        screen.wait_for("\n>")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+
+
 def test_ctrl_c_clears_what_is_typed_and_does_not_leave(chat):
     with replay_server([plans("still here.", to="User")]) as server:
         screen, process = chat(server)

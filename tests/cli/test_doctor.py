@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -160,7 +161,28 @@ def test_where_no_sandbox_can_stand_it_fails_and_says_what_would_raise_one(envir
     found = checks(done)
     assert found["sandbox"]["state"] == "fail"
     assert found["sandbox"]["found"] == "no sandbox can stand here (bubblewrap: no program bwrap), so no code is run."
-    assert found["sandbox"]["remedy"].startswith("the package bubblewrap. To run code with all that this user may do")
+    assert found["sandbox"]["remedy"].startswith("the package bubblewrap, whose program bwrap may make namesp")
+    assert "kernel" not in found
+
+
+_NO_MORE_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+"""Forbids further user namespaces in the user namespace that it runs in, and nowhere else."""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("bwrap") is None, reason="bubblewrap is not here")
+def test_where_no_user_namespace_can_be_made_bubblewrap_fails_with_its_own_words(environ, tmp_path):
+    enter = ["unshare", "--user", "--map-root-user", "--mount-proc", "--pid", "--fork"]
+    enter += ["sh", "-c", _NO_MORE_NAMESPACES, "sh"]
+    if subprocess.run([*enter, "true"], capture_output=True, timeout=60, check=False).returncode:
+        pytest.skip("no user namespace can be made here to try it in")
+    command = [*enter, sys.executable, "-m", "tw_autogen.cli", "doctor", "--json", "--set", "kernel.sandbox=bubblewrap"]
+
+    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+
+    assert done.returncode == 1, done.stderr
+    found = checks(done)
+    assert found["sandbox"]["state"] == "fail"
+    assert "no sandbox can stand here (bubblewrap: bwrap: " in found["sandbox"]["found"]
     assert "kernel" not in found
 
 

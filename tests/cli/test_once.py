@@ -154,6 +154,25 @@ def test_a_configuration_error_is_an_object_too_where_json_is_wanted(ask):
     assert "unknown setting 'session.nosuch'" in ran.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is a program for Linux")
+def test_a_sandbox_that_can_not_stand_is_told_before_a_model_is_asked(ask_outside, environ, tmp_path):
+    program = tmp_path / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
+    program.chmod(0o755)
+    failing = {"PATH": f"{program.parent}:{environ['PATH']}"}
+
+    args = ("-p", "q", "--output-format", "json", "--set", "kernel.sandbox=bubblewrap")
+    ran = ask_outside([answers()], *args, more=failing)
+
+    why = "no sandbox can stand here (bubblewrap: bwrap: No permissions to create a new namespace), so no code is run"
+    assert (ran.returncode, ran.requests) == (2, []), ran.stderr
+    said = json.loads(ran.stdout)
+    assert (said["status"], said["error"]["type"], said["usage"]["calls"]) == ("usage", "SandboxError", 0)
+    assert said["error"]["message"].startswith(why)
+    assert f"tw-autogen: {why}" in ran.stderr
+
+
 @pytest.mark.parametrize(
     "question",
     [

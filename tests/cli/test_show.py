@@ -5,6 +5,7 @@ import pytest
 from rich.console import Console
 
 from tw_autogen.cli.show import Show
+from tw_autogen.cli.terminal import markdown
 from tw_autogen.conversation import Attachment, AttachmentType, Post
 from tw_autogen.events import (
     ArtifactSaved,
@@ -350,3 +351,14 @@ def test_new_hooks_where_code_can_write_are_named():
     assert text.endswith(
         "! new in a folder that code can write to; look at it before a program reads it: /home/me/work/.envrc\n"
     )
+
+
+def test_a_terminal_keeps_the_line_breaks_of_an_answer_and_renders_the_rest_as_markdown():
+    file = io.StringIO()
+    terminal = Console(file=file, width=40, color_system=None, force_terminal=True, highlight=False)
+
+    terminal.print(markdown("rows: **3**\ncolumns: 2\n\n- one\n- two"))
+
+    assert [line.strip() for line in file.getvalue().splitlines()] == [
+        "rows: 3", "columns: 2", "", "• one", "• two",
+    ]  # fmt: skip

@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox
+from tw_autogen.kernel.sandbox_trial import standing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 SETTINGS = KernelSettings(sandbox="bubblewrap")
@@ -65,6 +67,18 @@ said"""
     assert ran.result == "['read', ['read', 'write'], 'OSError', 'FileNotFoundError']", ran.error
     assert (place / "write" / "more").exists()
     assert (place / "hidden" / "file").read_text() == "hidden"
+
+
+def test_it_stands_around_the_interpreter_of_an_environment_elsewhere(forgotten, tmp_path):
+    if (
+        shutil.which("bwrap") is None
+        or subprocess.run(["bwrap", "--ro-bind", "/", "/", "true"], check=False).returncode
+    ):
+        pytest.skip("bubblewrap can't stand here")
+    base, python = os.path.realpath(sys.executable), tmp_path / "venv" / "bin" / "python"
+    subprocess.run([base, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True, timeout=60)
+
+    assert standing(KernelSettings(sandbox="bubblewrap", python=str(python))) == "bubblewrap"
 
 
 REFUSES = """#!/bin/sh

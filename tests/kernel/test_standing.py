@@ -19,7 +19,7 @@ from tw_autogen.kernel.sandbox_trial import standing
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
 
 
-@pytest.mark.parametrize("sandbox", ["auto", "namespaces", "landlock"])
+@pytest.mark.parametrize("sandbox", ["auto", "namespaces", "landlock", "bubblewrap"])
 def test_what_is_said_before_the_start_is_what_stands_then(sandbox):
     settings = KernelSettings(sandbox=sandbox)
     with LocalKernel(settings=settings) as kernel:
@@ -77,6 +77,44 @@ def test_where_none_can_stand_a_session_says_so_before_any_model_is_asked(tmp_pa
     assert "SandboxError: no sandbox can stand here (bubblewrap: no program bwrap), so no code is run." in last
     assert "What would raise one: the package bubblewrap" in last
     assert not list(tmp_path.glob("session-*/events.jsonl"))
+
+
+FAILING = {
+    "refused": (
+        "echo 'bwrap: No permissions to create a new namespace' >&2; exit 1",
+        "bwrap: No permissions to create",
+    ),
+    "setting up fails": ('echo "bwrap: Can\'t mount proc on /newroot/proc" >&2; exit 1', "bwrap: Can't mount proc"),
+    "silent": ("exit 1", "bwrap started no process"),
+    "in other words": (
+        "echo 'wrapper: not allowed here' >&2; exit 3",
+        "bwrap started no process: wrapper: not allowed",
+    ),
+    "starts nothing": ("exit 0", "bwrap started no process"),
+}
+"""Programs in bubblewrap's place, and the reason that is told."""
+
+
+@pytest.fixture(params=FAILING.values(), ids=FAILING)
+def failing(request, tmp_path):
+    """Environment variables with which the program fails that is found as bwrap, and the reason."""
+    script, why = request.param
+    program = tmp_path / "bin" / "bwrap"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "TW_AUTOGEN_SESSION_WORKSPACE": str(tmp_path / "tw")}, why
+
+
+def test_where_bubblewrap_can_not_stand_a_session_says_so_before_any_model_is_asked(failing):
+    environment, why = failing
+
+    done = subprocess.run([sys.executable, "-c", _NOBODY], env=environment, capture_output=True, text=True, timeout=60)
+
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"tw_autogen.errors.SandboxError: no sandbox can stand here (bubblewrap: {why}"), done.stderr
+    assert done.stdout == ""
 
 
 def test_a_deep_folder_for_temporary_files_hinders_no_kernel_behind_a_wall(tmp_path, monkeypatch):

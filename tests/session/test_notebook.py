@@ -99,6 +99,7 @@ def test_the_plugins_that_code_calls_are_loaded_by_a_cell_at_the_beginning(tmp_p
 
     assert first.metadata.tags == ["plugins"]
     assert first.source.splitlines()[1:] == [
+        '# They need this package: pip install "tw-autogen[data]"',
         "from tw_autogen.testing import load_plugin",
         "",
         'sql_pull_data = load_plugin("sql_pull_data", ".")',

@@ -98,6 +98,28 @@ def test_the_text_of_a_file_decides_how_it_is_read(tmp_path, name, content, told
     assert told in profile_file(path).replace("(object)", "(str)")  # the word of pandas before 3
 
 
+@pytest.mark.parametrize("value", ["01.02.2024", "1.2.24", "10.0.0.1"])
+def test_what_has_points_but_is_no_number_stays_text_where_points_group_thousands(tmp_path, value):
+    path = tmp_path / "umsatz.csv"
+    path.write_text(f"Key;Umsatz;Menge\n{value};1.234,50;3\n{value};99,90;1\n", encoding="utf-8")
+
+    told = profile_file(path).replace("(object)", "(str)")  # the word of pandas before 3
+
+    assert "Key (str), Umsatz (float64), Menge (int64)" in told
+    assert f"{value},1234.5,3" in told
+    assert "thousands='.', dtype={'Key': str}" in told
+
+
+def test_a_header_of_numbers_is_pointed_at(tmp_path):
+    (tmp_path / "bare.csv").write_text("1.5,2\n3,4\n", encoding="utf-8")
+    (tmp_path / "named.csv").write_text("a,2\n3,4\n", encoding="utf-8")
+
+    assert "every name in its first line is a number; if that line is data, read it with header=None" in profile_file(
+        tmp_path / "bare.csv"
+    )
+    assert "header=None" not in profile_file(tmp_path / "named.csv")
+
+
 @pytest.mark.parametrize("suffix", [".xlsx", ".parquet", ".feather"])
 def test_workbooks_and_columnar_files_are_told(tmp_path, suffix):
     pytest.importorskip("openpyxl" if suffix == ".xlsx" else "pyarrow")

@@ -72,6 +72,26 @@ class Asker:
         finally:
             self._show.resume()
 
+    def confirm(self, question: str, withdrawn: threading.Event) -> bool:
+        """Ask a question about what is running; return whether the answer was yes.
+
+        Args:
+            question: The line that is shown.
+            withdrawn: Set when there is nothing left to ask about.
+        """
+        self._show.stop()
+        try:
+            forget_typed()
+            self._console.print(Text(question, style="bold"), end="", soft_wrap=True)
+            return self._line(withdrawn).strip().lower() in ("y", "yes")
+        finally:
+            if not withdrawn.is_set():
+                self._show.resume()
+
+    def say(self, words: str) -> None:
+        """Print a line."""
+        self._console.print(Text(words, style="dim"), soft_wrap=True)
+
     def forget(self) -> None:
         """Ask about everything again: a new session begins."""
         self._always.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -22,8 +23,12 @@ from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.tally import money, tokens
 from tw_autogen.cli.terminal import clean, link, marks, out
 from tw_autogen.cli.trusting import ask_trust
+from tw_autogen.cli.unresponsive import Unresponsive
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
-from tw_autogen.session import Landing, Session
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel.journal import CellJournal
+from tw_autogen.session import Landing, Session, read_settings
+from tw_autogen.settings import Setting
 
 _PROMPT = "> "
 _OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
@@ -31,6 +36,8 @@ _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
 _HELP = ("/?", "?", "help")
 _SECOND_PRESS_SECONDS = 2.0
 """How long after the prompt is back a second Ctrl-C leaves; a later one is a first one again."""
+_CHECKPOINT_SECONDS = 30.0
+"""How often a chat has a copy of the variables made, where no setting says."""
 
 
 class Chat:
@@ -49,6 +56,8 @@ class Chat:
         self._pictures = Pictures(self._console)
         self._asker = Asker(self._console, self._show)
         self._session: Session
+        self._unresponsive = Unresponsive(self._asker, patience_seconds=0.0, comes_back=False)
+        self._own_checkpoints = False
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
             "/files": ("PATH...  send files along with the next question", self._bring),
@@ -72,24 +81,47 @@ class Chat:
             ConfigError: the session can't be opened.
         """
         self._options = ask_trust(self._options, self._console)
+        if self._asker.somebody:
+            self._options = self._with_question(self._options)
         self._session = self._open()
         try:
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
             self._loop(Prompt(_PROMPT, list(self._commands)))
         finally:
-            self._session.close()
+            self._close(self._session)
             self._say("The session's folder: ", self._session.folder)
         return Exit.done
 
+    def _with_question(self, options: Options) -> Options:
+        """Return options with which a cell that reacts to no interrupt runs on until the user is asked.
+
+        Variables are kept for a kernel after that one, as long as the session lasts, unless the settings say otherwise.
+        """
+        own = "the chat"
+        read = read_settings(options.keywords, project=options.project, trust=options.trust)
+        more = {"kernel.end_unresponsive": Setting(False, own)}
+        self._own_checkpoints = read.origin("kernel.checkpoint_seconds") == read.DEFAULT
+        if self._own_checkpoints:
+            more["kernel.checkpoint_seconds"] = Setting(_CHECKPOINT_SECONDS, own)
+        kernel = read.read("kernel", KernelSettings)
+        self._unresponsive = Unresponsive(
+            self._asker,
+            patience_seconds=kernel.grace_seconds,
+            comes_back=self._own_checkpoints or kernel.checkpoint_seconds > 0,
+        )
+        return replace(options, more=more)
+
+    def _close(self, session: Session) -> None:
+        """Close a session, and remove the copy of its variables that was made for this chat only."""
+        session.close()
+        if self._own_checkpoints:
+            CellJournal(session.folder).clear()
+
     def _open(self) -> Session:
         approve = self._asker.approve if self._asker.somebody else None
-        session = open_for(self._options, [self._show], self._show.say, approve)
+        session = open_for(self._options, [self._show, self._unresponsive], self._show.say, approve)
         session.landing = Landing(Path(), out=self._options.out)
         return session
-
-    def _stop(self) -> None:
-        self._asker.stop()
-        self._session.interrupt()
 
     def _loop(self, prompt: Prompt) -> None:
         pressed = False  # Ctrl-C on an empty line, and nothing since
@@ -124,7 +156,16 @@ class Chat:
 
     def _ask(self, text: str) -> None:
         files, self._files = [*self._files, *(path for path in named_files(text) if path not in self._files)], []
-        signals = StopSignals(self._stop)
+
+        def stop() -> None:
+            self._asker.stop()
+            self._unresponsive.stop(self._session, asks=self._asker.somebody and not signals.terminated)
+
+        signals = StopSignals(
+            stop,
+            harder=lambda: self._unresponsive.kill(self._session),
+            can_harder=lambda: self._unresponsive.running,
+        )
         try:
             self._asker.begin()
             with signals:
@@ -138,8 +179,7 @@ class Chat:
         except (RoundInterrupted, KeyboardInterrupt):
             if signals.terminated:
                 raise Terminated from None
-            lost = self._show.tally.state_lost
-            self._say("stopped; the kernel was lost with all variables" if lost else "stopped; variables kept")
+            self._say(f"stopped; {self._what_is_left()}")
         except RoundError:
             pass  # the end of the round has said it
         except SessionClosedError as error:
@@ -149,6 +189,20 @@ class Chat:
             self._say(str(error), style="red")
         finally:
             self._show.stop()
+
+    def _what_is_left(self) -> str:
+        """Say what became of the variables in a round that was stopped; brings back those that can be."""
+        if not self._show.tally.state_lost:
+            return "variables kept"
+        known = {line.partition(":")[0] for line in self._show.tally.before_loss}
+        try:
+            back = {one.name for one in self._session.code_variables()}
+        except TwAutogenError as error:
+            return f"the kernel was ended with all variables: {error}"
+        lost = f"; lost: {', '.join(sorted(known - back))}" if known - back else ""
+        if not back:
+            return f"the kernel was ended{lost}"
+        return f"the kernel was ended, and variables came back: {', '.join(sorted(back))}{lost}"
 
     def _help(self, rest: str) -> None:
         for name, (words, _) in self._commands.items():
@@ -237,7 +291,7 @@ class Chat:
 
     def _reset(self, rest: str) -> None:
         fresh = self._open()
-        self._session.close()
+        self._close(self._session)
         self._say("a new session; the old one's folder: ", self._session.folder)
         self._session = fresh
         self._asker.forget()

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.markdown import Markdown
-
 from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit, exit_of_error, exit_of_stop
 from tw_autogen.cli.opening import open_for
@@ -19,7 +17,7 @@ from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.streams import words_of_os_error
 from tw_autogen.cli.tally import Tally
-from tw_autogen.cli.terminal import clean, err, out
+from tw_autogen.cli.terminal import err, markdown, out
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import Handler
 from tw_autogen.session import Landing, Saved, Session
@@ -69,7 +67,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     if as_json:
         sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
     elif once.answer and screen.is_terminal:
-        screen.print(Markdown(clean(once.answer)))
+        screen.print(markdown(once.answer))
     elif once.answer:
         sys.stdout.write(once.answer + "\n")
     sys.stdout.flush()

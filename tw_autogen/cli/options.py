@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,8 @@ class Options:
     out: Path | None = None
     max_posts: int | None = None
     timeout: float | None = None
+    more: Mapping[str, Setting] = field(default_factory=dict)
+    """Settings that a command chooses itself; options and `--set` come before them."""
 
     @property
     def keywords(self) -> Mapping[str, Any]:
@@ -106,6 +108,7 @@ class Options:
             "session.round_seconds": ("--timeout", self.timeout),
         }
         given = {key: Setting(value, option) for key, (option, value) in options.items() if value is not None}
+        given = {**self.more, **given}
         for one in self.sets:
             key, equals, value = one.partition("=")
             if not equals:

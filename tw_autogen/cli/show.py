@@ -8,7 +8,6 @@ from functools import singledispatchmethod
 from pathlib import Path
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.syntax import Syntax
 from rich.text import Text
@@ -16,7 +15,7 @@ from rich.text import Text
 from tw_autogen.cli.lines import OutputLines, head_and_tail, is_tabular, tail_of
 from tw_autogen.cli.live import Foot
 from tw_autogen.cli.tally import Tally
-from tw_autogen.cli.terminal import clean, link, marks
+from tw_autogen.cli.terminal import clean, link, markdown, marks
 from tw_autogen.cli.ticks import Ticks
 from tw_autogen.conversation import AttachmentType, Post
 from tw_autogen.events import (
@@ -227,7 +226,7 @@ class Show:
             self._print(Text(f"all of it: {self._hint.format(event.cell)}", style="dim"))
         if not event.ok:
             self._print(Text(tail_of(event.error, _ERROR_LINES), style="red"))
-        lost = "; the kernel was lost with all its variables" if event.state_lost else ""
+        lost = "; its kernel has ended" if event.state_lost else ""
         words = f"cell {event.cell}{'' if event.ok else ' failed'}{lost} {self._marks.dot} {event.seconds:.1f} s"
         mark, style = (self._marks.done, "green") if event.ok else (self._marks.failed, "red")
         self._print(Text(f"{mark} {words}", style=style))
@@ -262,9 +261,8 @@ class Show:
             why = event.error.removeprefix(f"{event.round_id}: ")  # which round it was can be seen
             self._console.print(Text(f"{self._marks.failed} {clean(why)}", style="red"))
         elif self._answer:
-            words = clean(event.answer)
             self._console.print()
-            self._console.print(Markdown(words) if self._console.is_terminal else Text(words))
+            self._console.print(markdown(event.answer) if self._console.is_terminal else Text(clean(event.answer)))
             self._console.print()
         self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
 

@@ -33,17 +33,27 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 class StopSignals:
-    """While this is entered, the first Ctrl-C or SIGTERM stops what is running gently, the second one raises.
+    """While this is entered, the first Ctrl-C or SIGTERM stops what is running gently, a later one raises.
 
     Args:
         stop: Called once, on a thread of its own: the main thread may hold any lock when the signal comes.
+        harder: Called at the second signal, on a thread of its own, in place of raising, if `can_harder` returns True.
+        can_harder: Whether something is running that `harder` stops; called in the signal's handler.
     """
 
-    def __init__(self, stop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        stop: Callable[[], None],
+        *,
+        harder: Callable[[], None] | None = None,
+        can_harder: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.pressed = 0
         self.terminated = False
         """Whether one of the signals was SIGTERM."""
         self._stop = stop
+        self._harder = harder
+        self._can_harder = can_harder
 
     def __enter__(self) -> StopSignals:
         self._before = [(number, signal.signal(number, self._press)) for number in _SIGNALS]
@@ -58,6 +68,9 @@ class StopSignals:
     def _press(self, number: int, frame: FrameType | None) -> None:
         self.pressed += 1
         self.terminated = self.terminated or number == signal.SIGTERM
+        call: Callable[[], None] = self._stop
         if self.pressed > 1:
-            raise Terminated if self.terminated else KeyboardInterrupt
-        threading.Thread(target=self._stop, name="stop-signal", daemon=True).start()
+            if self.pressed > 2 or self._harder is None or not self._can_harder():
+                raise Terminated if self.terminated else KeyboardInterrupt
+            call = self._harder
+        threading.Thread(target=call, name="stop-signal", daemon=True).start()

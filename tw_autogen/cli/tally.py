@@ -29,6 +29,7 @@ class Tally:
         artifacts: Plain values, by path: a file that was written twice is one artifact.
         variables: Those that exist after the last cell, one line each; they stay from round to round.
         state_lost: The kernel was ended in this round, and all variables with it.
+        before_loss: The variables that existed before that, as in `variables`.
     """
 
     calls: int = 0
@@ -42,6 +43,7 @@ class Tally:
     artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
     variables: list[str] = field(default_factory=list)
     state_lost: bool = False
+    before_loss: list[str] = field(default_factory=list)
     _code: dict[int, str] = field(default_factory=dict)
 
     def __call__(self, event: Event) -> None:
@@ -62,6 +64,8 @@ class Tally:
             self._code[event.cell] = event.code
         elif isinstance(event, CellRan):
             self.kernel_seconds += event.seconds
+            if event.state_lost and not self.state_lost:
+                self.before_loss = self.variables
             self.variables = list(event.variables)
             self.state_lost = self.state_lost or event.state_lost
             self.cells.append(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.style import Style
 from rich.text import Text
 
@@ -83,6 +84,16 @@ def clean(text: str) -> str:
     """
     text = _OSC.sub("", text).replace("\x1b]", "")  # one that never ends makes rich look for its end, from each again
     return _CONTROL.sub("", Text.from_ansi(text.replace("\r\n", "\n").replace("\t", "    ")).plain)
+
+
+def markdown(text: str) -> Markdown:
+    """Return an answer as a terminal shows it: Markdown, but with the line breaks of its paragraphs."""
+    found = Markdown(clean(text))
+    for token in found.parsed:
+        for child in token.children or ():
+            if child.type == "softbreak":
+                child.type = "hardbreak"
+    return found
 
 
 def link(path: Path, words: str = "") -> Text:

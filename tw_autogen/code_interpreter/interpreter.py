@@ -27,7 +27,7 @@ from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, Ranke
 from tw_autogen.plugin import PluginSpec, selects
 from tw_autogen.plugin.files import new_file
 from tw_autogen.recall import Recall, Talk
-from tw_autogen.role import Growing, Role, Turn
+from tw_autogen.role import Growing, Killable, Role, Turn
 
 NAME = "CodeInterpreter"
 USER = "User"
@@ -185,6 +185,11 @@ class CodeInterpreter(Role):
         """Stop the running cell, keep variables."""
         if self._cells:
             self._cells.kernel.interrupt()
+
+    def kill(self) -> None:
+        """End the running cell with its kernel, if that is one that can be killed."""
+        if self._cells and isinstance(self._cells.kernel, Killable):
+            self._cells.kernel.kill()
 
     def close(self) -> None:
         """Close host-run plugins, and the kernel if this role made it."""

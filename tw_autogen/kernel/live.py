@@ -197,6 +197,7 @@ class Live:
             request,
             seconds=seconds,
             grace_seconds=self._settings.grace_seconds,
+            ends_unresponsive=self._settings.end_unresponsive,
             output_chars=self._settings.output_chars + MARK_CHARS,
             calls=lambda wake: HostCalls(
                 self._served, self.codec, wake, threads=self._settings.host_threads, files=self._peer.files

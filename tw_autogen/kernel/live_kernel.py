@@ -14,6 +14,7 @@ from tw_autogen.kernel.execution import Execution, Variable
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.kernel_base import KernelBase, is_table
 from tw_autogen.kernel.results import execution_of
+from tw_autogen.kernel.running import Running
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.turns import OutOfTurn, Turns
 from tw_autogen.safe_folder import remove_folder
@@ -38,6 +39,7 @@ class LiveKernel(KernelBase):
         super().__init__(folder, settings=settings)
         self._turns = Turns(self._settings.turn_seconds)
         self._executing = False
+        self._running: Running | None = None
 
     def execute(
         self,
@@ -60,7 +62,7 @@ class LiveKernel(KernelBase):
                 return self._told_lost()
             self._bell.answer()
             running = live.start_cell(code, seconds=seconds, on_output=on_output)
-            self._executing, self._fresh = True, False
+            self._executing, self._running, self._fresh = True, running, False
             if cancelled is not None and cancelled.is_set():
                 self._bell.ring()  # an interrupt that came before this line found nothing that runs
             try:
@@ -69,7 +71,7 @@ class LiveKernel(KernelBase):
                 self._note(running.outcome)
                 raise
             finally:
-                self._executing = False
+                self._executing, self._running = False, None
             if self._closed and not outcome.died:  # a gateway interrupts a kernel before it ends it
                 outcome.died = live.process.end()
             self._note(outcome)
@@ -151,6 +153,12 @@ class LiveKernel(KernelBase):
         if self._executing:
             self._bell.ring()
 
+    def kill(self) -> None:
+        """End the process of the running cell at once, from any thread; nothing happens if none runs."""
+        running = self._running
+        if running is not None:
+            running.kill()
+
     def restart(self) -> None:
         """End the process and start a fresh one with plugins, served functions and put variables."""
         with self._alone():
@@ -190,6 +198,7 @@ class LiveKernel(KernelBase):
                     f"thread waits {self._settings.turn_seconds:g} s for its turn at most",
                     folder=self.folder,
                 ) from None
+            self._bell.answer()  # an interrupt concerns the cell that was running
             try:
                 yield
             finally:

@@ -65,6 +65,7 @@ class Running:
         request: Its id.
         seconds: Its time limit, without the time of host calls.
         grace_seconds: From an interrupt until the kill.
+        ends_unresponsive: Kill also after an interrupt of another thread's; otherwise the time limit stays, and `kill`.
         output_chars: How much of each stream is kept.
         calls: Makes what takes host calls, given what wakes this.
         waiting: What is waited on.
@@ -80,6 +81,7 @@ class Running:
         *,
         seconds: float,
         grace_seconds: float,
+        ends_unresponsive: bool = True,
         output_chars: int,
         calls: Callable[[Callable[[], None]], HostCalls],
         waiting: Waiting,
@@ -90,6 +92,7 @@ class Running:
         self._process = process
         self._request = request
         self._grace = grace_seconds
+        self._ends = ends_unresponsive
         self._waiting = waiting
         self._calls = calls(waiting.answers.ring)
         self._on_output = on_output
@@ -107,12 +110,16 @@ class Running:
         """Wait until it is over; ends by itself within time limit, grace and a moment.
 
         An exception in this thread, such as KeyboardInterrupt or what `on_output` raises, first stops the cell as the
-        time limit would, so that the kernel is ready for the next one, and then goes on.
+        time limit would, so that the kernel is ready for the next one, and then goes on. A KeyboardInterrupt after an
+        interrupt kills the process at once.
         """
         try:
             self._wait()
-        except BaseException:
+        except BaseException as error:
             self._on_output = None
+            self._ends = True
+            if self.outcome.stopped and isinstance(error, KeyboardInterrupt):
+                self.kill()
             self._stop("interrupted")
             try:
                 self._wait()
@@ -126,11 +133,17 @@ class Running:
             self.outcome.host_seconds = self._calls.spent_seconds
         return self.outcome
 
+    def kill(self) -> None:
+        """End the process, from any thread; `wait` returns soon after."""
+        self.outcome.killed = True
+        self._process.end()
+        self._waiting.answers.ring()
+
     def _wait(self) -> None:
         while not self._over():
             woken = self._waiting.wait(self._milliseconds())
             if woken.rung:
-                self._stop("interrupted")
+                self._stop("interrupted", ends=self._ends)
             if "iopub" in woken.channels:
                 self._read_output()
             if "shell" in woken.channels:
@@ -174,11 +187,19 @@ class Running:
             self._nudge_at = float("inf")
             self._process.interrupt()  # the first one may have met a single `except:`
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, why: str, *, ends: bool = True) -> None:
+        """Interrupt the cell, once.
+
+        Args:
+            why: In words.
+            ends: Kill the process after the grace time, or at once if the cell was interrupted before.
+        """
+        now = time.monotonic()
+        if ends and self._kill_at == float("inf"):
+            self._deadline, self._kill_at = float("inf"), now + (0.0 if self.outcome.stopped else self._grace)
         if not self.outcome.stopped:
             self.outcome.stopped = why
-            now = time.monotonic()
-            self._deadline, self._nudge_at, self._kill_at = float("inf"), now + self._grace / 2, now + self._grace
+            self._nudge_at = now + self._grace / 2
             self._process.interrupt()
             self._abandon_calls()
 

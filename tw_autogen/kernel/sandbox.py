@@ -39,7 +39,7 @@ _REMEDIES = {
     NAMESPACES: "user namespaces for ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu "
     "kernel.apparmor_restrict_unprivileged_userns=0)",
     LANDLOCK: "a Linux kernel with Landlock (5.13 or newer, `lsm=landlock`)",
-    BUBBLEWRAP: "the package bubblewrap",
+    BUBBLEWRAP: "the package bubblewrap, whose program bwrap may make namespaces",
     SEATBELT: "macOS with its program sandbox-exec",
 }
 _ELSEWHERE = "Linux, for one in WSL or in a container (`ContainerKernel`)"

@@ -46,6 +46,8 @@ class KernelSettings:
         start_seconds: How long a process may take until it is ready.
         load_seconds: How long a plugin may take to load, and a variable to cross.
         grace_seconds: How long an interrupted cell may take to end before its process is killed.
+        end_unresponsive: Kill it after that time also where a user has interrupted it; otherwise it goes on until its
+            time limit or `Session.interrupt(kill=True)`.
         turn_seconds: How long a thread waits for its turn while another one uses the kernel.
         output_chars: How much of what a cell prints is kept, for each of stdout and stderr; head and tail stay.
         result_chars: How much of the last expression's text is kept.
@@ -81,6 +83,7 @@ class KernelSettings:
     start_seconds: float = 60.0
     load_seconds: float = 120.0
     grace_seconds: float = 2.0
+    end_unresponsive: bool = True
     turn_seconds: float = 3600.0
     output_chars: int = field(default=100_000, metadata=LOWER)
     result_chars: int = field(default=20_000, metadata=LOWER)

@@ -144,6 +144,15 @@ class Interruptible(Protocol):
 
 
 @runtime_checkable
+class Killable(Protocol):
+    """A role or a kernel whose running code can be ended without its consent."""
+
+    def kill(self) -> None:
+        """End the process in which code is running, with its variables; called from any thread."""
+        ...
+
+
+@runtime_checkable
 class Placed(Protocol):
     """A role that runs code somewhere."""
 

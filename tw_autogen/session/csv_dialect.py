@@ -36,6 +36,8 @@ _CODE = re.compile(r"0\d+")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
+_POINTED = re.compile(r"[+-]?\d*(\.\d*)+(,\d+)?")
+"""What pandas takes for a number once it has left out the points."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class CsvDialect:
         decimal: Sign in front of a number's decimals.
         thousands: Sign between groups of three digits; empty: none.
         comment_lines: How many lines that begin with `#` stand above the header.
-        codes: Columns of digits with leading zeros, such as postal codes, which have to stay text.
+        codes: Columns that have to stay text: digits with leading zeros, such as postal codes, and where points group
+            thousands, values with points that are no such numbers, such as dates.
         wide_rows: Rows have more values than the header has names; pandas would take the first one for an index.
     """
 
@@ -122,7 +125,7 @@ def find_dialect(path: Path) -> CsvDialect:
     rows = list(csv.reader(io.StringIO("\n".join(lines[comments:])), delimiter=separator))
     decimal, thousands = _decimal(rows[1:], separator)
     wide = bool(rows) and any(len(row) > len(rows[0]) for row in rows)
-    return CsvDialect(separator, encoding, decimal, thousands, comments, _codes(rows), wide)
+    return CsvDialect(separator, encoding, decimal, thousands, comments, _codes(rows, thousands), wide)
 
 
 def read_table(path: Path, dialect: CsvDialect, *, rows: int | None = None) -> pd.DataFrame:
@@ -205,14 +208,15 @@ def _decimal(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, str]:
     return ",", "." if any(_GROUPED.fullmatch(value) for value in values) else ""
 
 
-def _codes(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the names of columns in which a value is digits with a leading zero."""
+def _codes(rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:
+    """Return the names of columns in which a value looks like a number and is none."""
     if not rows:
         return ()
-    found = {
-        number
-        for row in rows[1:]
-        for number, value in enumerate(row[: len(rows[0])])
-        if value and value[0] == "0" and _CODE.fullmatch(value)
-    }
+
+    def is_code(value: str) -> bool:
+        if value[:1] == "0" and _CODE.fullmatch(value):
+            return True
+        return bool(thousands) and bool(_POINTED.fullmatch(value)) and not _GROUPED.fullmatch(value)
+
+    found = {number for row in rows[1:] for number, value in enumerate(row[: len(rows[0])]) if is_code(value.strip())}
     return tuple(name for number, name in enumerate(rows[0]) if number in found)

@@ -174,7 +174,8 @@ def _loading(plugins: Iterable[str]) -> str:
         for name in plugins
     ]
     words = "# The plugins that the code below calls, as functions of this notebook: they run here, in no sandbox."
-    return "\n".join([words, "from tw_autogen.testing import load_plugin", "", *lines])
+    needs = '# They need this package: pip install "tw-autogen[data]"'
+    return "\n".join([words, needs, "from tw_autogen.testing import load_plugin", "", *lines])
 
 
 def _outputs(event: CellRan) -> list[nbformat.NotebookNode]:

@@ -210,8 +210,18 @@ def _describe_csv(path: Path) -> str:
     dialect = find_dialect(path)
     frame = read_table(path, dialect, rows=_SAMPLE_ROWS if sample else None)
     found = ("its first rows: " if sample else "") + _describe_frame(frame)
+    if len(frame.columns) and all(map(_is_number, frame.columns)):
+        found += "\nevery name in its first line is a number; if that line is data, read it with header=None"
     call = dialect.call(path.name)
     return f"{found}\nto be read with {call}" if call else found
+
+
+def _is_number(name: object) -> bool:
+    try:
+        float(str(name))
+    except ValueError:
+        return False
+    return True
 
 
 def _describe_json_lines(path: Path) -> str:

@@ -212,10 +212,15 @@ class Steps(Life):
         found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
         return tuple(one for path, one in found.items() if path.is_relative_to(self.folder))
 
-    def interrupt(self) -> None:
-        """Stop the round that is running, from any thread; session, kernel and variables stay."""
+    def interrupt(self, *, kill: bool = False) -> None:
+        """Stop the round that is running, from any thread; session, kernel and variables stay.
+
+        Args:
+            kill: End the process of a cell that is running, with its variables: for one that reacts to no interrupt.
+                `kernel.checkpoint_seconds` says which variables the next cell gets back.
+        """
         self._cancelled.set()
-        self._team.interrupt()
+        self._team.interrupt(kill=kill)
 
     def _add(self, post: Post, post_id: str) -> Post:
         here = self._open_one()

@@ -9,7 +9,7 @@ from typing import Any
 from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError, RoundError, nearest
 from tw_autogen.planner import Planner
-from tw_autogen.role import CodeRunner, Interruptible, Placed, Role, as_role
+from tw_autogen.role import CodeRunner, Interruptible, Killable, Placed, Role, as_role
 from tw_autogen.session.answer import USER
 
 PLANNER = "Planner"
@@ -91,10 +91,12 @@ class Team:
             )
         return self._roles[name]
 
-    def interrupt(self) -> None:
-        """Stop what runs, from any thread."""
+    def interrupt(self, *, kill: bool = False) -> None:
+        """Stop what runs, from any thread; with `kill` end the processes of running cells."""
         for role in self.roles:
-            if isinstance(role, Interruptible):
+            if kill and isinstance(role, Killable):
+                role.kill()
+            elif isinstance(role, Interruptible):
                 role.interrupt()
 
     @property

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from . import namespaces
+from .bubblewrap import run_wrapped
+from .endings import words
 from .system import CLONE_NEWPID, unshare
-from .wall import NAMESPACES, Wall
+from .wall import BUBBLEWRAP, NAMESPACES, Wall
 
 STUB = """\
 import sys
@@ -25,13 +28,23 @@ main(sys.argv[2:])
 """Run with `python -I -S -c`, this package's folder, and what `main` takes."""
 
 
+_BEHIND = "behind"
+_SAID_CHARS = 2000
+
+
 def main(arguments: Sequence[str]) -> None:
     """Try a wall; print why it can't stand, or nothing.
 
     Args:
-        arguments: The plan, as `Wall` takes it, in JSON.
+        arguments: The plan, as `Wall` takes it, in JSON; for the process that bubblewrap starts, also `behind` and the
+            descriptor to which it writes.
     """
     plan = json.loads(arguments[0])
+    if arguments[1:2] == [_BEHIND]:
+        _stand(plan, int(arguments[2]), reached=_BEHIND)
+    if plan["level"] == BUBBLEWRAP:
+        _say(_try_wrapped(plan))
+        return
     try:
         if plan["level"] == NAMESPACES:
             if os.geteuid() != 0:
@@ -42,12 +55,45 @@ def main(arguments: Sequence[str]) -> None:
         _say(error.strerror or str(error))
         return
     if child == 0:
-        _stand(plan)
-    os.waitpid(child, 0)
+        _stand(plan, 1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        _say(words(code))
 
 
-def _stand(plan: Mapping[str, Any]) -> None:
+def _try_wrapped(plan: Mapping[str, Any]) -> str:
+    """Start bubblewrap around a process that ends at once; return why that failed, empty if it did not."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    log = os.path.join(plan["write"][0], "log")
+    with open(log, "xb") as file:
+        os.dup2(file.fileno(), 2)
+    said, theirs = os.pipe()
+    python = os.path.realpath(sys.executable)  # behind the links of an environment, which need not be seen for this
+    command = [python, "-I", "-S", "-c", STUB, here, json.dumps(plan), _BEHIND, str(theirs)]
+    request = {"wall": plan, "assignment": {"read": [], "write": []}, "log": log}
+    why = run_wrapped(
+        request, [os.path.dirname(os.path.dirname(python)), sys.base_prefix, here], (), command, (theirs,)
+    )
+    os.close(theirs)
+    with open(said, encoding="utf-8", errors="replace") as pipe:
+        answer = pipe.read(_SAID_CHARS)
+    if why or answer:
+        return why or answer.removeprefix(_BEHIND)
+    with open(log, encoding="utf-8", errors="replace") as file:
+        lines = file.read(_SAID_CHARS).strip().splitlines()
+    return f"bwrap started no process{f': {lines[-1]}' if lines else ''}"
+
+
+def _stand(plan: Mapping[str, Any], said: int, *, reached: str = "") -> NoReturn:
+    """Put up what a kernel's process does for its wall; write why it can't stand, and end.
+
+    Args:
+        plan: As `Wall` takes it.
+        said: The descriptor that takes it.
+        reached: What is written first.
+    """
     try:
+        os.write(said, reached.encode())
         os.chdir("/")
         assignment: dict[str, list[str]] = {"read": [], "write": []}
         wall = Wall(plan)
@@ -55,7 +101,7 @@ def _stand(plan: Mapping[str, Any]) -> None:
         wall.admit(assignment)
         wall.around_kernel(assignment)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the host is told
-        _say(str(error) or type(error).__name__)
+        os.write(said, (str(error) or type(error).__name__).encode())
     finally:
         os._exit(0)
 
