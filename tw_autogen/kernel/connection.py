@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import socket
 import tempfile
 import time
@@ -41,7 +40,7 @@ _MOST_WAITING = 4
 _SAID_CHARS = 2000
 _PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 _BACKLOG = 100
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def _runtime_folder(outside: Iterable[str]) -> Path:
@@ -64,6 +63,14 @@ def _runtime_folder(outside: Iterable[str]) -> Path:
                 return made
             made.rmdir()
     return first
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    file = os.open(path, _NEW, 0o600)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
 
 
 def _fits(folder: Path, outside: Iterable[str]) -> bool:
@@ -138,18 +145,21 @@ class Connection:
         Raises:
             OSError: the runtime folder is gone or full, or no descriptor is left.
         """
-        self.clear()
-        self._starts += 1
-        self.own.mkdir(mode=0o700)
-        file = Path(shutil.copy(self.file, self.own))
-        with contextlib.ExitStack() as held:
+        if self._starts:
+            self.clear()
             self.log.unlink(missing_ok=True)
+        self._starts += 1
+        own = self.own
+        own.mkdir(mode=0o700)
+        file = own / self.file.name
+        _write_new(file, self.file.read_bytes())
+        with contextlib.ExitStack() as held:
             log = os.open(self.log, _NEW, 0o600)
             held.callback(os.close, log)
             bound = {number: held.enter_context(self._bound(number)) for number in self._numbers()}
+            yield Start(own, file, log, {number: one.fileno() for number, one in bound.items()})
             if self._opens and not self._channels and (self._binds or self.info["transport"] != "ipc"):
-                self._connect()  # after they are bound, or it would fail and be tried again later
-            yield Start(self.own, file, log, {number: one.fileno() for number, one in bound.items()})
+                self._connect()  # while the process starts; the sockets are bound, so that it does not fail
 
     def clear(self) -> None:
         """Remove the folder of the process that has ended."""
@@ -161,7 +171,8 @@ class Connection:
     def _bound(self, number: int) -> socket.socket:
         """Return a new listening socket at the path of an earlier one, which nothing that code has kept listens to."""
         path = f"{self.info['ip']}-{number}"
-        Path(path).unlink(missing_ok=True)
+        if self._starts > 1:
+            Path(path).unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.bind(path)

@@ -40,8 +40,15 @@ class HostExchange:
     def __init__(self, folder: Path, uid: int = 0) -> None:
         self._folder = folder
         self._uid = uid
-        with SafeFolder(folder) as opened:
-            make_hidden(opened, FOLDER, uid)
+
+    def make_folder(self) -> None:
+        """Make the hidden folder.
+
+        Raises:
+            OSError: the kernel's folder is gone, or the hidden one can't be made.
+        """
+        with SafeFolder(self._folder) as folder:
+            make_hidden(folder, FOLDER, self._uid)
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; return its name and the open file."""

@@ -16,6 +16,7 @@ import functools
 import os
 import platform
 import struct
+from typing import Any
 
 from .syscalls import ALLOWED
 from .system import PR_SET_SECCOMP, prctl_pointer
@@ -86,7 +87,7 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
         signals=signals,
         truncates=truncates,
         others=others,
-        shared_bytes=min(shared_bytes, 0xFFFFFFFF),
+        shared_bytes=shared_bytes,
     )
     body = ctypes.create_string_buffer(filtering)
     head = ctypes.create_string_buffer(struct.pack("HP", len(filtering) // _LINE, ctypes.addressof(body)))
@@ -96,7 +97,25 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
 def program(
     machine: str, *, network: bool, connects: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int
 ) -> bytes:
-    """Return the filter in classic BPF; arguments as of `refuse`, the machine as `platform.machine` names it."""
+    """Return the filter in classic BPF; arguments as of `refuse`, the machine as `platform.machine` names it.
+
+    It is remembered; a filter that names no process is the same in forked processes.
+    """
+    ours = 0 if signals and others else os.getpid()
+    return _program(machine, ours, network, connects, signals, truncates, others, shared_bytes)
+
+
+@functools.lru_cache(maxsize=4)
+def _program(
+    machine: str,
+    ours: int,
+    network: bool,
+    connects: bool,
+    signals: bool,
+    truncates: bool,
+    others: bool,
+    shared_bytes: int,
+) -> bytes:
     rules: dict[str, bytes] = {
         "clone": _if_argument(0, _JUMP_ANY, _NEW_NAMESPACES, _NO)
         + _if_masked(0, _CLONE_THREAD | _CLONE_FILES, _CLONE_THREAD, _NO)  # would hide what it has open
@@ -112,20 +131,19 @@ def program(
     if not truncates:
         rules["truncate"] = _NO
     if not signals:
-        rules |= _own_signals()
+        rules |= _own_signals(ours)
     if not others:
-        rules |= _own_files_and_processes()
+        rules |= _own_files_and_processes(ours)
     if shared_bytes:
-        rules["mmap"] = _small_shared_memory(shared_bytes) + _YES
+        rules["mmap"] = _small_shared_memory(min(shared_bytes, 0xFFFFFFFF)) + _YES
     answers = {_REFUSED: _NO, _MISSING: _NONE, **rules}
     ranges = [(first, answers.get(name, _YES)) for first, name in _ranges(list(_MACHINES).index(machine))]
     known = _line(_LOAD, _MACHINE_AT) + _line(_JUMP_EQUAL, _MACHINES[machine], 1, 0) + _NONE
     return known + _line(_LOAD, _NUMBER_AT) + _search(ranges)
 
 
-def _own_signals() -> dict[str, bytes]:
+def _own_signals(ours: int) -> dict[str, bytes]:
     """Return rules that let this process signal itself and its group only."""
-    ours = os.getpid()
     return {
         **dict.fromkeys(_SIGNALS, _unless_one_of(0, (ours, 0, -ours & 0xFFFFFFFF), _NO) + _YES),
         "tkill": _NO,
@@ -134,9 +152,9 @@ def _own_signals() -> dict[str, bytes]:
     }
 
 
-def _own_files_and_processes() -> dict[str, bytes]:
+def _own_files_and_processes(ours: int) -> dict[str, bytes]:
     """Return rules that keep what the file system's part of the sandbox doesn't: marks of files, other processes."""
-    ours, nothing_done = os.getpid(), _error(0)
+    nothing_done = _error(0)
     own_priority = {
         name: _unless_one_of(0, (kind,), _NO) + _unless_one_of(1, (0, ours), _NO) + _YES
         for name, kind in _THIS_PROCESS.items()
@@ -191,10 +209,17 @@ def _ranges(column: int) -> list[tuple[int, str]]:
     return found
 
 
-def prepare() -> None:
-    """Compute what the filters of all kernels that are forked from this process have in common."""
-    if platform.machine() in _MACHINES:
-        _ranges(list(_MACHINES).index(platform.machine()))
+def prepare(**rules: Any) -> None:
+    """Compute what the filters of kernels that are forked from this process have in common.
+
+    Args:
+        rules: As of `refuse`: the whole filter of kernels that have these.
+    """
+    machine = platform.machine()
+    if machine in _MACHINES:
+        _ranges(list(_MACHINES).index(machine))
+        if rules:
+            program(machine, **rules)
 
 
 def _search(ranges: list[tuple[int, bytes]]) -> bytes:

@@ -22,7 +22,7 @@ from .bubblewrap import run_wrapped
 from .readable import LISTED, editable_paths, environment_paths
 from .steward import attend, tell, whole_path
 from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
-from .wall import BUBBLEWRAP, NAMESPACES
+from .wall import BUBBLEWRAP, NAMESPACES, Wall
 
 _PACKET = 1 << 20
 _MOST_DESCRIPTORS = 16
@@ -95,27 +95,28 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
     gc.freeze()
     prepare()  # not frozen: `gc.get_referrers` is to find a cell's variables
     seccomp.prepare()
-    _own_folders(tuple(map(_changed_at, whole_path())))  # once, before any kernel waits
+    _known_folders()  # once, before any kernel waits
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
     while True:
         packet, found, _, _ = socket.recv_fds(control, _PACKET, _MOST_DESCRIPTORS)
         if not packet:
             break
-        text = json.dumps(_with_environment(json.loads(packet))).encode()
         with socket.socket(fileno=found[0]) as channel:
             try:
                 try:
-                    socket.send_fds(waiting, [text], found)
+                    socket.send_fds(waiting, [packet], found)
                 except BrokenPipeError:  # something has killed it while it waited
                     waiting.close()
                     waiting = _stand_by(control, level)
-                    socket.send_fds(waiting, [text], found)
+                    socket.send_fds(waiting, [packet], found)
             except OSError as error:
                 tell(channel, kind="failed", why=f"the request can't be handed on: {error.strerror}")
         for one in found[1:]:
             os.close(one)
         waiting.close()
+        _known_folders()  # again if they have changed, and the next stewards know the filter of kernels like this one
+        Wall(json.loads(packet)["wall"]).prepare()
         waiting = _stand_by(control, level)
     waiting.shutdown(socket.SHUT_WR)
     waiting.recv(1)  # until it has ended
@@ -149,7 +150,7 @@ def _stand_by(control: socket.socket, level: str) -> socket.socket:
             if not down and os.fork() != 0:
                 os._exit(0)
         if not down:
-            attend(channel, json.loads(packet), found[2:], log=found[1])
+            attend(channel, _with_environment(json.loads(packet)), found[2:], log=found[1])
         tell(channel, kind="failed", why=down, wall=True)
     os._exit(0)
 
@@ -167,8 +168,12 @@ def _enter_processes(level: str) -> str:
 def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
     """Add the folders of this interpreter to what a kernel may read, and not write where they lie in its folders."""
     plan = request["wall"]
-    ours, kept = _own_folders(tuple(map(_changed_at, whole_path())))
+    ours, kept = _known_folders()
     return {**request, "wall": {**plan, "read": [*plan["read"], *ours], "kept": kept}}
+
+
+def _known_folders() -> tuple[list[str], list[str]]:
+    return _own_folders(tuple(map(_changed_at, whole_path())))
 
 
 @functools.lru_cache(maxsize=4)

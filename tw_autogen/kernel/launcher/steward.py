@@ -96,6 +96,8 @@ class _Steward:
             os.close(one)
         if assignment is not None:
             self._assign(assignment, admitted=goes_there)
+        else:  # not kept: the first run copies memory that is shared with the fork server, and a session would wait
+            self._watching({"folder": self._request["wall"]["write"][0], "read": [], "write": []})
         self._end(self._watch())
 
     def _watch(self) -> str:

@@ -12,9 +12,12 @@ from . import landlock, namespaces
 from .limits import limit
 from .powers import become, give_up
 from .readable import listed_and_read
+from .seccomp import prepare as prepare_filter
 from .seccomp import refuse
 
 NAMESPACES, LANDLOCK, BUBBLEWRAP, OFF = "namespaces", "landlock", "bubblewrap", "off"
+_ENCLOSED = {"connects": True, "signals": True, "truncates": True, "others": True}
+"""What the filter of system calls may allow where namespaces hide all else."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _OWN = ("auxv", "cgroup", "cmdline", "comm", "fd", "limits", "maps", "smaps", "stat", "statm", "status", "task")
 _PROC = (
@@ -54,6 +57,11 @@ class Wall:
     def encloses(self) -> bool:
         """Tell whether the steward is the first process of a process namespace."""
         return self.level in (NAMESPACES, BUBBLEWRAP)
+
+    def prepare(self) -> None:
+        """Compute, in the process that stewards are forked from, the filter of kernels with this plan."""
+        if self.level == NAMESPACES:
+            prepare_filter(**self._filter(**_ENCLOSED))
 
     def around_steward(self) -> None:
         """Build what the kernel will see; in the steward, before the kernel's process is made."""
@@ -103,7 +111,7 @@ class Wall:
         elif self.level == NAMESPACES:
             namespaces.own_user()  # so that its processes are counted for themselves
         give_up()
-        self._refuse(connects=True, signals=True, truncates=True, others=True)
+        refuse(**self._filter(**_ENCLOSED))
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
         _check_kept(assignment["write"], self._plan.get("kept", ()))
@@ -117,17 +125,11 @@ class Wall:
         known = landlock.version()
         give_up(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
-        self._refuse(connects=network, signals=signals, truncates=truncates, others=False)
+        refuse(**self._filter(connects=network, signals=signals, truncates=truncates, others=False))
 
-    def _refuse(self, *, connects: bool, signals: bool, truncates: bool, others: bool) -> None:
-        refuse(
-            network=self._plan["network"],
-            connects=connects,
-            signals=signals,
-            truncates=truncates,
-            others=others,
-            shared_bytes=self._plan["limits"]["memory_bytes"] // 4,
-        )
+    def _filter(self, **rest: bool) -> dict[str, Any]:
+        shared_bytes = self._plan["limits"]["memory_bytes"] // 4
+        return {"network": self._plan["network"], "shared_bytes": shared_bytes, **rest}
 
 
 def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
