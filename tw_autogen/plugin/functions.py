@@ -50,17 +50,16 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
     return tuple(specs)
 
 
-_FROM_ROOM = re.compile(rb"\b(?:tw_autogen|taskweaver)\.plugin(?=\s+import\b)")
-_DECORATOR = re.compile(rb"\bplugin\b")
+_DECORATOR = re.compile(rb"@[^\n]*\bplugin\b|\bplugin[\s\\]+as\b|@[\s\\(]*[\n\\]")
 
 
 def holds_functions(path: Path) -> bool:
-    """Say whether a file has functions with `@plugin`, or was meant to; one without that word is not even parsed."""
+    """Return whether a file has functions with `@plugin`, or was meant to; one that can't is not parsed."""
     try:
         text = path.read_bytes()
     except OSError:
         return False
-    if b"@" not in text or not _DECORATOR.search(_FROM_ROOM.sub(b"", text)):
+    if b"@" not in text or not _DECORATOR.search(text):
         return False
     try:
         return bool(decorated_in(parse_source(path), path))

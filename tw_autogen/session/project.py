@@ -9,7 +9,7 @@ from pathlib import Path
 from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.plugin import PluginSpec, check_imports, check_source, plugin_files, read_folder, renamings
+from tw_autogen.plugin import PluginSpec, check_imports, check_source, read_folder, renamings
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
 from tw_autogen.session.seats import RoleWanted, known
@@ -193,7 +193,7 @@ def _plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], lis
     left_out: list[str] = []
     notes: list[str] = []
     idle: list[str] = []
-    for one in read_folder(place) if place.is_dir() and plugin_files(place, needed=False) else ():
+    for one in read_folder(place, needed=False) if place.is_dir() else ():
         if isinstance(one, ConfigError):
             left_out.append(str(one))
         elif one.enabled:
