@@ -16,7 +16,7 @@ from tw_autogen.session.seats import RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.shipped import shipped_folder
-from tw_autogen.taskweaver_config import TASKWEAVER_FILE
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
 from tw_autogen.trust import Trust
 
 EXAMPLES = (
@@ -119,9 +119,10 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     if not folder.is_dir():
         raise ConfigError(f"project: there is no folder {folder}")
     brings_code = named or settings.trust is Trust.full
-    place = folder / settings.read("plugin", PluginSettings).folder
+    options = settings.read("plugin", PluginSettings)
+    place = folder / options.folder
     python = settings.read("kernel", KernelSettings).python
-    plugins, left_out, notes = _plugins(place, python) if brings_code else ([], [], [])
+    plugins, left_out, notes = _plugins(place, python) if brings_code and options.load else ([], [], [])
     examples: list[Path] = []
     for path in example_files(folder) if brings_code else own_examples(folder):
         try:
@@ -134,6 +135,7 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
             left_out.append(str(error))
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
+        notes += [f"{folder / TASKWEAVER_FILE}: {line}" for line in remedies(settings.ignored)]
     return Project(
         folder,
         tuple(plugins),
