@@ -134,6 +134,10 @@ class TargetMeans(Step):
         self.tool = encoder(target_type="continuous" if numeric else "binary", smooth=smooth)
         plain, own = _plain(df, columns, text=True), np.empty((len(df), len(columns)))
         if folds:
+            if not numeric and folds > (most := int(target.value_counts().max())):
+                raise ValueError(
+                    f"folds must be at most {most}, the rows of the more frequent value of {label!r}, or 0; not {folds}"
+                )
             split = (splits.KFold if numeric else splits.StratifiedKFold)(folds, shuffle=True, random_state=0)
             for learned, out in split.split(plain, target):
                 own[out] = self.tool.fit(plain.iloc[learned], target.iloc[learned]).transform(plain.iloc[out])

@@ -30,3 +30,29 @@ def test_aliases_and_merges_of_an_ordinary_size_are_taken():
     text = "base: &base {a: 1}\nmore: {<<: *base, b: *base}\n"
 
     assert bounded_yaml.load(text) == {"base": {"a": 1}, "more": {"a": 1, "b": {"a": 1}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: b\nc: [d, 'true', true, no, null, ~, '']\ne:\nf: {g: {}}\n",
+        "a: 1\nb: 1.5\nc: 2024-01-01\nd: 0x1f\ne: off\nf: False\n",
+        "1: a\ntrue: b\nnull: d\n",
+        "a: !!str 5\nb: !!int '5'\nc: !!set {d, e}\nf: !!binary aGk=\n",
+        "a: b\na: c\n",
+        "[" * 30 + "a" + "]" * 30,
+        "a: |\n  b\n  c\nd: >\n  e\n  f\n",
+        "",
+        "just text",
+    ],
+)
+def test_it_holds_what_yaml_says_it_holds(text):
+    found = bounded_yaml.load(text)
+
+    assert found == yaml.safe_load(text)
+    assert repr(found) == repr(yaml.safe_load(text))
+
+
+def test_a_text_that_is_tagged_as_keys_and_values_is_an_error():
+    with pytest.raises(yaml.YAMLError, match="expected a mapping node"):
+        bounded_yaml.load("a: !!map b")

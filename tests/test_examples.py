@@ -1,4 +1,4 @@
-"""Every example runs, and so does the README's, with recorded replies in the model's place."""
+"""Every example runs, and so does the README's plugin, with recorded replies in the model's place."""
 
 import os
 import re
@@ -18,10 +18,6 @@ from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 ROOT = Path(__file__).parent.parent
 REPLIES = Path(__file__).parent / "replies"
-README = [
-    plans("compute the mean", then="User"),
-    codes("import pandas as pd\nprint('The mean is', pd.read_csv('sales.csv').units.mean())"),
-]
 SAID = {
     "agent_as_plugin.py": ["kettle: 50 % of 2 review(s) positive.", "toaster: 100 % of 1 review(s) positive."],
     "agent_as_role.py": ["writer (to Planner)", "The answer: Hats off to our colleagues in the west!"],
@@ -106,15 +102,6 @@ def test_an_example_runs_as_it_stands_and_is_short(path, tmp_path):
 
     for words in SAID[path.name]:
         assert words in out
-
-
-def test_the_readmes_example_runs_as_it_stands(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    (tmp_path / "sales.csv").write_bytes((ROOT / "examples" / "sales.csv").read_bytes())
-
-    out = run(blocks[0], README, tmp_path)
-
-    assert "The mean is" in out
 
 
 def test_the_readmes_plugin_works_as_it_stands(tmp_path):

@@ -1,8 +1,11 @@
 """The face of the package: what importing it costs, and that its names are there."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
 
 import tw_autogen
 
@@ -33,3 +36,13 @@ def test_every_public_name_is_there():
 
 def test_type_checkers_see_that_the_package_is_typed():
     assert (Path(tw_autogen.__file__).parent / "py.typed").exists()
+
+
+def test_the_classifiers_name_each_python_that_the_package_takes():
+    text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    taken = SpecifierSet(re.search(r'^requires-python = "(.*)"$', text, re.MULTILINE)[1])
+
+    named = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
+
+    assert named == [f"3.{minor}" for minor in range(8, 40) if f"3.{minor}" in taken]
+    assert '"Programming Language :: Python :: 3 :: Only"' in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ TASKWEAVER_KEYS: Mapping[str, str] = {
     "llm.openai.model": "model.name",
     "llm.openai.temperature": "model.temperature",
     "plugin.base_path": "plugin.folder",
+    "code_generator.load_plugin": "plugin.load",
     "session.roles": "session.roles",
     "session.max_internal_chat_round_num": "session.max_posts",
     "code_interpreter.max_retry_count": "code_interpreter.max_tries",
@@ -60,7 +61,28 @@ _EMBEDDING = "llm.embedding_api_type"
 _ALIASES = {"planner.llm_alias": "planner.model", "code_generator.llm_alias": "code_interpreter.model"}
 _COMPRESSION = ("planner.prompt_compression", "code_generator.prompt_compression")
 _EXPERIENCE = ("planner", "code_generator")  # roles whose lessons are ours, from one folder
-_SAYS_NOTHING = {"llm.api_type": "openai"}  # values that are so here in any case
+_SAYS_NOTHING = {  # values that are so here in any case
+    "llm.api_type": "openai",
+    "execution_service.kernel_mode": "local",
+    "code_interpreter.code_prefix": "",
+}
+_SERVER = "any OpenAI-compatible server is named by `model.base_url`, which all roles share"
+_CONTAINER = "in Python `kernel=` takes a function that makes a `ContainerKernel`"
+_REMEDIES: Mapping[str, str] = {
+    "code_interpreter.code_prefix": "run it with `session.run_code(…)` before the first request, or make it a plugin",
+    "execution_service.kernel_mode": (f"code runs in a sandbox here in any case; {_CONTAINER}"),
+    "execution_service.custom_image": f"{_CONTAINER}, with that image",
+    "execution_service.env_dir": "`kernel.python` names the interpreter that runs the code",
+    "llm.api_type": _SERVER,
+    "planner.llm_alias": f"`planner.model` names the Planner's model; {_SERVER}",
+    "code_generator.llm_alias": f"`code_interpreter.model` names the CodeInterpreter's model; {_SERVER}",
+    "planner.prompt_file_path": "what is to be said beside the Planner's own prompt stands in `planner.instructions`",
+    "round_compressor.rounds_to_compress": "`recall.compress_tokens` says from which length rounds are summarised",
+    "round_compressor.rounds_to_retain": "`recall.compress_tokens` says from which length rounds are summarised",
+    "session.experience_dir": "`recall.experience` names the folder of lessons",
+    "web_search.api_provider": "`role.web_search.url` names a search engine",
+}
+"""What to do about keys that have no counterpart."""
 _ALWAYS_KNOWN = ("planner", "code_interpreter", PLUGIN_ONLY)  # roles whose keys are rooms of their own
 _ROLE_NAMES = {"code_interpreter_cli_only": "command_line"}  # what a role is called here
 _COMMON_ROLE_KEYS = (  # what each of TaskWeaver's roles has, and here only Planner and CodeInterpreter have
@@ -111,6 +133,15 @@ def meaning_of(found: Mapping[str, Any], folder: Path) -> Meaning:
     together, used = _together(found, folder)
     values = (*_values(found, ours, roles, folder), *together)
     return Meaning(values, tuple(sorted(found.keys() - ours.keys() - used)))
+
+
+def remedies(ignored: Iterable[str]) -> tuple[str, ...]:
+    """Return a line for each key without a meaning here whose purpose is served otherwise.
+
+    Args:
+        ignored: As `Meaning.ignored`.
+    """
+    return tuple(f"{key}: {_REMEDIES[key]}" for key in ignored if key in _REMEDIES)
 
 
 def _together(found: Mapping[str, Any], folder: Path) -> tuple[list[Meant], set[str]]:

@@ -203,7 +203,7 @@ def test_new_says_what_it_cannot_import(run, origin, words):
 
 @pytest.mark.parametrize("named", [True, False])
 def test_the_plugins_of_a_project_are_found(run, project, monkeypatch, caplog, named):
-    (project.parent / "taskweaver_config.json").write_text('{"code_generator.load_plugin": true}')
+    (project.parent / "taskweaver_config.json").write_text('{"planner.load_plugin": true}')
     (project / "broken.yaml").write_text("name: broken\n")
     (project / "bad.py").write_text(
         "from tw_autogen.plugin import plugin\n1 / 0\n\n@plugin\ndef bad() -> int:\n    'Fail.'\n    return 1\n"
@@ -218,7 +218,7 @@ def test_the_plugins_of_a_project_are_found(run, project, monkeypatch, caplog, n
     assert "42" in server.requests[2]["messages"][-1]["content"]
     said = ran.stderr.splitlines()
     assert [line for line in said if line.startswith("plugins of ")] == [f"plugins of {project.parent}: twice"]
-    assert len([line for line in said if "without meaning here: code_generator.load_plugin" in line]) == 1
+    assert len([line for line in said if "without meaning here: planner.load_plugin" in line]) == 1
     assert len([line for line in said if line.startswith("left out: ") and "broken.yaml: missing key" in line]) == 1
     assert any(
         "left out: the plugin bad: " in line and "bad.py:2: ZeroDivisionError" in line for line in caplog.messages

@@ -2,6 +2,7 @@
 
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.kernel import Variable
+from tw_autogen.kernel.inside.describe import describe
 
 
 def test_only_what_is_new_changed_or_gone_is_told():
@@ -68,3 +69,16 @@ def test_a_variable_that_the_kernel_only_names_is_neither_gone_nor_changed():
     assert known.fresh(now) == ["key"]
     assert known.news(now) == "key: str"
     assert known.news([Variable("df", "DataFrame", "1 x 1, columns a: int64"), Variable("key", "str")]) == ""
+
+
+def test_of_hundreds_of_variables_none_that_exists_is_told_as_gone():
+    known, namespace = KnownVariables(100_000), {"df": [1], "key": 5}
+
+    def told():
+        return known.news([Variable(*one) for one in describe(namespace, hidden=())])
+
+    assert "df" in told()
+    namespace.update({f"v{number}": number for number in range(250)})
+    assert "Gone" not in told()
+    del namespace["key"]
+    assert "Gone: key" in told()

@@ -46,7 +46,7 @@ def test_an_exception_whose_text_cannot_be_sent_is_told(kernel, code, told):
 
     assert not execution.ok
     assert told in execution.error
-    assert execution.seconds < 1
+    assert execution.seconds < 10  # of 30
     assert kernel.execute("kept", seconds=30).result == "5"
 
 

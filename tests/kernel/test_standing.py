@@ -52,11 +52,14 @@ def test_a_process_that_the_user_starts_is_said_to_have_no_wall_of_ours():
 
 def test_it_is_tried_once():
     standing(KernelSettings())
-    started = time.monotonic()
+    took = []
 
-    standing(KernelSettings())
+    for _ in range(10):  # other load may delay some of them
+        started = time.monotonic()
+        standing(KernelSettings())
+        took.append(time.monotonic() - started)
 
-    assert time.monotonic() - started < 0.01
+    assert min(took) < 0.01
 
 
 _NOBODY = """

@@ -1,7 +1,11 @@
 """A thousand plugins: a session opens with them at once, and loads those that its code names."""
 
+import sys
+from collections import Counter
+
 import pytest
 
+from tw_autogen import open_session
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import PluginLoadError, RoundError
 from tw_autogen.plugin import find_plugins
@@ -33,6 +37,43 @@ def many(tmp_path):
         (folder / f"add_{at}.py").write_text(PYTHON, encoding="utf-8")
         (folder / f"add_{at}.yaml").write_text(YAML.format(at=at), encoding="utf-8")
     return find_plugins([folder], shipped=None)
+
+
+class Watch:
+    """Count what this process opens and parses below a folder; Python takes no audit hook back, so there is one."""
+
+    def __init__(self):
+        self.folder, self.opened, self.parsed = "", Counter(), Counter()
+        sys.addaudithook(self._note)
+
+    def _note(self, event, args):
+        if not self.folder or event not in ("open", "compile"):
+            return
+        name = str(args[0] if event == "open" else args[1])
+        if name.startswith(self.folder) and event == "open":
+            self.opened[name.rpartition(".")[2]] += 1
+        elif name.startswith(self.folder) and isinstance(args[0], (str, bytes)):
+            self.parsed[name] += 1
+
+
+@pytest.fixture(scope="module")
+def watch():
+    return Watch()
+
+
+def test_of_a_project_each_file_is_parsed_once(many, tmp_path, watch):
+    watch.folder = f"{tmp_path}/plugins/"
+    try:
+        with open_session(
+            ScriptedModel([]), project=tmp_path, kernel=FakeKernel(folder=tmp_path), folder=tmp_path / "s"
+        ) as session:
+            assert len(session.roles[-1].plugin_names) == COUNT
+    finally:
+        watch.folder = ""
+
+    assert watch.parsed == {str(spec.source()): 1 for spec in many}
+    assert watch.opened["yaml"] == COUNT
+    assert watch.opened["py"] <= 3 * COUNT
 
 
 class Refusing(FakeKernel):
@@ -79,7 +120,11 @@ def test_one_of_many_that_does_not_load_is_an_error_where_code_names_it(many, tm
         ("from tw_autogen.plugin import plugin\n\n@plugin\ndef f(a: int) -> int:\n    return a\n", True),
         ("from tw_autogen.plugin import plugin as p\n\n@p\ndef f(a: int) -> int:\n    return a\n", True),
         ("import tw_autogen.plugin\n\n@tw_autogen.plugin.plugin\ndef f(a: int) -> int:\n    return a\n", True),
+        ("from tw_autogen.plugin import (\n    plugin as p,\n)\n\n@p\ndef f(a: int) -> int:\n    return a\n", True),
+        ("from tw_autogen.plugin import plugin\n\n@(plugin)\ndef f(a: int) -> int:\n    return a\n", True),
+        ("try:\n    from tw_autogen.plugin import plugin as p\nexcept ImportError: pass\n\n@p\ndef f(a): ...\n", True),
         ("import abc\n\n@abc.abstractmethod\ndef f(): ...\n", False),
+        ('"""A plugin."""\n' + PYTHON, False),
     ],
 )
 def test_a_file_without_the_decorator_is_told_by_its_text(tmp_path, text, holds):

@@ -297,6 +297,16 @@ def test_a_column_without_any_value_cannot_be_filled_and_something_else_is_no_fr
         call("fill_missing", [1])
 
 
+def test_too_few_rows_for_the_folds_are_told_in_words_of_the_plugin(call):
+    df = pd.DataFrame({"kind": list("aabbab"), "sold": [0, 1, 0, 1, 0, 1]})
+
+    with pytest.raises(
+        ValueError, match="folds must be at most 3, the rows of the more frequent value of 'sold', or 0; not 5"
+    ):
+        call("encode_target", df, ["kind"], "sold")
+    assert call("encode_target", df, ["kind"], "sold", folds=3)[0].shape == (6, 3)
+
+
 def test_they_run_in_a_real_kernel_from_training_rows_to_a_score(tmp_path):
     plugins = find_plugins(["fill_missing", "encode_target", "scale_columns"], shipped=shipped_folder("plugins"))
     code = """

@@ -144,7 +144,7 @@ def folder(tmp_path):
                 "llm.model": "theirs",
                 "llm.response_format": None,
                 "workspace.workspace_path": "${AppBaseDir}/workspace",
-                "code_generator.load_plugin": True,
+                "planner.load_plugin": True,
                 "logging": {"log_folder": "logs"},
             }
         ),
@@ -191,7 +191,7 @@ def test_keys_without_meaning_are_named_once_and_the_others_hold(folder):
     assert (
         read(folder)
         .notes[-1]
-        .endswith("taskweaver_config.json: without meaning here: code_generator.load_plugin, logging.log_folder")
+        .endswith("taskweaver_config.json: without meaning here: logging.log_folder, planner.load_plugin")
     )
     assert settings.origin("model.api_key") == "the default"  # "" is none
     assert settings.origin("model.response_format").endswith("(llm.response_format)")

@@ -12,7 +12,7 @@ from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.recall import Example, Recall
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings
+from tw_autogen.session import Session, SessionSettings, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -214,6 +214,33 @@ def test_a_session_has_limits_of_its_own(team, limits, reached):
         session.ask("three")
     with pytest.raises(RoundTooCostly, match=reached):
         session.ask("four")
+
+
+@pytest.mark.parametrize("scope", ["max_", "max_session_"])
+@pytest.mark.parametrize(("key", "most"), [("calls", 2), ("tokens", 220), ("dollars", 0.06)])
+def test_a_limit_leaves_what_was_done(team, scope, key, most):
+    steps = [Completion(plans("compute"), usage=SPENT), Completion(plans("Hello.", to="User"), usage=SPENT)]
+    steps = steps[: 1 if scope == "max_session_" else 2]
+    session, planner, _ = team(
+        steps, [Completion(codes("6 * 7"), usage=SPENT)], results=["42", "43"], **{scope + key: most}
+    )
+
+    with pytest.raises(RoundTooCostly, match=f"`session.{scope}{key}` is {most}.*Found until then: 42") as caught:
+        session.ask("what is 6*7?")
+
+    assert [post.send_from for post in caught.value.round.posts] == ["User", "Planner", "CodeInterpreter"]
+    assert session.rounds == [caught.value.round]
+    assert (session.rounds[0].state, session.usage.calls) == (RoundState.failed, 2)
+    assert [post.message for post in rounds_of(read_journal(session.journal))[0].posts] == [
+        post.message for post in session.rounds[0].posts
+    ]
+    assert session.run_code("6 * 7 + 1").text == "43"  # asks no model
+    if scope == "max_":  # the next round has as much again
+        assert session.ask("hello").text == "Hello."
+        assert "what is 6*7?" in str(planner.calls[-1])
+    else:
+        with pytest.raises(RoundTooCostly, match=f"`session.{scope}{key}` is {most}"):
+            session.ask("hello")
 
 
 class Asking(Role):

@@ -1,6 +1,7 @@
 """Keys of `taskweaver_config.json`: what they mean here, and which are named as ignored."""
 
 import json
+import re
 
 import pytest
 
@@ -13,6 +14,7 @@ from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session import SessionSettings, read_settings
+from tw_autogen.session.project import read_project
 from tw_autogen.session.seats import Seat, policy_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes
 
@@ -133,9 +135,7 @@ def test_keys_of_roles_reach_the_roles_by_our_words_and_the_others_are_named(rea
     assert retriever["size"].value == 3
     assert found.of_role("web_search", ["results"])["results"].value == 2
     assert found.of_role("echo", ["decorator"])["decorator"].value == "*"
-    assert found.ignored == (
-        *("echo.use_example", "execution_service.kernel_mode", "recepta.decorator", "role.base_path"),
-    )
+    assert found.ignored == (*("echo.use_example", "recepta.decorator", "role.base_path"),)
 
 
 def test_a_shipped_role_takes_its_keys_and_those_it_lacks_are_named_in_the_log(read, tmp_path, caplog):
@@ -222,6 +222,72 @@ def test_keys_with_a_counterpart_are_taken(read, tmp_path):
     assert found.read("code_interpreter", CodeInterpreterSettings).model == ""
     assert found.read("embedding", EmbeddingSettings).name == "text-embedding-3-small"
     assert found.ignored == ("code_generator.llm_alias",)
+
+
+PLUGIN = """\
+from tw_autogen.plugin import register_plugin
+
+@register_plugin
+def theirs():
+    return 1
+"""
+
+
+@pytest.mark.parametrize(("load", "brought"), [(True, ("theirs",)), (False, ())])
+def test_a_project_that_loads_no_plugins_brings_none_but_those_that_are_named(read, tmp_path, load, brought):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "theirs.yaml").write_text("name: theirs\ndescription: One.\n", encoding="utf-8")
+    (tmp_path / "plugins" / "theirs.py").write_text(PLUGIN, encoding="utf-8")
+    settings = read({"code_generator.load_plugin": load})
+
+    def names(number, **keywords):
+        with open_session(
+            ScriptedModel([]),
+            project=tmp_path,
+            settings=settings,
+            kernel=FakeKernel(folder=tmp_path),
+            folder=tmp_path / str(number),
+            **keywords,
+        ) as session:
+            return session.roles[-1].plugin_names
+
+    assert settings.ignored == ()
+    assert names(1) == brought
+    assert names(2, plugins=["theirs"]) == ("theirs",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"),
+    [
+        ("code_interpreter.code_prefix", "import pandas as pd", r"`session\.run_code\(…\)` before the first request"),
+        ("execution_service.kernel_mode", "container", r"code runs in a sandbox here .*`ContainerKernel`"),
+        ("execution_service.custom_image", "python:3.12", r"`ContainerKernel`, with that image"),
+        ("execution_service.env_dir", "env", r"`kernel\.python` names the interpreter"),
+        ("llm.api_type", "ollama", r"`model\.base_url`"),
+        ("planner.prompt_file_path", "p.yaml", r"`planner\.instructions`"),
+        ("round_compressor.rounds_to_compress", 2, r"`recall\.compress_tokens`"),
+        ("web_search.api_provider", "google", r"`role\.web_search\.url`"),
+        ("session.experience_dir", "e", r"`recall\.experience`"),
+        ("code_generator.llm_alias", "x", r"`code_interpreter\.model`"),
+    ],
+)
+def test_a_key_without_a_counterpart_is_named_with_what_to_do_instead(read, tmp_path, key, value, remedy):
+    settings = read({key: value})
+
+    project = read_project(tmp_path, settings)
+
+    assert settings.ignored == (key,)
+    (first, second) = project.notes
+    assert first.endswith(f"without meaning here: {key}")
+    assert re.search(rf"taskweaver_config\.json: {re.escape(key)}: .*{remedy}", second)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("execution_service.kernel_mode", "local"), ("code_interpreter.code_prefix", ""), ("llm.api_type", "openai")],
+)
+def test_values_that_hold_here_in_any_case_are_not_named(read, key, value):
+    assert read({key: value}).ignored == ()
 
 
 def test_names_of_a_librarys_embeddings_are_not_a_servers(read):

@@ -29,7 +29,7 @@ from tw_autogen.plugin import Flaw, PluginSpec, Trial, check_files, plugin_files
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
-from tw_autogen.taskweaver_config import TASKWEAVER_FILE
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
 from tw_autogen.trust import Trust
 
 _TEST_SECONDS = 120.0
@@ -161,7 +161,14 @@ def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
             flaws.append(Flaw(path, error.problem, "mend the example, or say `enabled: False`", line=error.line))
     if settings.ignored:
         words = f"these keys mean nothing here: {', '.join(settings.ignored)}"
-        flaws.append(Flaw(folder / TASKWEAVER_FILE, words, "nothing need be done", "warning"))
+        flaws.append(
+            Flaw(
+                folder / TASKWEAVER_FILE,
+                words,
+                "; ".join(remedies(settings.ignored)) or "nothing need be done",
+                "warning",
+            )
+        )
     return flaws
 
 

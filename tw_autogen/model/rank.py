@@ -124,12 +124,12 @@ def _fill(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequenc
     """
     counts = [Counter(one) for one in documents]
     having = Counter(feature for one in counts for feature in one)
+    rare = {one: math.log(1 + (len(documents) - most + 0.5) / (most + 0.5)) for one, most in having.items()}
     mean = sum(map(len, documents)) / max(1, len(documents)) or 1.0
     for at, count in enumerate(counts):
         length = _K1 * (1 - _B + _B * len(documents[at]) / mean)
         for feature, times in count.items():
-            rare = math.log(1 + (len(documents) - having[feature] + 0.5) / (having[feature] + 0.5))
-            index.setdefault(feature, []).append((at, rare * times / (times + length)))
+            index.setdefault(feature, []).append((at, rare[feature] * times / (times + length)))
 
 
 def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:

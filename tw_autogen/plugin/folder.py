@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
     """
     inner = folder / "plugins"
     inner = inner if inner.is_dir() else folder
-    files = sorted(path for path in inner.iterdir() if path.is_file())
+    files = _files(inner)
     yamls = [path for path in files if path.suffix in YAMLS]
     found = [*yamls, *(path for path in files if path.suffix == SUFFIX and holds_functions(path))]
     if needed and not found and inner is folder:
@@ -45,16 +46,20 @@ def read_file(path: Path) -> tuple[PluginSpec, ...]:
     return read_functions(path) if path.suffix == SUFFIX else (read_spec(path),)
 
 
-def read_folder(folder: Path) -> Iterator[PluginSpec | ConfigError]:
+def read_folder(folder: Path, *, needed: bool = True) -> Iterator[PluginSpec | ConfigError]:
     """Give all plugins of a folder, also those that are not enabled, and for each file that is wrong what is wrong.
 
     A `@plugin` function that a YAML of its name stands for is that YAML's.
 
+    Args:
+        folder: As in `plugin_files`.
+        needed: There must be some.
+
     Raises:
-        PluginSpecError: there are none.
+        PluginSpecError: there are none, and some are needed.
     """
-    claimed: set[tuple[str, Path]] = set()
-    for path in plugin_files(folder):
+    claimed: dict[str, list[Path]] = {}
+    for path in plugin_files(folder, needed=needed):
         try:
             specs = read_file(path)
         except ConfigError as error:
@@ -62,8 +67,8 @@ def read_folder(folder: Path) -> Iterator[PluginSpec | ConfigError]:
             continue
         for spec in specs:
             if path.suffix in YAMLS:
-                claimed.add((spec.name, spec.source().resolve()))
-            elif (spec.name, path.resolve()) in claimed:
+                claimed.setdefault(spec.name, []).append(spec.source())
+            elif path.resolve() in [source.resolve() for source in claimed.get(spec.name, ())]:
                 continue
             yield spec
 
@@ -75,11 +80,17 @@ def named_in(folder: Path | None) -> dict[str, Path]:
     """
     if folder is None or not folder.is_dir():
         return {}
-    files = sorted(path for path in folder.iterdir() if path.is_file())
+    files = _files(folder)
     functions = {
         spec.name: path for path in files if path.suffix == SUFFIX and _holds(path) for spec in read_functions(path)
     }
     return {**functions, **{path.stem: path for path in files if path.suffix in YAMLS}}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a folder, by name; a link to a file is one."""
+    with os.scandir(folder) as found:
+        return [folder / name for name in sorted(one.name for one in found if one.is_file())]
 
 
 def _holds(path: Path) -> bool:

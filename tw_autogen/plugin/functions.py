@@ -53,17 +53,16 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
     return tuple(replace(spec, text=text, files=files_in_use()) for spec in specs)
 
 
-_FROM_ROOM = re.compile(rb"\b(?:tw_autogen|taskweaver)\.plugin(?=\s+import\b)")
-_DECORATOR = re.compile(rb"\bplugin\b")
+_DECORATOR = re.compile(rb"@[^\n]*\bplugin\b|\bplugin[\s\\]+as\b|@[\s\\(]*[\n\\]")
 
 
 def holds_functions(path: Path) -> bool:
-    """Say whether a file has functions with `@plugin`, or was meant to; one without that word is not even parsed."""
+    """Return whether a file has functions with `@plugin`, or was meant to; one that can't is not parsed."""
     try:
         text = read_content(path)
     except OSError:
         return False
-    if b"@" not in text or not _DECORATOR.search(_FROM_ROOM.sub(b"", text)):
+    if b"@" not in text or not _DECORATOR.search(text):
         return False
     try:
         return bool(decorated_in(parse_source(path), path))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.errors import PluginLoadError
-from tw_autogen.plugin.source import parse_source
+from tw_autogen.plugin.source import parse_source, statements_in
 from tw_autogen.plugin.spec import PluginSpec
 
 _OURS = ("tw_autogen", "taskweaver")
@@ -43,11 +43,13 @@ def missing_imports(path: Path) -> tuple[Missing, ...]:
     """
     found: dict[str, Missing] = {}
     tree = parse_source(path)
-    if any(isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path" for node in ast.walk(tree)):
+    imports = list(_imports(tree.body, at_once=True))
+    if any(name == "sys" for name, _, _ in imports) and any(map(_is_sys_path, ast.walk(tree))):
         return ()
-    for name, line, at_once in _imports(tree.body, at_once=True):
-        beside = path.with_name(f"{name}.py").exists() or path.with_name(name).is_dir()
-        if name not in _OURS and not beside and importlib.util.find_spec(name) is None:
+    for name, line, at_once in imports:
+        if name in _OURS or sys.modules.get(name) is not None or importlib.util.find_spec(name) is not None:
+            continue
+        if not (path.with_name(f"{name}.py").exists() or path.with_name(name).is_dir()):
             known = found.get(name)
             if known is None or (at_once and not known.at_once):
                 found[name] = Missing(name, line, at_once)
@@ -91,6 +93,10 @@ def _imports(body: list[ast.stmt], *, at_once: bool) -> Iterator[tuple[str, int,
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _imports(node.body, at_once=False)
         else:
-            yield from _imports(
-                [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)], at_once=at_once
-            )
+            yield from _imports(list(statements_in(node)), at_once=at_once)
+
+
+def _is_sys_path(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Attribute) or node.attr != "path":
+        return False
+    return isinstance(node.value, ast.Name) and node.value.id == "sys"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,11 @@ PluginWanted = str | Path | PluginSpec | Callable[..., Any]
 
 
 def find_plugins(
-    wanted: Iterable[PluginWanted] | PluginWanted, *, shipped: Path | None, own: Path | None = None
+    wanted: Iterable[PluginWanted] | PluginWanted,
+    *,
+    shipped: Path | None,
+    own: Path | None = None,
+    project: Iterable[PluginSpec] = (),
 ) -> tuple[PluginSpec, ...]:
     """Give the specs that are wanted, in that order, each with its Python found and checked; none is run.
 
@@ -45,6 +49,7 @@ def find_plugins(
         shipped: Folder of the shipped plugins; None if there are none.
         own: Folder of a project's own plugins, which can be named as well; their names come first, then those of the
             shipped ones, then those of the entry points `tw_autogen.plugins`.
+        project: A project's plugins, checked already; they come first. One that is wanted too is no longer optional.
 
     Returns:
         The specs; defaults that only the Python knows are filled in, and a parameter to which the Python gives none is
@@ -57,20 +62,31 @@ def find_plugins(
     """
     if isinstance(wanted, (str, Path, PluginSpec)) or callable(wanted):
         wanted = [wanted]
-    found: dict[str, PluginSpec] = {}
+    found = {spec.name: spec for spec in project}
     for one in wanted:
         for spec in _specs(one, shipped, own):
-            twin = found.get(spec.name)
-            if twin is None:
+            if _has_twin(spec, found):
+                found[spec.name] = replace(found[spec.name], optional=False)
+            else:
                 found[spec.name] = check_source(spec)
                 for line in renamings(spec, found[spec.name]):
                     _log.warning("%s: %s", spec.path, line)
-            elif not _same(twin, spec):
-                raise PluginSpecError(
-                    f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",
-                    path=spec.path or spec.name,
-                )
     return tuple(found.values())
+
+
+def _has_twin(spec: PluginSpec, found: Mapping[str, PluginSpec]) -> bool:
+    """Return whether a plugin is among those found.
+
+    Raises:
+        PluginSpecError: another one of its name is.
+    """
+    twin = found.get(spec.name)
+    if twin is not None and not _same(twin, spec):
+        raise PluginSpecError(
+            f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",
+            path=spec.path or spec.name,
+        )
+    return twin is not None
 
 
 def _same(one: PluginSpec, other: PluginSpec) -> bool:
@@ -110,7 +126,9 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     is_method = isinstance(registered, ast.ClassDef)
     spec = _renamed(spec, signature.args, is_method)
     _check_signature(spec, signature, is_method, path)
-    return replace(spec, parameters=tuple(_completed(one, signature.args) for one in spec.parameters))
+    defaults = defaults_of(signature.args)
+    completed = tuple(_completed(one, defaults) for one in spec.parameters)
+    return spec if completed == spec.parameters else replace(spec, parameters=completed)
 
 
 def renamings(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]:
@@ -241,6 +259,8 @@ def _renamed(spec: PluginSpec, arguments: ast.arguments, is_method: bool) -> Plu
     positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][int(is_method) :]
     taken = {*positional, *(one.arg for one in arguments.kwonlyargs)}
     listed = {one.name for one in spec.parameters}
+    if listed <= taken:
+        return spec
     parameters = [
         replace(one, name=positional[at])
         if one.name not in taken and at < len(positional) and positional[at] not in listed
@@ -250,8 +270,7 @@ def _renamed(spec: PluginSpec, arguments: ast.arguments, is_method: bool) -> Plu
     return replace(spec, parameters=tuple(parameters))
 
 
-def _completed(parameter: Parameter, arguments: ast.arguments) -> Parameter:
-    defaults = defaults_of(arguments)
+def _completed(parameter: Parameter, defaults: Mapping[str, ast.expr | None]) -> Parameter:
     if parameter.name not in defaults or parameter.required:
         return parameter
     default = defaults[parameter.name]

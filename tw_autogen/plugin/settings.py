@@ -18,6 +18,7 @@ class PluginSettings:
 
     Args:
         folder: Of a project's own plugins, relative to the project; all that are enabled there are taken.
+        load: Take the project's plugins; False: only those that are named.
         mcp_servers: MCP servers whose tools are plugins: the path of a JSON file with `mcpServers` (relative to the
             project's file in which it is set, else to the current folder), its text, or the servers by name, each with
             `command`, `args`, `env`, or `url`, `headers`; empty: none.
@@ -31,6 +32,7 @@ class PluginSettings:
     """
 
     folder: str = field(default="plugins", metadata=NAMED)
+    load: bool = field(default=True, metadata=NAMED)
     mcp_servers: str | Mapping[str, Any] = field(default="", metadata={"path": True})
     mcp_start_seconds: float = field(default=30.0, metadata=LOWER)
     mcp_call_seconds: float = field(default=120.0, metadata=LOWER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -45,13 +46,33 @@ def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
     """
     text = read_source(path) if text is None else text
     try:
-        tree = ast.parse(text, str(path))
-        compile(tree, str(path), "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
+        tree = _parsed(text, str(path))
     except SyntaxError as error:
         raise PluginLoadError(f"not valid Python: {error.msg}", path=path, line=error.lineno) from error
     except ValueError as error:  # a NUL in it
         raise PluginLoadError(f"not valid Python: {error}", path=path) from error
     return tree
+
+
+@lru_cache(maxsize=2)  # a plugin's file is asked for by several checks, one after the other
+def _parsed(text: str, path: str) -> ast.Module:
+    tree = ast.parse(text, path)
+    compile(tree, path, "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
+    return tree
+
+
+def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements directly in the blocks of a node, in order; expressions are not walked through.
+
+    Args:
+        node: A module, a statement, or a part of one that has a block, such as an `except`.
+    """
+    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for one in getattr(node, block, None) or ():
+            if isinstance(one, ast.stmt):
+                yield one
+            else:  # an `except` or a `case`
+                yield from one.body
 
 
 def last_word(node: ast.expr) -> str:
@@ -113,8 +134,14 @@ def defaults_of(arguments: ast.arguments) -> dict[str, ast.expr | None]:
 @lru_cache(maxsize=4)  # asked for each decorator of the file that is being read
 def _imported(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
     """Return module, name and the name here of all that `from … import …` brings."""
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return tuple((node.module or "", one.name, one.asname or one.name) for node in nodes for one in node.names)
+    found: list[tuple[str, str, str]] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ImportFrom):
+            found += [(node.module or "", one.name, one.asname or one.name) for one in node.names]
+        waiting += statements_in(node)
+    return tuple(found)
 
 
 def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:

@@ -121,12 +121,8 @@ def open_session(
         for line in project.remarks:
             _log.warning("%s", line)
     own = project.plugin_folder if project else None
-    wanted = several(plugins)
     with compared_with(read.files):
-        specs = check_plugins((*(project.plugins if project else ()), *wanted), own=own)
-        if project and wanted:  # those that the user names must load
-            named = {spec.name for spec in check_plugins(wanted, own=own)}
-            specs = tuple(replace(spec, optional=spec.optional and spec.name not in named) for spec in specs)
+        specs = check_plugins(several(plugins), own=own, project=project.plugins if project else ())
         seats = [
             Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
             for one in check_roles(roles, read, project)
@@ -302,17 +298,20 @@ def check_roles(
     return found
 
 
-def check_plugins(plugins: PluginsWanted, *, own: Path | None = None) -> tuple[PluginSpec, ...]:
+def check_plugins(
+    plugins: PluginsWanted, *, own: Path | None = None, project: Sequence[PluginSpec] = ()
+) -> tuple[PluginSpec, ...]:
     """Find plugins, and check each one's YAML and Python, long before a session is opened.
 
     Args:
         plugins: As in `open_session`.
         own: Folder of a project's own plugins, which can be named as well.
+        project: A project's plugins, checked already; they come first. One that is named too is no longer optional.
 
     Raises:
         ConfigError: one is unknown or wrong; names the file.
     """
-    return find_plugins(plugins, shipped=shipped_folder("plugins"), own=own)
+    return find_plugins(plugins, shipped=shipped_folder("plugins"), own=own, project=project)
 
 
 def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:

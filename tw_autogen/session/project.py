@@ -9,14 +9,14 @@ from pathlib import Path
 from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.plugin import PluginSpec, check_imports, check_source, plugin_files, read_folder, renamings
+from tw_autogen.plugin import PluginSpec, check_imports, check_source, read_folder, renamings
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
 from tw_autogen.session.seats import RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.shipped import shipped_folder
-from tw_autogen.taskweaver_config import TASKWEAVER_FILE
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
 from tw_autogen.trust import Trust
 from tw_autogen.trusted_files import compared_with
 
@@ -125,9 +125,10 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
 
 def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     brings_code = named or settings.trust is Trust.full
-    place = folder / settings.read("plugin", PluginSettings).folder
+    options = settings.read("plugin", PluginSettings)
+    place = folder / options.folder
     python = settings.read("kernel", KernelSettings).python
-    plugins, left_out, notes = _plugins(place, python) if brings_code else ([], [], [])
+    plugins, left_out, notes = _plugins(place, python) if brings_code and options.load else ([], [], [])
     examples: list[Path] = []
     for path in example_files(folder) if brings_code else own_examples(folder):
         try:
@@ -140,6 +141,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
             left_out.append(str(error))
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
+        notes += [f"{folder / TASKWEAVER_FILE}: {line}" for line in remedies(settings.ignored)]
     return Project(
         folder,
         tuple(plugins),
@@ -199,7 +201,7 @@ def _plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], lis
     left_out: list[str] = []
     notes: list[str] = []
     idle: list[str] = []
-    for one in read_folder(place) if place.is_dir() and plugin_files(place, needed=False) else ():
+    for one in read_folder(place, needed=False) if place.is_dir() else ():
         if isinstance(one, ConfigError):
             left_out.append(str(one))
         elif one.enabled:
