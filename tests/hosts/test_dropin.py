@@ -1,18 +1,21 @@
 """What the host's chats do to an agent: services, failures, people in its place, names, groups, loops."""
 
 import asyncio
+import contextlib
 import gc
+import inspect
 import itertools
 import json
 import logging
 import threading
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tw_autogen import Post, Role
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import CallCycleError, ConfigError
 from tw_autogen.events import SessionClosed
 from tw_autogen.testing import ScriptedModel, plans
 
@@ -398,20 +401,106 @@ def test_an_agent_that_runs_out_of_turns_has_given_no_answer(weaver, agent):
     assert "(other gave no answer in 3 turns (max_turns))" in told
 
 
-@pytest.mark.parametrize("kind", ["def", "async def"])
-def test_a_ring_over_a_tool_is_refused_at_once(weaver, agent, kind):
+def on_a_thread(via, other):
+    """Ask on a thread of its own; the tool hears nothing of a failure."""
+    ended = []
+
+    def chat():
+        with contextlib.suppress(CallCycleError):
+            ended.append(via.initiate_chat(other, message="go", **ONE).summary)
+
+    thread = threading.Thread(target=chat)
+    thread.start()
+    thread.join()
+    return "".join(ended)
+
+
+def in_a_pool(via, other):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(via.initiate_chat, other, message="go", **ONE).result().summary
+
+
+def by_run(via, other):
+    if not hasattr(via, "run"):
+        pytest.skip("this lineage has no run()")
+    response = via.run(other, message="go", max_turns=1, silent=True)
+    response.process()
+    return response.summary
+
+
+async def a_chat(via, other):
+    return (await via.a_initiate_chat(other, message="go", **ONE)).summary
+
+
+async def in_the_loops_pool(via, other):
+    return (await asyncio.get_running_loop().run_in_executor(None, in_a_pool, via, other)).summary
+
+
+async def by_a_run(via, other):
+    if not hasattr(via, "a_run"):
+        pytest.skip("this lineage has no a_run()")
+    response = await via.a_run(other, message="go", max_turns=1, silent=True)
+    await response.process()
+    return await response.summary
+
+
+def on_a_loop(via, other):
+    return asyncio.run(a_chat(via, other))
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [on_a_thread, in_a_pool, by_run, a_chat, in_the_loops_pool, by_a_run, on_a_loop],
+    ids=lambda chat: chat.__name__,
+)
+def test_a_ring_over_a_tool_is_refused_at_once(weaver, agent, chat):
     calls, ring = [], []
 
-    async def ask():
+    def ask():
         calls.append(1)
-        return (await agent("via").a_initiate_chat(ring[0], message="go", **ONE)).summary
+        return chat(agent("via"), ring[0])
 
-    other = looping(agent, ask if kind == "async def" else lambda: asyncio.run(ask()))
-    ring.append(weaver(plans("go", to="other"), roles=["planner", agent_role(other, name="other")]))
+    async def ask_async():
+        calls.append(1)
+        return await chat(agent("via"), ring[0])
+
+    other = looping(agent, ask_async if inspect.iscoroutinefunction(chat) else ask)
+    ring.append(weaver(*[plans("go", to="other")] * 9, roles=["planner", agent_role(other, name="other")]))
     told = agent().initiate_chat(ring[0], message="x", **ONE).summary
 
-    assert "an agent can't be called from its own work" in told
+    assert "tw → other → tw: an agent can't be called from its own work" in told
     assert (len(calls), ring[0].open_sessions) == (1, 1)
+
+
+def test_threads_that_outlive_an_agents_work_and_pools_of_others_are_no_ring(weaver, agent):
+    released, asked_later, other = threading.Event(), [], []
+    pool = ThreadPoolExecutor(1)
+
+    def later():
+        released.wait(30)
+        asked_later.append(in_a_pool(agent("later"), other[0]))
+
+    thread = threading.Thread(target=later)
+
+    def tool():
+        thread.start()
+        return pool.submit(len, "pool").result()
+
+    def model(messages):
+        """Run a tool, as a role does; the second request comes from the pool while the first one is at work."""
+        if "first" not in messages[-1]["content"]:
+            return said("second")
+        tool()
+        return said(pool.submit(agent("another").initiate_chat, quick, message="x", **ONE).result().summary)
+
+    quick = weaver(said("quick"))
+    other.append(weaver(model=ScriptedModel([model, lambda messages: said("again")])))
+
+    assert agent().initiate_chat(other[0], message="first", **ONE).summary == "quick"
+    released.set()
+    thread.join(30)
+    pool.shutdown()
+    assert asked_later == ["again"]
 
 
 # Arguments.
