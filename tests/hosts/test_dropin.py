@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import gc
 import inspect
 import itertools
@@ -17,6 +18,7 @@ import pytest
 from tw_autogen import Post, Role
 from tw_autogen.errors import CallCycleError, ConfigError
 from tw_autogen.events import SessionClosed
+from tw_autogen.session import idle_seconds, read_settings
 from tw_autogen.testing import ScriptedModel, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
@@ -276,6 +278,22 @@ def test_two_chats_of_members_have_sessions_of_their_own(agent, tmp_path):
 
 
 # Loops and threads.
+
+
+class Named(Role):
+    """Answers with its name, and notes which requests it knows."""
+
+    intro = "Answers."
+
+    def __init__(self, name, asked):
+        self.name, self._asked = name, asked
+
+    def reply(self, memory, **kwargs):
+        self._asked.append([one.user_query for one in memory.rounds])
+        return Post(self.name, memory.last_post.send_from, f"{self.name} has answered.")
+
+    def close(self):
+        pass
 
 
 class Held(Role):
@@ -560,8 +578,49 @@ def test_without_a_model_it_says_what_a_plain_agent_says_and_the_log_says_why(ag
     assert "worker: there is no model to ask; give llm_config=, or model=" in caplog.text
 
 
-def test_sessions_of_groups_have_an_age(weaver, agent, group):
-    worker = weaver(said("Noted."))
-    _, manager = group([agent(), worker], "x", rounds=2)
+@pytest.mark.parametrize(
+    ("settings", "endless", "seconds"), [({}, True, 3600), ({}, False, 0), ({"session.idle_seconds": 9}, True, 9)]
+)
+def test_conversations_that_nobody_ends_have_an_age_by_default(settings, endless, seconds):
+    assert idle_seconds(read_settings(settings), endless=endless) == seconds
 
-    assert worker.session(manager)._settings.idle_seconds == 3600
+
+def test_a_group_of_members_that_falls_silent_gives_its_kernel_back_and_knows_what_was_said(agent, group, tmp_path):
+    closed, asked = threading.Event(), []
+    shared = SharedSession(
+        workspace=tmp_path,
+        settings={"session.idle_seconds": 0.2},
+        handlers=[lambda event: closed.set() if isinstance(event, SessionClosed) else None],
+    )
+    person = agent()
+    members = [
+        conversable.RoleAgent(functools.partial(Named, name, asked), name, llm_config=False, session=shared)
+        for name in ("Ann", "Bob")
+    ]
+    _, manager = group([person, *members], "first", rounds=3)  # without a Planner the round stays open
+    assert closed.wait(60)
+    assert len(shared.chats) == 0
+
+    person.initiate_chat(manager, message="second", silent=True, clear_history=False)
+
+    known, request = asked[-1]
+    assert (known, request.split("\n")[0]) == ("first", "second")
+    assert "variables of earlier requests are gone" in request
+    shared.close()
+
+
+def test_chats_that_were_at_work_together_are_not_all_kept(agent, tmp_path):
+    begun, gate = threading.Semaphore(0), threading.Event()
+    worker = TaskWeaverAgent(
+        "held", llm_config=False, model=ScriptedModel([]), roles=[lambda: Held(begun, gate)], workspace=tmp_path,
+        settings={"session.most_open": 2},
+    )  # fmt: skip
+    with worker, ThreadPoolExecutor(4) as pool:
+        people = [agent(f"u{i}") for i in range(4)]
+        chats = [pool.submit(one.initiate_chat, worker, message="x", **ONE) for one in people]
+        for _ in chats:
+            begun.acquire(timeout=60)
+        assert worker.open_sessions == 4  # what works is not closed
+        gate.set()
+        assert [one.result(60).summary for one in chats] == ["Here."] * 4
+        assert worker.open_sessions == 2

@@ -38,14 +38,12 @@ from tw_autogen.session import (
     check_roles,
     checked_models,
     checked_policy,
+    idle_seconds,
     open_session,
     read_settings,
     several,
 )
 from tw_autogen.settings import Settings
-
-_IDLE_SECONDS = 3600.0
-"""After so long without a request the session of a group or service is closed: nobody says when those end."""
 
 
 class TaskWeaverAgent(Speaking):
@@ -135,9 +133,7 @@ class TaskWeaverAgent(Speaking):
             read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message
         self._approve = checked_approve(approve)
         most_open = read.read("session", SessionSettings).most_open
-        self._idles = read.origin("session.idle_seconds") != Settings.DEFAULT
-        me = weakref.ref(self)
-        self._talks = Conversations(lambda partner: Conversation(_maker(me, partner), files), most_open=most_open)
+        self._talks = Conversations(_starter(weakref.ref(self), read, files), most_open=most_open)
 
     def hand_over(self, partner: Any, files: FilesWanted) -> None:
         """Give files to go along with the next message of a partner, beside those of the constructor.
@@ -214,11 +210,21 @@ class TaskWeaverAgent(Speaking):
             }
             model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
-        if (partner is None or hasattr(partner, "groupchat")) and not self._idles:
-            settings["session.idle_seconds"] = _IDLE_SECONDS
         return self._open(
             model, handlers=(talk, *self._handlers), settings=settings, approve=self._approve or approval_by([me])
         )
+
+
+def _starter(
+    agent: weakref.ref[TaskWeaverAgent], read: Settings, files: Sequence[Path]
+) -> Callable[[Any], Conversation]:
+    """Return what begins a conversation with a partner."""
+
+    def start(partner: Any) -> Conversation:
+        age = idle_seconds(read, endless=partner is None or hasattr(partner, "groupchat"))
+        return Conversation(_maker(agent, partner), files, idle_seconds=age)
+
+    return start
 
 
 def _maker(agent: weakref.ref[TaskWeaverAgent], partner: Any) -> Callable[[], Session]:

@@ -29,10 +29,12 @@ from tw_autogen.session import (
     Session,
     SessionSettings,
     failure_text,
+    idle_seconds,
     open_team,
     read_settings,
     several,
 )
+from tw_autogen.settings import Settings
 
 _ENDED = "the chat ended before an answer"
 _HELPERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "speaker_selection_agent")
@@ -70,16 +72,18 @@ class SharedChat(Conversation):
         shared: Whose members; not kept alive.
         partner: The group's manager, or another agent; None: a service. Not kept alive.
         files: As in `SharedSession`.
+        read: The settings that say how long it may be idle.
     """
 
     opener = ""
     """Name of the agent that is the user of the newest round."""
 
-    def __init__(self, shared: SharedSession, partner: Any, files: FilesWanted) -> None:
-        super().__init__(shared.opened, files)
+    def __init__(self, shared: SharedSession, partner: Any, files: FilesWanted, read: Settings) -> None:
+        group = getattr(partner, "groupchat", None)
+        age = idle_seconds(read, endless=partner is None or group is not None)
+        super().__init__(shared.opened, files, idle_seconds=age)
         self._shared = shared
         self._answered = False
-        group = getattr(partner, "groupchat", None)
         self.cast = weakref.WeakSet(foreign(group.agents, shared) if group is not None else ())
 
     @property
@@ -240,7 +244,8 @@ class SharedSession:
 
     Each chat has a session of its own: a group with the same agents is the same chat, whatever its manager, and any
     other partner one of its own. Clearing the history with a member ends the session behind it; the next message opens
-    a new one. At most `session.most_open` stay open. Services are served as by a `TaskWeaverAgent`.
+    a new one. At most `session.most_open` stay open, and those of groups and services end after an hour without a
+    request, unless `session.idle_seconds` says otherwise. Services are served as by a `TaskWeaverAgent`.
 
     Example:
         with SharedSession(files=["sales.csv"]) as shared:
@@ -270,9 +275,10 @@ class SharedSession:
         self._handlers = tuple(handlers)
         self._members: dict[str, Sharing] = {}
         self._lock = threading.RLock()
-        most_open = read_settings(settings, trust=trust).read("session", SessionSettings).most_open
+        read = read_settings(settings, trust=trust)
+        most_open = read.read("session", SessionSettings).most_open
         me = weakref.proxy(self)
-        self.chats = Conversations(lambda partner: SharedChat(me, partner, files), most_open=most_open)
+        self.chats = Conversations(lambda partner: SharedChat(me, partner, files, read), most_open=most_open)
 
     def join(self, member: Sharing) -> None:
         """Take in a member.

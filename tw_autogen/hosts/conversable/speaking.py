@@ -99,7 +99,10 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         try:
             with calling(self.name, self):
                 talk = self._talk_with(sender, messages, key)
-                text = self._answer(talk, messages, sender)
+                try:
+                    text = self._answer(talk, messages, sender)
+                finally:
+                    self._conversations_of().limit(talk)
         finally:
             SILENT.reset(token)
         if sender is None and key is None and text is not None:
