@@ -9,7 +9,6 @@ import itertools
 import json
 import logging
 import threading
-import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,7 +18,7 @@ from tw_autogen import Post, Role
 from tw_autogen.errors import CallCycleError, ConfigError
 from tw_autogen.events import SessionClosed
 from tw_autogen.session import idle_seconds, read_settings
-from tw_autogen.testing import ScriptedModel, plans
+from tw_autogen.testing import ScriptedModel, codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
@@ -540,21 +539,53 @@ def test_settings_that_can_not_reach_the_roles_are_refused_when_the_agent_is_mad
         TaskWeaverAgent("tw", llm_config=config, role_llm_config={"Planner": {**config, **extra}}, workspace=tmp_path)
 
 
-def test_a_function_for_its_model_is_refused_or_warned_of(served, tmp_path):
-    def secret() -> str:
-        """Give the secret."""
-        return "xyzzy"
+def secret() -> str:
+    """Give the secret."""
+    return "xyzzy"
 
+
+def test_functions_are_not_taken_as_functions(served, tmp_path):
+    with pytest.raises(ConfigError, match=r"functions= offers tools to the agent's model, not to its roles"):
+        TaskWeaverAgent("tw", llm_config=served(), functions=[secret], workspace=tmp_path)
+
+
+@pytest.mark.parametrize("kind", [TaskWeaverAgent, CodeInterpreterAgent])
+def test_code_calls_a_function_that_is_registered_for_the_agents_model(served, agent, tmp_path, kind):
+    replies = [plans("go")] * (kind is TaskWeaverAgent)
+    code = codes("print(secret(), tell(who='Ann'))")
+    config = served(*replies, code, *([plans("done", to="User")] * (kind is TaskWeaverAgent)))
+    shared = {"workspace": tmp_path} if kind is TaskWeaverAgent else {"session": SharedSession(workspace=tmp_path)}
+    worker = kind("tw", llm_config=config, **shared)
+    person = agent()
+
+    @person.register_for_execution()
+    @worker.register_for_llm(name="tell", description="Tell a name.")
+    def anything(who: str) -> str:
+        return f"it is {who}"
+
+    worker.register_for_llm(description="Give the secret.")(secret)
+    person.initiate_chat(worker, message="x", **ONE)
+    said_of_code = str(served.requests[-1]["messages"]) + str(person.chat_messages[worker])
+    with pytest.raises(ConfigError, match="tw: has open sessions; register tools before the first message"):
+        worker.register_for_llm(name="late", description="Give the secret.")(secret)
+    worker.close()
+
+    assert "xyzzy it is Ann" in said_of_code
+
+
+def test_a_tool_that_no_role_could_call_is_refused_and_one_that_is_removed_is_gone(served, tmp_path):
     tw = TaskWeaverAgent("tw", llm_config=served(), workspace=tmp_path)
-    with warnings.catch_warnings(record=True) as told:  # one lineage has warnings of its own
-        warnings.simplefilter("always")
-        tw.register_for_llm(description="secret")(secret)
-    assert "tw: its roles are not offered this tool; give functions as plugins=[...]" in [
-        str(one.message) for one in told
-    ]
-    if hasattr(tw, "tools"):
-        with pytest.raises(ConfigError, match=r"functions= offers tools to the agent's model, not to its roles"):
-            TaskWeaverAgent("tw", llm_config=served(), functions=[secret], workspace=tmp_path)
+    schema = {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}
+    with pytest.raises(ConfigError, match="tw: its roles can't call a tool of which only the schema is given"):
+        tw.update_tool_signature({"type": "function", "function": schema}, is_remove=False)
+    with pytest.raises(ConfigError, match="tw: its roles can't call a tool of which only the schema is given"):
+        tw.update_function_signature(schema, is_remove=False)
+    with pytest.raises(ConfigError, match="Planner: this agent runs no code that could call a tool"):
+        PlannerAgent(llm_config=served()).register_for_llm(description="d")(secret)
+
+    tw.register_for_llm(description="Give the secret.")(secret)
+    tw.update_tool_signature("secret", is_remove=True)
+    assert list(tw._plugins_of()) == []
 
 
 def test_the_hosts_name_for_model_replies_means_ours(weaver, agent):

@@ -21,6 +21,7 @@ from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.streams import on_loop
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
+from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     DOES_DATA_WORK,
@@ -53,6 +54,7 @@ class TaskWeaverAgent(Speaking):
         name: The agent's name.
         *args: As for any ConversableAgent, in the same order.
         plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
+            Functions that are registered by `register_for_llm` before the first message are added.
         roles: Names of shipped roles, folders of one's own, or functions that make one; None: the setting
             `session.roles`, as in `open_session`.
         files: Copied read-only into each session's folder, and described to the Planner with the first message.
@@ -118,10 +120,10 @@ class TaskWeaverAgent(Speaking):
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = read_settings(self._settings, project=project, trust=trust)
+        self._plugins = check_plugins(plugins)
         self._open = functools.partial(
             open_session,
             roles=check_roles(roles, read, project),
-            plugins=check_plugins(plugins),
             kernel=kernel,
             policy=checked_policy(policy),
             folder=workspace,
@@ -181,6 +183,13 @@ class TaskWeaverAgent(Speaking):
     ) -> None:
         self.close()
 
+    def _plugins_of(self) -> Sequence[PluginSpec]:
+        return self._plugins
+
+    def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
+        self._refuse_open()
+        self._plugins = tuple(plugins)
+
     def _can_answer(self) -> bool:
         return self._model is not None or self.client is not None
 
@@ -211,7 +220,11 @@ class TaskWeaverAgent(Speaking):
             model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
         return self._open(
-            model, handlers=(talk, *self._handlers), settings=settings, approve=self._approve or approval_by([me])
+            model,
+            plugins=self._plugins,
+            handlers=(talk, *self._handlers),
+            settings=settings,
+            approve=self._approve or approval_by([me]),
         )
 
 

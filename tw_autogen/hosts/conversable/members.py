@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tw_autogen.hosts.conversable.shared import SharedChat, SharedSession
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.streams import on_loop
 from tw_autogen.model import ChatModel
+from tw_autogen.plugin import PluginSpec
 from tw_autogen.role import find_role
 from tw_autogen.session import (
     Conversations,
@@ -153,6 +155,13 @@ class CodeInterpreterAgent(Member):
         named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
         seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=checked_policy(policy))
         super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)
+
+    def _plugins_of(self) -> Sequence[PluginSpec]:
+        return self.seat.plugins
+
+    def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
+        self._refuse_open()
+        self.seat = dataclasses.replace(self.seat, plugins=tuple(plugins))
 
 
 class RoleAgent(Member):

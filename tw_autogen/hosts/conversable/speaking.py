@@ -6,8 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
-import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,6 +17,8 @@ from tw_autogen.hosts.conversable.model import refuse_settings
 from tw_autogen.hosts.conversable.running import RUNNING, Running
 from tw_autogen.hosts.conversable.streams import streamed
 from tw_autogen.hosts.loops import on_thread
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin.callables import callable_plugin
 from tw_autogen.plugin.chain import calling
 from tw_autogen.session import Conversation, Conversations
 
@@ -30,6 +31,7 @@ SILENT: ContextVar[bool] = ContextVar("silent", default=True)
 _HOSTS_DEFAULT = "You are a helpful AI Assistant."
 _REPLY_FUNCTIONS = ("generate_oai_reply", "a_generate_oai_reply")
 _AS_PLUGINS = "give functions as plugins=[...]"
+_REGISTERING: ContextVar[bool] = ContextVar("registering", default=False)
 _log = logging.getLogger(__name__)
 
 
@@ -140,11 +142,52 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         """Replace a reply function; the host's own for model replies stands for ours."""
         super().replace_reply_func(self._ours(old_reply_func), new_reply_func)
 
+    def register_for_llm(self, *, name: str | None = None, description: str | None = None, **how: Any) -> Any:
+        """Register a function as any agent does; generated code of the sessions that follow can call it as a plugin.
+
+        It runs in this process, as the functions in `plugins=` do, and not by the agent that it is registered with for
+        execution.
+
+        Raises:
+            ConfigError: the agent runs no code, has open sessions, or the function can't be a plugin.
+        """
+        register = super().register_for_llm(name=name, description=description, **how)
+
+        def decorated(function: Any) -> Any:
+            source = getattr(function, "func", function)
+            spec = callable_plugin(
+                source,
+                name=name or getattr(function, "name", None) or getattr(function, "_name", None),
+                description=description
+                or getattr(function, "description", None)
+                or getattr(function, "_description", None),
+            )
+            before = self._plugins_of()
+            self._set_plugins([*(one for one in before if one.name != spec.name), spec])
+            token = _REGISTERING.set(True)
+            try:
+                return register(function)
+            except BaseException:
+                self._set_plugins(before)
+                raise
+            finally:
+                _REGISTERING.reset(token)
+
+        return decorated
+
     def update_tool_signature(self, tool_sig: Any, is_remove: bool, *args: Any, **kwargs: Any) -> None:
-        """Offer a tool to the agent's model, as with any agent; warn that its roles don't see it."""
-        if not is_remove:
-            warnings.warn(f"{self.name}: its roles are not offered this tool; {_AS_PLUGINS}", stacklevel=3)
+        """Update a tool of the agent's model, as with any agent, if its roles can call it.
+
+        Raises:
+            ConfigError: only its schema is given; code can't call that.
+        """
+        self._change_tool(tool_sig, is_remove)
         super().update_tool_signature(tool_sig, is_remove, *args, **kwargs)
+
+    def update_function_signature(self, func_sig: Any, is_remove: Any, *args: Any, **kwargs: Any) -> None:
+        """Update a function of the agent's model as `update_tool_signature` does."""
+        self._change_tool(func_sig, bool(is_remove))
+        super().update_function_signature(func_sig, is_remove, *args, **kwargs)
 
     def receive(self, message: Any, sender: Any, request_reply: bool | None = None, silent: bool | None = False) -> Any:
         """Take a message as any agent does, and keep in mind whether this chat is a silent one."""
@@ -189,6 +232,34 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         """Return our reply function for the host's, and any other one as it is."""
         name = next((one for one in _REPLY_FUNCTIONS if function is getattr(ConversableAgent, one)), None)
         return getattr(type(self), name) if name else function
+
+    def _change_tool(self, signature: Any, is_remove: bool) -> None:
+        """Refuse a tool that roles would never see, and take one that is removed from them."""
+        if not is_remove and not _REGISTERING.get():
+            raise ConfigError(
+                f"{self.name}: its roles can't call a tool of which only the schema is given; {_AS_PLUGINS}"
+            )
+        if is_remove:
+            gone = signature if isinstance(signature, str) else signature.get("function", signature).get("name")
+            kept = [one for one in self._plugins_of() if one.name != gone]
+            if len(kept) < len(self._plugins_of()):
+                self._set_plugins(kept)
+
+    def _plugins_of(self) -> Sequence[PluginSpec]:
+        """Return what code of the sessions that follow may call."""
+        return ()
+
+    def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
+        raise ConfigError(
+            f"{self.name}: this agent runs no code that could call a tool; register it with another agent"
+        )
+
+    def _refuse_open(self) -> None:
+        """Refuse a change of plugins while sessions are open, which keep those that they have."""
+        if len(self._conversations_of()):
+            raise ConfigError(
+                f"{self.name}: has open sessions; register tools before the first message, or after close()"
+            )
 
     def _can_answer(self) -> bool:
         raise NotImplementedError
