@@ -134,8 +134,8 @@ class TaskWeaverAgent(Speaking):
         if mcp_servers is not None:
             read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message
         self._approve = checked_approve(approve)
-        most_open = read.read("session", SessionSettings).most_open
-        self._talks = Conversations(_starter(weakref.ref(self), read, files), most_open=most_open)
+        self._read, self._files = read, files
+        self._talks = self._new_talks()
 
     def hand_over(self, partner: Any, files: FilesWanted) -> None:
         """Give files to go along with the next message of a partner, beside those of the constructor.
@@ -182,6 +182,18 @@ class TaskWeaverAgent(Speaking):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    _shared_with_copies = (
+        *("_model", "_role_llm_config", "_settings", "_handlers", "_open", "_plugins", "_approve", "_read", "_files"),
+        "_talks",  # until it has its own
+    )
+
+    def _own_sessions(self, memo: dict[int, Any], copied: Any) -> None:
+        self._talks = self._new_talks()
+
+    def _new_talks(self) -> Conversations[Conversation]:
+        most_open = self._read.read("session", SessionSettings).most_open
+        return Conversations(_starter(weakref.ref(self), self._read, self._files), most_open=most_open)
 
     def _plugins_of(self) -> Sequence[PluginSpec]:
         return self._plugins

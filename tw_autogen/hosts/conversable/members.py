@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import weakref
 from collections.abc import Mapping, Sequence
@@ -49,10 +50,8 @@ class Member(Speaking):
         self, name: str, *args: Any, seat: Seat, session: SharedSession | None, does: str = "", **host: Any
     ) -> None:
         super().__init__(name, *args, does=does, **host)
-        own = seat.model
-        if own is None and self.client is not None:
-            own = HostModel(weakref.proxy(self), speaker=weakref.ref(self))
-        self.seat = Seat(seat.role, name, own, seat.plugins, seat.kernel, seat.policy)
+        self._model = seat.model
+        self.seat = dataclasses.replace(seat, name=name, model=self._own_model())
         self.shared = session or SharedSession()
         self.shared.join(self)
 
@@ -81,6 +80,17 @@ class Member(Speaking):
     def _prepare_chat(self, recipient: Any, clear_history: bool, *args: Any, **kwargs: Any) -> None:
         super()._prepare_chat(recipient, clear_history, *args, **kwargs)
         self.shared.prepare(recipient, clear=False, wait=not on_loop())
+
+    _shared_with_copies = ("_model", "seat", "shared")
+
+    def _own_sessions(self, memo: dict[int, Any], copied: Member) -> None:
+        self.seat = dataclasses.replace(copied.seat, model=self._own_model())
+        self.shared = copy.deepcopy(copied.shared, memo)
+
+    def _own_model(self) -> ChatModel | None:
+        if self._model is not None or self.client is None:
+            return self._model
+        return HostModel(weakref.proxy(self), speaker=weakref.ref(self))
 
     def _can_answer(self) -> bool:
         return self.seat.model is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -269,7 +270,7 @@ class SharedSession:
         trust: bool = False,
     ) -> None:
         self._trust = trust
-        files = tuple(Path(one).resolve() for one in several(files))
+        self._files = tuple(Path(one).resolve() for one in several(files))
         self._workspace = workspace
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
@@ -278,7 +279,7 @@ class SharedSession:
         read = read_settings(settings, trust=trust)
         most_open = read.read("session", SessionSettings).most_open
         me = weakref.proxy(self)
-        self.chats = Conversations(lambda partner: SharedChat(me, partner, files, read), most_open=most_open)
+        self.chats = Conversations(lambda partner: SharedChat(me, partner, me._files, read), most_open=most_open)
 
     def join(self, member: Sharing) -> None:
         """Take in a member.
@@ -366,6 +367,18 @@ class SharedSession:
     def close(self) -> None:
         """End the sessions, and their kernels; the next message opens a new one."""
         self.chats.close()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SharedSession:
+        """Return what copies of the members share: the same arguments, and sessions of its own."""
+        made = memo[id(self)] = SharedSession(
+            files=self._files,
+            workspace=self._workspace,
+            settings=self._settings,
+            handlers=self._handlers,
+            trust=self._trust,
+        )
+        made._members = {name: copy.deepcopy(one, memo) for name, one in self._members.items()}
+        return made
 
     def __enter__(self) -> SharedSession:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import inspect
 import logging
@@ -233,6 +234,42 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         name = next((one for one in _REPLY_FUNCTIONS if function is getattr(ConversableAgent, one)), None)
         return getattr(type(self), name) if name else function
 
+    def __copy__(self) -> Any:
+        raise HostError(
+            f"{self.name}: a shallow copy would work in the same sessions; make a deep one",
+            command="copy.deepcopy(agent)",
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Return an agent with the same arguments and chats, and sessions of its own; partners stay the same.
+
+        Raises:
+            HostError: an attribute can't be copied.
+        """
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        ours = {**{id(one): one for one in self._oai_messages}, **memo}
+        for name, value in vars(self).items():
+            if name in self._shared_with_copies:
+                made.__dict__[name] = value
+            elif name == "client":
+                made.__dict__[name] = _copied_client(value)
+            else:
+                try:
+                    made.__dict__[name] = copy.deepcopy(value, ours)
+                except TypeError as error:
+                    raise ConfigError(f"{self.name}: can't be copied, because of {name}: {error}") from error
+        made._silent_with = {}
+        made._own_sessions(memo, self)
+        return made
+
+    _shared_with_copies: tuple[str, ...] = ()
+    """Names of attributes that a copy takes as they are."""
+
+    def _own_sessions(self, memo: dict[int, Any], copied: Any) -> None:
+        """Take no session over from the agent that this is a copy of."""
+        raise NotImplementedError
+
     def _change_tool(self, signature: Any, is_remove: bool) -> None:
         """Refuse a tool that roles would never see, and take one that is removed from them."""
         if not is_remove and not _REGISTERING.get():
@@ -285,6 +322,14 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
                 "OnContextCondition or add_after_work, with the context variables tw_next and tw_board",
                 command="agent.handoffs.add_after_work(AgentTarget(other))",
             )
+
+
+def _copied_client(client: Any) -> Any:
+    """Return a client that asks as this one does, and counts for itself."""
+    made = copy.copy(client)
+    if hasattr(made, "clear_usage_summary"):
+        made.clear_usage_summary()
+    return made
 
 
 def rules_of(agent: Any) -> str:
