@@ -155,21 +155,19 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         register = super().register_for_llm(name=name, description=description, **how)
 
         def decorated(function: Any) -> Any:
-            source = getattr(function, "func", function)
-            spec = callable_plugin(
-                source,
-                name=name or getattr(function, "name", None) or getattr(function, "_name", None),
-                description=description
-                or getattr(function, "description", None)
-                or getattr(function, "_description", None),
-            )
             before = self._plugins_of()
-            self._set_plugins([*(one for one in before if one.name != spec.name), spec])
+            known_as = name or getattr(function, "name", None) or getattr(function, "_name", None)
+            about = description or getattr(function, "description", None) or getattr(function, "_description", None)
+            source = getattr(function, "func", function)
+            if callable(source) and (about or source.__doc__):  # otherwise the host refuses it
+                spec = callable_plugin(source, name=known_as, description=about)
+                self._set_plugins([*(one for one in before if one.name != spec.name), spec])
             token = _REGISTERING.set(True)
             try:
                 return register(function)
             except BaseException:
-                self._set_plugins(before)
+                if self._plugins_of() is not before:
+                    self._set_plugins(before)
                 raise
             finally:
                 _REGISTERING.reset(token)
