@@ -226,6 +226,23 @@ def test_a_call_of_a_tool_goes_to_who_can_run_it_and_its_result_back(agent, tmp_
     assert "None" not in str(model.calls)
 
 
+@pytest.mark.parametrize("nothing", [None, "None"])  # a group makes a string of it
+def test_a_message_without_words_puts_no_none_into_prompts(weaver, agent, nothing):
+    model = ScriptedModel([said("Seen.")])
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "name": "user", "content": "look"},
+        {"role": "assistant", "name": "other", "content": nothing, "tool_calls": [call]},
+        {"role": "tool", "name": "other", "content": "seven", "tool_responses": [{"role": "tool", "content": "seven"}]},
+    ]
+
+    weaver(model=model).generate_reply(messages=messages, sender=agent())
+
+    asked = model.calls[0][-1]["content"]
+    assert "seven" in asked
+    assert "None" not in asked
+
+
 def test_a_group_that_chooses_it_twice_goes_on(weaver, agent):
     worker, person, helper = weaver(said("one"), said("two")), agent(), agent("helper", "here")
     turns = iter([worker, worker, helper])
