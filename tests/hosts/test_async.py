@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tw_autogen import Post, Role
 from tw_autogen.model import Completion, Usage
 from tw_autogen.testing import ScriptedModel, codes, plans
 
@@ -215,3 +216,42 @@ def test_an_agent_runs_by_itself(served, tmp_path):
         response.process()
 
         assert response.summary == "Hello."
+
+
+class Deaf(Role):
+    """Neither answers nor lets itself be stopped until the test ends, as a cell in foreign code."""
+
+    name, intro = "Deaf", "Waits."
+
+    def __init__(self, begun, gate):
+        self._begun, self._gate = begun, gate
+
+    def reply(self, memory, **kwargs):
+        self._begun.set()
+        self._gate.wait(60)
+        return Post(self.name, memory.last_post.send_from, "Here.")
+
+    def interrupt(self):
+        self._gate.wait(60)
+
+    def close(self):
+        pass
+
+
+def test_cancelling_what_can_not_be_stopped_does_not_block_the_loop(agent, tmp_path):  # C35
+    begun, gate = threading.Event(), threading.Event()
+
+    async def main():
+        chat = asyncio.create_task(agent().a_initiate_chat(worker, message="x", **QUIET))
+        await asyncio.to_thread(begun.wait, 60)
+        chat.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await chat
+        return gate.is_set()
+
+    roles = [lambda: Deaf(begun, gate)]
+    with TaskWeaverAgent(model=ScriptedModel([]), llm_config=False, workspace=tmp_path, roles=roles) as worker:
+        try:
+            assert asyncio.run(asyncio.wait_for(main(), 50)) is False
+        finally:
+            gate.set()

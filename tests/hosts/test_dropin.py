@@ -1,20 +1,24 @@
 """What the host's chats do to an agent: services, failures, people in its place, names, groups, loops."""
 
 import asyncio
+import contextlib
+import functools
 import gc
+import inspect
 import itertools
 import json
 import logging
 import threading
-import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tw_autogen import Post, Role
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import CallCycleError, ConfigError
 from tw_autogen.events import SessionClosed
-from tw_autogen.testing import ScriptedModel, plans
+from tw_autogen.session import idle_seconds, read_settings
+from tw_autogen.testing import ScriptedModel, codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
@@ -222,6 +226,23 @@ def test_a_call_of_a_tool_goes_to_who_can_run_it_and_its_result_back(agent, tmp_
     assert "None" not in str(model.calls)
 
 
+@pytest.mark.parametrize("nothing", [None, "None"])  # a group makes a string of it
+def test_a_message_without_words_puts_no_none_into_prompts(weaver, agent, nothing):
+    model = ScriptedModel([said("Seen.")])
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "name": "user", "content": "look"},
+        {"role": "assistant", "name": "other", "content": nothing, "tool_calls": [call]},
+        {"role": "tool", "name": "other", "content": "seven", "tool_responses": [{"role": "tool", "content": "seven"}]},
+    ]
+
+    weaver(model=model).generate_reply(messages=messages, sender=agent())
+
+    asked = model.calls[0][-1]["content"]
+    assert "seven" in asked
+    assert "None" not in asked
+
+
 def test_a_group_that_chooses_it_twice_goes_on(weaver, agent):
     worker, person, helper = weaver(said("one"), said("two")), agent(), agent("helper", "here")
     turns = iter([worker, worker, helper])
@@ -273,6 +294,22 @@ def test_two_chats_of_members_have_sessions_of_their_own(agent, tmp_path):
 
 
 # Loops and threads.
+
+
+class Named(Role):
+    """Answers with its name, and notes which requests it knows."""
+
+    intro = "Answers."
+
+    def __init__(self, name, asked):
+        self.name, self._asked = name, asked
+
+    def reply(self, memory, **kwargs):
+        self._asked.append([one.user_query for one in memory.rounds])
+        return Post(self.name, memory.last_post.send_from, f"{self.name} has answered.")
+
+    def close(self):
+        pass
 
 
 class Held(Role):
@@ -398,20 +435,106 @@ def test_an_agent_that_runs_out_of_turns_has_given_no_answer(weaver, agent):
     assert "(other gave no answer in 3 turns (max_turns))" in told
 
 
-@pytest.mark.parametrize("kind", ["def", "async def"])
-def test_a_ring_over_a_tool_is_refused_at_once(weaver, agent, kind):
+def on_a_thread(via, other):
+    """Ask on a thread of its own; the tool hears nothing of a failure."""
+    ended = []
+
+    def chat():
+        with contextlib.suppress(CallCycleError):
+            ended.append(via.initiate_chat(other, message="go", **ONE).summary)
+
+    thread = threading.Thread(target=chat)
+    thread.start()
+    thread.join()
+    return "".join(ended)
+
+
+def in_a_pool(via, other):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(via.initiate_chat, other, message="go", **ONE).result().summary
+
+
+def by_run(via, other):
+    if not hasattr(via, "run"):
+        pytest.skip("this lineage has no run()")
+    response = via.run(other, message="go", max_turns=1, silent=True)
+    response.process()
+    return response.summary
+
+
+async def a_chat(via, other):
+    return (await via.a_initiate_chat(other, message="go", **ONE)).summary
+
+
+async def in_the_loops_pool(via, other):
+    return (await asyncio.get_running_loop().run_in_executor(None, in_a_pool, via, other)).summary
+
+
+async def by_a_run(via, other):
+    if not hasattr(via, "a_run"):
+        pytest.skip("this lineage has no a_run()")
+    response = await via.a_run(other, message="go", max_turns=1, silent=True)
+    await response.process()
+    return await response.summary
+
+
+def on_a_loop(via, other):
+    return asyncio.run(a_chat(via, other))
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [on_a_thread, in_a_pool, by_run, a_chat, in_the_loops_pool, by_a_run, on_a_loop],
+    ids=lambda chat: chat.__name__,
+)
+def test_a_ring_over_a_tool_is_refused_at_once(weaver, agent, chat):
     calls, ring = [], []
 
-    async def ask():
+    def ask():
         calls.append(1)
-        return (await agent("via").a_initiate_chat(ring[0], message="go", **ONE)).summary
+        return chat(agent("via"), ring[0])
 
-    other = looping(agent, ask if kind == "async def" else lambda: asyncio.run(ask()))
-    ring.append(weaver(plans("go", to="other"), roles=["planner", agent_role(other, name="other")]))
+    async def ask_async():
+        calls.append(1)
+        return await chat(agent("via"), ring[0])
+
+    other = looping(agent, ask_async if inspect.iscoroutinefunction(chat) else ask)
+    ring.append(weaver(*[plans("go", to="other")] * 9, roles=["planner", agent_role(other, name="other")]))
     told = agent().initiate_chat(ring[0], message="x", **ONE).summary
 
-    assert "an agent can't be called from its own work" in told
+    assert "tw → other → tw: an agent can't be called from its own work" in told
     assert (len(calls), ring[0].open_sessions) == (1, 1)
+
+
+def test_threads_that_outlive_an_agents_work_and_pools_of_others_are_no_ring(weaver, agent):
+    released, asked_later, other = threading.Event(), [], []
+    pool = ThreadPoolExecutor(1)
+
+    def later():
+        released.wait(30)
+        asked_later.append(in_a_pool(agent("later"), other[0]))
+
+    thread = threading.Thread(target=later)
+
+    def tool():
+        thread.start()
+        return pool.submit(len, "pool").result()
+
+    def model(messages):
+        """Run a tool, as a role does; the second request comes from the pool while the first one is at work."""
+        if "first" not in messages[-1]["content"]:
+            return said("second")
+        tool()
+        return said(pool.submit(agent("another").initiate_chat, quick, message="x", **ONE).result().summary)
+
+    quick = weaver(said("quick"))
+    other.append(weaver(model=ScriptedModel([model, lambda messages: said("again")])))
+
+    assert agent().initiate_chat(other[0], message="first", **ONE).summary == "quick"
+    released.set()
+    thread.join(30)
+    pool.shutdown()
+    assert asked_later == ["again"]
 
 
 # Arguments.
@@ -433,21 +556,53 @@ def test_settings_that_can_not_reach_the_roles_are_refused_when_the_agent_is_mad
         TaskWeaverAgent("tw", llm_config=config, role_llm_config={"Planner": {**config, **extra}}, workspace=tmp_path)
 
 
-def test_a_function_for_its_model_is_refused_or_warned_of(served, tmp_path):
-    def secret() -> str:
-        """Give the secret."""
-        return "xyzzy"
+def secret() -> str:
+    """Give the secret."""
+    return "xyzzy"
 
+
+def test_functions_are_not_taken_as_functions(served, tmp_path):
+    with pytest.raises(ConfigError, match=r"functions= offers tools to the agent's model, not to its roles"):
+        TaskWeaverAgent("tw", llm_config=served(), functions=[secret], workspace=tmp_path)
+
+
+@pytest.mark.parametrize("kind", [TaskWeaverAgent, CodeInterpreterAgent])
+def test_code_calls_a_function_that_is_registered_for_the_agents_model(served, agent, tmp_path, kind):
+    replies = [plans("go")] * (kind is TaskWeaverAgent)
+    code = codes("print(secret(), tell(who='Ann'))")
+    config = served(*replies, code, *([plans("done", to="User")] * (kind is TaskWeaverAgent)))
+    shared = {"workspace": tmp_path} if kind is TaskWeaverAgent else {"session": SharedSession(workspace=tmp_path)}
+    worker = kind("tw", llm_config=config, **shared)
+    person = agent()
+
+    @person.register_for_execution()
+    @worker.register_for_llm(name="tell", description="Tell a name.")
+    def anything(who: str) -> str:
+        return f"it is {who}"
+
+    worker.register_for_llm(description="Give the secret.")(secret)
+    person.initiate_chat(worker, message="x", **ONE)
+    said_of_code = str(served.requests[-1]["messages"]) + str(person.chat_messages[worker])
+    with pytest.raises(ConfigError, match="tw: has open sessions; register tools before the first message"):
+        worker.register_for_llm(name="late", description="Give the secret.")(secret)
+    worker.close()
+
+    assert "xyzzy it is Ann" in said_of_code
+
+
+def test_a_tool_that_no_role_could_call_is_refused_and_one_that_is_removed_is_gone(served, tmp_path):
     tw = TaskWeaverAgent("tw", llm_config=served(), workspace=tmp_path)
-    with warnings.catch_warnings(record=True) as told:  # one lineage has warnings of its own
-        warnings.simplefilter("always")
-        tw.register_for_llm(description="secret")(secret)
-    assert "tw: its roles are not offered this tool; give functions as plugins=[...]" in [
-        str(one.message) for one in told
-    ]
-    if hasattr(tw, "tools"):
-        with pytest.raises(ConfigError, match=r"functions= offers tools to the agent's model, not to its roles"):
-            TaskWeaverAgent("tw", llm_config=served(), functions=[secret], workspace=tmp_path)
+    schema = {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}
+    with pytest.raises(ConfigError, match="tw: its roles can't call a tool of which only the schema is given"):
+        tw.update_tool_signature({"type": "function", "function": schema}, is_remove=False)
+    with pytest.raises(ConfigError, match="tw: its roles can't call a tool of which only the schema is given"):
+        tw.update_function_signature(schema, is_remove=False)
+    with pytest.raises(ConfigError, match="Planner: this agent runs no code that could call a tool"):
+        PlannerAgent(llm_config=served()).register_for_llm(description="d")(secret)
+
+    tw.register_for_llm(description="Give the secret.")(secret)
+    tw.update_tool_signature("secret", is_remove=True)
+    assert list(tw._plugins_of()) == []
 
 
 def test_the_hosts_name_for_model_replies_means_ours(weaver, agent):
@@ -471,8 +626,49 @@ def test_without_a_model_it_says_what_a_plain_agent_says_and_the_log_says_why(ag
     assert "worker: there is no model to ask; give llm_config=, or model=" in caplog.text
 
 
-def test_sessions_of_groups_have_an_age(weaver, agent, group):
-    worker = weaver(said("Noted."))
-    _, manager = group([agent(), worker], "x", rounds=2)
+@pytest.mark.parametrize(
+    ("settings", "endless", "seconds"), [({}, True, 3600), ({}, False, 0), ({"session.idle_seconds": 9}, True, 9)]
+)
+def test_conversations_that_nobody_ends_have_an_age_by_default(settings, endless, seconds):
+    assert idle_seconds(read_settings(settings), endless=endless) == seconds
 
-    assert worker.session(manager)._settings.idle_seconds == 3600
+
+def test_a_group_of_members_that_falls_silent_gives_its_kernel_back_and_knows_what_was_said(agent, group, tmp_path):
+    closed, asked = threading.Event(), []
+    shared = SharedSession(
+        workspace=tmp_path,
+        settings={"session.idle_seconds": 0.2},
+        handlers=[lambda event: closed.set() if isinstance(event, SessionClosed) else None],
+    )
+    person = agent()
+    members = [
+        conversable.RoleAgent(functools.partial(Named, name, asked), name, llm_config=False, session=shared)
+        for name in ("Ann", "Bob")
+    ]
+    _, manager = group([person, *members], "first", rounds=3)  # without a Planner the round stays open
+    assert closed.wait(60)
+    assert len(shared.chats) == 0
+
+    person.initiate_chat(manager, message="second", silent=True, clear_history=False)
+
+    known, request = asked[-1]
+    assert (known, request.split("\n")[0]) == ("first", "second")
+    assert "variables of earlier requests are gone" in request
+    shared.close()
+
+
+def test_chats_that_were_at_work_together_are_not_all_kept(agent, tmp_path):
+    begun, gate = threading.Semaphore(0), threading.Event()
+    worker = TaskWeaverAgent(
+        "held", llm_config=False, model=ScriptedModel([]), roles=[lambda: Held(begun, gate)], workspace=tmp_path,
+        settings={"session.most_open": 2},
+    )  # fmt: skip
+    with worker, ThreadPoolExecutor(4) as pool:
+        people = [agent(f"u{i}") for i in range(4)]
+        chats = [pool.submit(one.initiate_chat, worker, message="x", **ONE) for one in people]
+        for _ in chats:
+            begun.acquire(timeout=60)
+        assert worker.open_sessions == 4  # what works is not closed
+        gate.set()
+        assert [one.result(60).summary for one in chats] == ["Here."] * 4
+        assert worker.open_sessions == 2

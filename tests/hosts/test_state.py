@@ -1,14 +1,17 @@
 """Which session answers whom, and when it ends."""
 
+import copy
 import threading
 
 import pytest
 
 from tw_autogen.conversation import RoundState
+from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
-TaskWeaverAgent = pytest.importorskip("tw_autogen.hosts.conversable").TaskWeaverAgent
+conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+TaskWeaverAgent = conversable.TaskWeaverAgent
 QUIET = {"silent": True, "max_turns": 1}
 KEEP = (plans("keep"), codes("kept = 7"), plans("Kept.", to="User"))
 LOOK = (plans("look"), codes("'kept' in globals()"), plans("Looked.", to="User"))
@@ -205,3 +208,49 @@ def test_files_may_be_handed_over_with_any_message(served, agent, tmp_path):
         person.initiate_chat(worker, message="and now?", clear_history=False, **QUIET)
 
         assert "more.csv" in served.requests[1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("client", ["client", "model"])
+def test_a_deep_copy_has_sessions_of_its_own_and_knows_what_was_said(served, agent, tmp_path, client):
+    replies = [*KEEP, *LOOK, *LOOK]
+    how = (
+        {"llm_config": served(*replies)}
+        if client == "client"
+        else {"llm_config": False, "model": ScriptedModel(replies)}
+    )
+    person = agent()
+    with TaskWeaverAgent(workspace=tmp_path, **how) as worker:
+        person.initiate_chat(worker, message="keep seven", **QUIET)
+        spent = worker.get_actual_usage()
+        with copy.deepcopy(worker) as made:
+            person.initiate_chat(made, message="is it there?", clear_history=False, **QUIET)
+            assert made.session(person) is not worker.session(person)
+            assert made.session(person).folder != worker.session(person).folder
+            assert made.session(person).rounds[0].user_query == "keep seven"
+            assert looked(made.session(person)) == "False"
+            assert worker.get_actual_usage() == spent
+        person.initiate_chat(worker, message="is it there?", clear_history=False, **QUIET)
+        assert looked(worker.session(person)) == "True"
+
+
+def test_copies_of_members_share_a_session_of_their_own(agent, tmp_path):
+    model = ScriptedModel([codes("x = 1"), codes("print('x' in dir())")])
+    with conversable.SharedSession(workspace=tmp_path) as shared:
+        planner = conversable.PlannerAgent(llm_config=False, model=ScriptedModel([]), session=shared)
+        coder = conversable.CodeInterpreterAgent(llm_config=False, model=model, session=shared)
+        agent().initiate_chat(coder, message="keep", **QUIET)
+        made = copy.deepcopy([planner, coder])
+        with made[0].shared as other:
+            said = agent().initiate_chat(made[1], message="is it there?", **QUIET).summary
+            assert other is made[1].shared is not shared
+            assert (len(shared.chats), len(other.chats)) == (1, 1)
+    assert "False" in said
+
+
+def test_what_can_not_be_copied_is_told_in_words(tmp_path):
+    worker = TaskWeaverAgent(llm_config=False, workspace=tmp_path)
+    with pytest.raises(HostError, match="TaskWeaver: a shallow copy would work in the same sessions; make a deep one"):
+        copy.copy(worker)
+    worker.lock = threading.Lock()
+    with pytest.raises(ConfigError, match="TaskWeaver: can't be copied, because of lock: cannot pickle"):
+        copy.deepcopy(worker)

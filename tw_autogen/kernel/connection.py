@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +18,11 @@ from jupyter_client.session import Session
 
 from tw_autogen.kernel.messages import Reader
 from tw_autogen.kernel.wire import CHANNELS, Channel, execute_content
-from tw_autogen.safe_folder import SafeFolder, remove_folder
+from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 
 _LONGEST_PATH = 94
 """Bytes that a socket's path may have in the runtime folder (107 on Linux, 103 on macOS, in the folder of a start)."""
 
-_PREFIX = "tw-"
 _SOCKET = "k"
 _MOMENT_MS = 20
 
@@ -52,12 +50,12 @@ def _runtime_folder(outside: Iterable[str]) -> Path:
     Returns:
         The folder, where the path of a socket in it is short enough if there is such a place.
     """
-    first = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+    first = temporary_folder()
     if _fits(first, outside):
         return first
     for place in ("/tmp", "/var/tmp"):  # TMPDIR lies too deep, or where code may write
         with contextlib.suppress(OSError):
-            made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place)).resolve()
+            made = temporary_folder(place=place)
             if _fits(made, outside):
                 first.rmdir()
                 return made

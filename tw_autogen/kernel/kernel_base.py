@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from tw_autogen.kernel.running import Outcome
 from tw_autogen.kernel.served import Served
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.waiting import Doorbell
-from tw_autogen.safe_folder import SafeFolder, remove_folder
+from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 
 
 class KernelBase:
@@ -38,7 +37,7 @@ class KernelBase:
 
     def __init__(self, folder: Path | str | None = None, *, settings: KernelSettings | None = None) -> None:
         if folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix="tw-kernel-")).resolve()
+            self.folder = temporary_folder("tw-kernel-")
             weakref.finalize(self, remove_folder, self.folder)
         else:
             self.folder = Path(folder).resolve()

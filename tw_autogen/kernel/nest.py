@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from tw_autogen.kernel.sandbox import levels
 from tw_autogen.kernel.sandbox_trial import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_forked, start_waiting
-from tw_autogen.safe_folder import remove_folder
+from tw_autogen.safe_folder import remove_folder, temporary_folder
 
 _FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 
@@ -123,7 +122,7 @@ def begin(settings: KernelSettings, *, stewarded: bool = STEWARDED) -> Nest:
         OSError: the server can't be started.
         SandboxError: no wall can stand.
     """
-    folder = Path(tempfile.mkdtemp(prefix="tw-server-"))
+    folder = temporary_folder("tw-server-")
     try:
         server: ForkServer | ColdSource
         if not stewarded:

@@ -2,6 +2,7 @@
 
 from tw_autogen.safe_folder.folder import Entry, SafeFolder, open_unlinked, read_unlinked, remove_folder
 from tw_autogen.safe_folder.protected import is_protected, protected_below
+from tw_autogen.safe_folder.temporary import temporary_folder
 
 __all__ = [
     "Entry",
@@ -11,4 +12,5 @@ __all__ = [
     "protected_below",
     "read_unlinked",
     "remove_folder",
+    "temporary_folder",
 ]

@@ -4,7 +4,7 @@ from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.asked import asked_role
 from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
 from tw_autogen.session.conversation import CONTINUE, Conversation, Line, Reply
-from tw_autogen.session.conversations import AnswerKey, Conversations
+from tw_autogen.session.conversations import AnswerKey, Conversations, idle_seconds
 from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
 from tw_autogen.session.landing import Landing, Saved
@@ -72,6 +72,7 @@ __all__ = [
     "files_of",
     "is_project",
     "keep_example",
+    "idle_seconds",
     "open_kernel",
     "open_session",
     "open_team",

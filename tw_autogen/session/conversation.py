@@ -16,6 +16,7 @@ from tw_autogen.errors import RoundError, SessionClosedError
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
 from tw_autogen.session.answer import USER, Answer
+from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.session import Session
 from tw_autogen.session.words import FRESH_KERNEL, answer_text, failure_text
@@ -70,11 +71,13 @@ class Conversation:
     Args:
         make: Opens a session.
         files: Handed over with the first request of each session.
+        idle_seconds: After so long without a request the session is closed, also if the host has left a round open; 0:
+            never.
 
     A session that was closed, by `close` or for its age, is followed by another one that knows what was said.
     """
 
-    def __init__(self, make: Callable[[], Session], files: FilesWanted = ()) -> None:
+    def __init__(self, make: Callable[[], Session], files: FilesWanted = (), *, idle_seconds: float = 0.0) -> None:
         self._make = make
         self._files = tuple(Path(one).resolve() for one in several(files))
         self._handed: list[Path] = []
@@ -88,6 +91,9 @@ class Conversation:
         self._guard = threading.RLock()
         self._stopped: threading.Event | None = None
         self._end: weakref.finalize[Any, Any] = weakref.finalize(self, int)
+        me = weakref.WeakMethod(self._idled)
+        self._idle_seconds, self._idle = idle_seconds, IdleTimer(lambda: (idled := me()) and idled())
+        weakref.finalize(self, self._idle.stop).atexit = False
 
     @property
     def session(self) -> Session | None:
@@ -191,10 +197,12 @@ class Conversation:
         try:
             with self._guard:
                 self._stopped = stopped
+            self._idle.stop()
             yield self._opened(stopped)
         finally:
             with self._guard:
                 self._stopped = None
+            self._idle.start(self._idle_seconds)
             self._turn.release()
 
     def hear(self, session: Session, chat: Sequence[Line]) -> list[Line]:
@@ -264,6 +272,14 @@ class Conversation:
             self._past, self._handed, self._known, self._asked = list(rounds), [], [], []
         if session is not None:
             session.close()
+
+    def _idled(self) -> None:
+        """Close after a long silence, unless a request has begun meanwhile."""
+        if self._idle.is_mine(threading.current_thread()) and self._turn.acquire(blocking=False):
+            try:
+                self.close()
+            finally:
+                self._turn.release()
 
     def _interrupt(self, stopped: threading.Event) -> None:
         with self._guard:

@@ -10,8 +10,22 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 from tw_autogen.session.conversation import Conversation, close_all
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.settings import Settings
 
 Kept = TypeVar("Kept", bound=Conversation)
+_IDLE_SECONDS = 3600.0
+
+
+def idle_seconds(read: Settings, *, endless: bool) -> float:
+    """Return after how long without a request a conversation's session is closed; 0: never.
+
+    Args:
+        read: The setting `session.idle_seconds` counts where it is set.
+        endless: No one says when the conversation ends, as with groups and services; without a setting that is an hour.
+    """
+    is_set = read.origin("session.idle_seconds") != Settings.DEFAULT
+    return _IDLE_SECONDS if endless and not is_set else read.read("session", SessionSettings).idle_seconds
 
 
 class Conversations(Generic[Kept]):
@@ -40,8 +54,7 @@ class Conversations(Generic[Kept]):
             if partner not in self._partners:
                 self._partners[partner] = self._new(partner)
             found = self._partners[partner]
-            surplus = self._surplus(found)
-        close_all(surplus)
+        self.limit(found)
         return found
 
     def served(self, key: Hashable = None) -> Kept:
@@ -54,8 +67,7 @@ class Conversations(Generic[Kept]):
             found = self._services.pop(key, None) or self._new(None)
             if key is not None and not isinstance(key, AnswerKey):
                 self._services[key] = found
-            surplus = self._surplus(found)
-        close_all(surplus)
+        self.limit(found)
         return found
 
     def keep(self, conversation: Kept) -> AnswerKey:
@@ -111,16 +123,20 @@ class Conversations(Generic[Kept]):
         found = (one() for one in list(self._used.values()))
         return [one for one in found if one is not None and one.session is not None]
 
-    def _surplus(self, used: Kept) -> list[Kept]:
-        """Mark a conversation as used, and return those to be closed for it."""
-        self._used[id(used)] = weakref.ref(used)
-        self._used.move_to_end(id(used))
-        for at in [at for at, one in self._used.items() if one() is None]:
-            del self._used[at]
-        others = [one for one in self._open() if one is not used]
-        surplus = [one for one in others if not one.busy][: max(0, len(others) + 1 - self._most_open)]
-        forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - self._most_open)]
-        return [*surplus, *(one for one in forgotten if not one.busy)]
+    def limit(self, used: Kept) -> None:
+        """Mark a conversation as used, and close the sessions that are too many with it, oldest use first.
+
+        To be called before a request and after it: those that are at work are not closed.
+        """
+        with self._guard:
+            self._used[id(used)] = weakref.ref(used)
+            self._used.move_to_end(id(used))
+            for at in [at for at, one in self._used.items() if one() is None]:
+                del self._used[at]
+            others = [one for one in self._open() if one is not used]
+            surplus = [one for one in others if not one.busy][: max(0, len(others) + 1 - self._most_open)]
+            forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - self._most_open)]
+        close_all([*surplus, *(one for one in forgotten if not one.busy)])
 
 
 class AnswerKey(str):

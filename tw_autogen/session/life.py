@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from tw_autogen.events import Event, Handler, SessionClosed, SessionOpened
 from tw_autogen.model import Usage
 from tw_autogen.private import make_private_folder
 from tw_autogen.role import Role
-from tw_autogen.safe_folder import remove_folder
+from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.grants import Grants
 from tw_autogen.session.idle import IdleTimer
 from tw_autogen.session.journal import JOURNAL, Journal
@@ -54,7 +53,7 @@ class Life:
         self._ledger = Ledger(self._settings)
         self._idle = IdleTimer(self._idled)
         self._closing = ""
-        self._temporary = None if folder else Path(tempfile.mkdtemp(prefix="tw-session-"))
+        self._temporary = None if folder else temporary_folder("tw-session-")
         root = (folder or self._temporary or Path()).resolve()
         self.folder = self._team.folders[0] if self._team.folders else root / "files"
         make_private_folder(root, passable=True)

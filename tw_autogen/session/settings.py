@@ -34,7 +34,8 @@ class SessionSettings:
         round_seconds: How long a round may take, wall clock.
         most_open: How many sessions an agent that has one for each of its partners keeps open; the one unused for
             longest is closed for a new one.
-        idle_seconds: After so long without a request the session closes itself; 0: never.
+        idle_seconds: After so long without a request the session closes itself; 0: never. Where it is not set, sessions
+            of agents with groups and services close after an hour.
         keep_days: On the command line, sessions of the workspace in which nothing happened for so many days are removed
             when one is opened; 0: they stay for ever.
         profile_chars: How much of a request the description of its files and data may take.

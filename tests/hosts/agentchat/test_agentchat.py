@@ -1,6 +1,7 @@
 """agentchat's runs, streams, teams, states and components; models are recorded replies, everything else is real."""
 
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import CallCycleError, ConfigError
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 agentchat = pytest.importorskip("autogen_agentchat", reason="the host is an extra: tw-autogen[agentchat]")
@@ -413,6 +414,29 @@ def test_an_agent_can_not_be_called_from_its_own_work(tmp_path):
     run(closing(later.agent, later.agent.run(task="go")))
 
     assert "me → me → me: an agent can't be called from its own work" in model.calls[2][-1]["content"]
+
+
+class InAPool(Later):
+    """Calls it in a pool, on a loop of its own, and hides what goes wrong."""
+
+    name = "tool"
+
+    async def run(self, **how):
+        def work():
+            with contextlib.suppress(CallCycleError):
+                asyncio.run(self.agent.run(task="again"))
+
+        await asyncio.get_running_loop().run_in_executor(None, work)
+        return TaskResult(messages=[TextMessage(content="all is well", source="tool")])
+
+
+def test_a_ring_over_a_thread_pool_is_refused_and_does_not_wait_for_itself(tmp_path):
+    later = InAPool()
+    model = ScriptedModel([plans("ask", to="tool")])
+    later.agent = TaskWeaverAgent("me", model=model, workspace=tmp_path, roles=["planner", agent_role(later)])
+    result = run(closing(later.agent, later.agent.run(task="go")))
+
+    assert "me → tool → me: an agent can't be called from its own work" in result.messages[-1].content
 
 
 def test_nothing_else_of_the_package_and_no_other_host_is_needed():

@@ -1,13 +1,14 @@
 """How long an agent of agentchat remembers: through runs, silence, closing, states, teams and loops."""
 
 import asyncio
+import copy
 import gc
 import json
 import threading
 
 import pytest
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.events import SessionClosed
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
@@ -259,3 +260,22 @@ def test_what_comes_back_from_a_component_works(tmp_path, info, finish):
     assert (said.source, said.content) == ("analyst", "Hello.")
     assert server.requests[0]["stream"] is True
     assert "response_format" not in server.requests[0]  # the client says that it can't
+
+
+def test_a_deep_copy_has_a_session_of_its_own_and_knows_what_was_said(scripted, finish):
+    agent, _ = scripted(*TWO)
+
+    async def main():
+        await agent.run(task="first")
+        made = copy.deepcopy(agent)
+        await made.run(task="second")
+        assert made.session is not agent.session
+        assert [one.user_query for one in agent.session.rounds] == ["first"]
+        assert made.session.rounds[0].user_query == "first"
+        await made.close()
+        assert agent.session is not None
+        await agent.close()
+        with pytest.raises(HostError, match="a shallow copy would work in the same session; make a deep one"):
+            copy.copy(agent)
+
+    finish(main())

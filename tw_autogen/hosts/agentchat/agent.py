@@ -21,7 +21,7 @@ from typing_extensions import Self
 
 from tw_autogen.approval import Approve, checked_approve
 from tw_autogen.conversation import Round, RoundState
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.agentchat.messages import Translator, lines_of
 from tw_autogen.hosts.agentchat.model import ClientModel
@@ -181,12 +181,27 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             mcp_servers=mcp_servers,
             trust=trust,
         )
-        self._conversation = Conversation(make, files)
+        self._new_conversation = functools.partial(Conversation, make, files)
+        self._conversation = self._new_conversation()
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
         """An answer is text, and hands the word on in a `Swarm`."""
         return (TextMessage, HandoffMessage)
+
+    def __copy__(self) -> Self:
+        raise HostError(
+            f"{self.name}: a shallow copy would work in the same session; make a deep one",
+            command="copy.deepcopy(agent)",
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return an agent with the same arguments and client, a session of its own, and what was said until now."""
+        made = memo[id(self)] = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._conversation = self._new_conversation()
+        made._conversation.load(self._conversation.rounds)
+        return made
 
     @property
     def session(self) -> Session | None:

@@ -21,7 +21,7 @@ from tw_autogen.hosts.agentchat.loops import wait_for
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.asked import asked_plugin
 from tw_autogen.plugin.callables import Parameters, Returns
-from tw_autogen.plugin.chain import calling
+from tw_autogen.plugin.chain import asking
 from tw_autogen.role import Role
 from tw_autogen.session import asked_role
 
@@ -114,14 +114,12 @@ class _Asker:
             CallCycleError: it is at work already, for whom this asks.
             HostCallError: it was stopped.
         """
-        # an agent of ours enters the chain by itself; others know nothing of it
         is_ours = isinstance(self._target, TaskWeaverAgent)
-        chained = contextlib.nullcontext() if is_ours else calling(self._target.name, self._target)
         stopped = threading.Event()
         with self._guard:
             self._asking.add(stopped)
         try:
-            with chained, self._turn(stopped):
+            with asking(self._target.name, self._target, enters=is_ours), self._turn(stopped):
                 return self._run(words, files, stopped)
         except asyncio.CancelledError:
             raise HostCallError(f"{self._target.name} was stopped", name=self._target.name) from None

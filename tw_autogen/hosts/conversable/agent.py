@@ -21,6 +21,7 @@ from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.streams import on_loop
 from tw_autogen.hosts.conversable.talk import InnerTalk
 from tw_autogen.planner import Planner
+from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     DOES_DATA_WORK,
@@ -38,14 +39,12 @@ from tw_autogen.session import (
     check_roles,
     checked_models,
     checked_policy,
+    idle_seconds,
     open_session,
     read_settings,
     several,
 )
 from tw_autogen.settings import Settings
-
-_IDLE_SECONDS = 3600.0
-"""After so long without a request the session of a group or service is closed: nobody says when those end."""
 
 
 class TaskWeaverAgent(Speaking):
@@ -55,6 +54,7 @@ class TaskWeaverAgent(Speaking):
         name: The agent's name.
         *args: As for any ConversableAgent, in the same order.
         plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
+            Functions that are registered by `register_for_llm` before the first message are added.
         roles: Names of shipped roles, folders of one's own, or functions that make one; None: the setting
             `session.roles`, as in `open_session`.
         files: Copied read-only into each session's folder, and described to the Planner with the first message.
@@ -120,10 +120,10 @@ class TaskWeaverAgent(Speaking):
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = read_settings(self._settings, project=project, trust=trust)
+        self._plugins = check_plugins(plugins)
         self._open = functools.partial(
             open_session,
             roles=check_roles(roles, read, project),
-            plugins=check_plugins(plugins),
             kernel=kernel,
             policy=checked_policy(policy),
             folder=workspace,
@@ -134,10 +134,8 @@ class TaskWeaverAgent(Speaking):
         if mcp_servers is not None:
             read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message
         self._approve = checked_approve(approve)
-        most_open = read.read("session", SessionSettings).most_open
-        self._idles = read.origin("session.idle_seconds") != Settings.DEFAULT
-        me = weakref.ref(self)
-        self._talks = Conversations(lambda partner: Conversation(_maker(me, partner), files), most_open=most_open)
+        self._read, self._files = read, files
+        self._talks = self._new_talks()
 
     def hand_over(self, partner: Any, files: FilesWanted) -> None:
         """Give files to go along with the next message of a partner, beside those of the constructor.
@@ -185,6 +183,25 @@ class TaskWeaverAgent(Speaking):
     ) -> None:
         self.close()
 
+    _shared_with_copies = (
+        *("_model", "_role_llm_config", "_settings", "_handlers", "_open", "_plugins", "_approve", "_read", "_files"),
+        "_talks",  # until it has its own
+    )
+
+    def _own_sessions(self, memo: dict[int, Any], copied: Any) -> None:
+        self._talks = self._new_talks()
+
+    def _new_talks(self) -> Conversations[Conversation]:
+        most_open = self._read.read("session", SessionSettings).most_open
+        return Conversations(_starter(weakref.ref(self), self._read, self._files), most_open=most_open)
+
+    def _plugins_of(self) -> Sequence[PluginSpec]:
+        return self._plugins
+
+    def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
+        self._refuse_open()
+        self._plugins = tuple(plugins)
+
     def _can_answer(self) -> bool:
         return self._model is not None or self.client is not None
 
@@ -214,11 +231,25 @@ class TaskWeaverAgent(Speaking):
             }
             model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
-        if (partner is None or hasattr(partner, "groupchat")) and not self._idles:
-            settings["session.idle_seconds"] = _IDLE_SECONDS
         return self._open(
-            model, handlers=(talk, *self._handlers), settings=settings, approve=self._approve or approval_by([me])
+            model,
+            plugins=self._plugins,
+            handlers=(talk, *self._handlers),
+            settings=settings,
+            approve=self._approve or approval_by([me]),
         )
+
+
+def _starter(
+    agent: weakref.ref[TaskWeaverAgent], read: Settings, files: Sequence[Path]
+) -> Callable[[Any], Conversation]:
+    """Return what begins a conversation with a partner."""
+
+    def start(partner: Any) -> Conversation:
+        age = idle_seconds(read, endless=partner is None or hasattr(partner, "groupchat"))
+        return Conversation(_maker(agent, partner), files, idle_seconds=age)
+
+    return start
 
 
 def _maker(agent: weakref.ref[TaskWeaverAgent], partner: Any) -> Callable[[], Session]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
 import inspect
@@ -12,13 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import CallCycleError, HostCallError
+from tw_autogen.errors import HostCallError
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.hosts.conversable.messages import text_of
 from tw_autogen.hosts.conversable.speaking import SILENT, Speaking
 from tw_autogen.model import Usage
-from tw_autogen.plugin.chain import Link, calling, chain, continued
+from tw_autogen.plugin.chain import Link, asking, chain, continued
 from tw_autogen.session import count_asked
 
 _KEPT_BY_PARTNER = (
@@ -48,7 +47,6 @@ class Asker:
         self._lock = threading.Lock()
         self._asked = False
         self._chain: tuple[Link, ...] = ()
-        self._refused: CallCycleError | None = None
         own = dict(agent.function_map)
         if own:
             self._partner.register_function(own)
@@ -75,26 +73,22 @@ class Asker:
             HostCallError: the agent has given no answer.
             Exception: what the agent raised.
         """
-        # an agent of ours enters the chain by itself; others know nothing of it
-        is_ours = isinstance(self._agent, Speaking)
-        with self._lock, contextlib.nullcontext() if is_ours else calling(self._agent.name, self._agent):
+        with self._lock, asking(self._agent.name, self._agent, enters=isinstance(self._agent, Speaking)) as link:
             if files and isinstance(self._agent, TaskWeaverAgent):
                 self._agent.hand_over(self._partner, files)
             self._asked = True
-            self._chain, self._refused = chain(), None
+            self._chain = chain()
             known = len(self._agent.chat_messages.get(self._partner, ()))
             before = _spent(self._agent)
             self._agent.reset_consecutive_auto_reply_counter(self._partner)
             try:
                 if _needs_loop(self._agent):
-                    _run(self._talk_async(words))
+                    _run(self._talk_async(words, link))
                 else:
-                    self._talk(words)
+                    self._talk(words, link)
             finally:
                 _count(before, _spent(self._agent))
             said = self._agent.chat_messages[self._partner][known:]
-        if self._refused is not None:
-            raise self._refused
         answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
         if not answers or not _is_answer(said[-1]):
             raise HostCallError(
@@ -102,7 +96,7 @@ class Asker:
             )
         return answers[-1]
 
-    def _talk(self, words: Any) -> None:
+    def _talk(self, words: Any, link: Link) -> None:
         silent = SILENT.get()
         for _ in range(self._max_turns):
             self._partner.send(words, self._agent, request_reply=True, silent=silent)
@@ -110,10 +104,10 @@ class Asker:
             if _is_answer(said[-1]):
                 return
             words = self._partner.generate_reply(messages=said, sender=self._agent)
-            if words is None or self._refused is not None:
+            if words is None or link.refused is not None:
                 return
 
-    async def _talk_async(self, words: Any) -> None:
+    async def _talk_async(self, words: Any, link: Link) -> None:
         silent = SILENT.get()
         for _ in range(self._max_turns):
             await self._partner.a_send(words, self._agent, request_reply=True, silent=silent)
@@ -121,36 +115,23 @@ class Asker:
             if _is_answer(said[-1]):
                 return
             words = await self._partner.a_generate_reply(messages=said, sender=self._agent)
-            if words is None or self._refused is not None:
+            if words is None or link.refused is not None:
                 return
 
     def _chained(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a tool that knows for whom it is called, on whatever thread the host runs it.
-
-        A refused ring ends the question at once; the host would tell the agent of it, which may try again.
-        """
-
-        @contextlib.contextmanager
-        def at_work() -> Any:
-            try:
-                with continued(self._chain):
-                    yield
-            except CallCycleError as error:
-                self._refused = error
-                raise
-
+        """Return a tool that knows for whom it is called, on whatever thread the host runs it."""
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def later(*args: Any, **kwargs: Any) -> Any:
-                with at_work():
+                with continued(self._chain):
                     return await function(*args, **kwargs)
 
             return later
 
         @functools.wraps(function)
         def now(*args: Any, **kwargs: Any) -> Any:
-            with at_work():
+            with continued(self._chain):
                 return function(*args, **kwargs)
 
         return now

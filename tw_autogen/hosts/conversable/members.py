@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from tw_autogen.hosts.conversable.shared import SharedChat, SharedSession
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.streams import on_loop
 from tw_autogen.model import ChatModel
+from tw_autogen.plugin import PluginSpec
 from tw_autogen.role import find_role
 from tw_autogen.session import (
     Conversations,
@@ -47,10 +50,8 @@ class Member(Speaking):
         self, name: str, *args: Any, seat: Seat, session: SharedSession | None, does: str = "", **host: Any
     ) -> None:
         super().__init__(name, *args, does=does, **host)
-        own = seat.model
-        if own is None and self.client is not None:
-            own = HostModel(weakref.proxy(self), speaker=weakref.ref(self))
-        self.seat = Seat(seat.role, name, own, seat.plugins, seat.kernel, seat.policy)
+        self._model = seat.model
+        self.seat = dataclasses.replace(seat, name=name, model=self._own_model())
         self.shared = session or SharedSession()
         self.shared.join(self)
 
@@ -79,6 +80,17 @@ class Member(Speaking):
     def _prepare_chat(self, recipient: Any, clear_history: bool, *args: Any, **kwargs: Any) -> None:
         super()._prepare_chat(recipient, clear_history, *args, **kwargs)
         self.shared.prepare(recipient, clear=False, wait=not on_loop())
+
+    _shared_with_copies = ("_model", "seat", "shared")
+
+    def _own_sessions(self, memo: dict[int, Any], copied: Member) -> None:
+        self.seat = dataclasses.replace(copied.seat, model=self._own_model())
+        self.shared = copy.deepcopy(copied.shared, memo)
+
+    def _own_model(self) -> ChatModel | None:
+        if self._model is not None or self.client is None:
+            return self._model
+        return HostModel(weakref.proxy(self), speaker=weakref.ref(self))
 
     def _can_answer(self) -> bool:
         return self.seat.model is not None
@@ -153,6 +165,13 @@ class CodeInterpreterAgent(Member):
         named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
         seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=checked_policy(policy))
         super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)
+
+    def _plugins_of(self) -> Sequence[PluginSpec]:
+        return self.seat.plugins
+
+    def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
+        self._refuse_open()
+        self.seat = dataclasses.replace(self.seat, plugins=tuple(plugins))
 
 
 class RoleAgent(Member):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,10 +30,12 @@ from tw_autogen.session import (
     Session,
     SessionSettings,
     failure_text,
+    idle_seconds,
     open_team,
     read_settings,
     several,
 )
+from tw_autogen.settings import Settings
 
 _ENDED = "the chat ended before an answer"
 _HELPERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "speaker_selection_agent")
@@ -70,16 +73,18 @@ class SharedChat(Conversation):
         shared: Whose members; not kept alive.
         partner: The group's manager, or another agent; None: a service. Not kept alive.
         files: As in `SharedSession`.
+        read: The settings that say how long it may be idle.
     """
 
     opener = ""
     """Name of the agent that is the user of the newest round."""
 
-    def __init__(self, shared: SharedSession, partner: Any, files: FilesWanted) -> None:
-        super().__init__(shared.opened, files)
+    def __init__(self, shared: SharedSession, partner: Any, files: FilesWanted, read: Settings) -> None:
+        group = getattr(partner, "groupchat", None)
+        age = idle_seconds(read, endless=partner is None or group is not None)
+        super().__init__(shared.opened, files, idle_seconds=age)
         self._shared = shared
         self._answered = False
-        group = getattr(partner, "groupchat", None)
         self.cast = weakref.WeakSet(foreign(group.agents, shared) if group is not None else ())
 
     @property
@@ -240,7 +245,8 @@ class SharedSession:
 
     Each chat has a session of its own: a group with the same agents is the same chat, whatever its manager, and any
     other partner one of its own. Clearing the history with a member ends the session behind it; the next message opens
-    a new one. At most `session.most_open` stay open. Services are served as by a `TaskWeaverAgent`.
+    a new one. At most `session.most_open` stay open, and those of groups and services end after an hour without a
+    request, unless `session.idle_seconds` says otherwise. Services are served as by a `TaskWeaverAgent`.
 
     Example:
         with SharedSession(files=["sales.csv"]) as shared:
@@ -264,15 +270,16 @@ class SharedSession:
         trust: bool = False,
     ) -> None:
         self._trust = trust
-        files = tuple(Path(one).resolve() for one in several(files))
+        self._files = tuple(Path(one).resolve() for one in several(files))
         self._workspace = workspace
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         self._members: dict[str, Sharing] = {}
         self._lock = threading.RLock()
-        most_open = read_settings(settings, trust=trust).read("session", SessionSettings).most_open
+        read = read_settings(settings, trust=trust)
+        most_open = read.read("session", SessionSettings).most_open
         me = weakref.proxy(self)
-        self.chats = Conversations(lambda partner: SharedChat(me, partner, files), most_open=most_open)
+        self.chats = Conversations(lambda partner: SharedChat(me, partner, me._files, read), most_open=most_open)
 
     def join(self, member: Sharing) -> None:
         """Take in a member.
@@ -360,6 +367,18 @@ class SharedSession:
     def close(self) -> None:
         """End the sessions, and their kernels; the next message opens a new one."""
         self.chats.close()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SharedSession:
+        """Return what copies of the members share: the same arguments, and sessions of its own."""
+        made = memo[id(self)] = SharedSession(
+            files=self._files,
+            workspace=self._workspace,
+            settings=self._settings,
+            handlers=self._handlers,
+            trust=self._trust,
+        )
+        made._members = {name: copy.deepcopy(one, memo) for name, one in self._members.items()}
+        return made
 
     def __enter__(self) -> SharedSession:
         return self

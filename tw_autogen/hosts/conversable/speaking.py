@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import inspect
 import logging
-import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,6 +18,8 @@ from tw_autogen.hosts.conversable.model import refuse_settings
 from tw_autogen.hosts.conversable.running import RUNNING, Running
 from tw_autogen.hosts.conversable.streams import streamed
 from tw_autogen.hosts.loops import on_thread
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.plugin.callables import callable_plugin
 from tw_autogen.plugin.chain import calling
 from tw_autogen.session import Conversation, Conversations
 
@@ -30,6 +32,7 @@ SILENT: ContextVar[bool] = ContextVar("silent", default=True)
 _HOSTS_DEFAULT = "You are a helpful AI Assistant."
 _REPLY_FUNCTIONS = ("generate_oai_reply", "a_generate_oai_reply")
 _AS_PLUGINS = "give functions as plugins=[...]"
+_REGISTERING: ContextVar[bool] = ContextVar("registering", default=False)
 _log = logging.getLogger(__name__)
 
 
@@ -99,7 +102,10 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         try:
             with calling(self.name, self):
                 talk = self._talk_with(sender, messages, key)
-                text = self._answer(talk, messages, sender)
+                try:
+                    text = self._answer(talk, messages, sender)
+                finally:
+                    self._conversations_of().limit(talk)
         finally:
             SILENT.reset(token)
         if sender is None and key is None and text is not None:
@@ -137,11 +143,50 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         """Replace a reply function; the host's own for model replies stands for ours."""
         super().replace_reply_func(self._ours(old_reply_func), new_reply_func)
 
+    def register_for_llm(self, *, name: str | None = None, description: str | None = None, **how: Any) -> Any:
+        """Register a function as any agent does; generated code of the sessions that follow can call it as a plugin.
+
+        It runs in this process, as the functions in `plugins=` do, and not by the agent that it is registered with for
+        execution.
+
+        Raises:
+            ConfigError: the agent runs no code, has open sessions, or the function can't be a plugin.
+        """
+        register = super().register_for_llm(name=name, description=description, **how)
+
+        def decorated(function: Any) -> Any:
+            before = self._plugins_of()
+            known_as = name or getattr(function, "name", None) or getattr(function, "_name", None)
+            about = description or getattr(function, "description", None) or getattr(function, "_description", None)
+            source = getattr(function, "func", function)
+            if callable(source) and (about or source.__doc__):  # otherwise the host refuses it
+                spec = callable_plugin(source, name=known_as, description=about)
+                self._set_plugins([*(one for one in before if one.name != spec.name), spec])
+            token = _REGISTERING.set(True)
+            try:
+                return register(function)
+            except BaseException:
+                if self._plugins_of() is not before:
+                    self._set_plugins(before)
+                raise
+            finally:
+                _REGISTERING.reset(token)
+
+        return decorated
+
     def update_tool_signature(self, tool_sig: Any, is_remove: bool, *args: Any, **kwargs: Any) -> None:
-        """Offer a tool to the agent's model, as with any agent; warn that its roles don't see it."""
-        if not is_remove:
-            warnings.warn(f"{self.name}: its roles are not offered this tool; {_AS_PLUGINS}", stacklevel=3)
+        """Update a tool of the agent's model, as with any agent, if its roles can call it.
+
+        Raises:
+            ConfigError: only its schema is given; code can't call that.
+        """
+        self._change_tool(tool_sig, is_remove)
         super().update_tool_signature(tool_sig, is_remove, *args, **kwargs)
+
+    def update_function_signature(self, func_sig: Any, is_remove: Any, *args: Any, **kwargs: Any) -> None:
+        """Update a function of the agent's model as `update_tool_signature` does."""
+        self._change_tool(func_sig, bool(is_remove))
+        super().update_function_signature(func_sig, is_remove, *args, **kwargs)
 
     def receive(self, message: Any, sender: Any, request_reply: bool | None = None, silent: bool | None = False) -> Any:
         """Take a message as any agent does, and keep in mind whether this chat is a silent one."""
@@ -187,6 +232,70 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         name = next((one for one in _REPLY_FUNCTIONS if function is getattr(ConversableAgent, one)), None)
         return getattr(type(self), name) if name else function
 
+    def __copy__(self) -> Any:
+        raise HostError(
+            f"{self.name}: a shallow copy would work in the same sessions; make a deep one",
+            command="copy.deepcopy(agent)",
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Return an agent with the same arguments and chats, and sessions of its own; partners stay the same.
+
+        Raises:
+            HostError: an attribute can't be copied.
+        """
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        ours = {**{id(one): one for one in self._oai_messages}, **memo}
+        for name, value in vars(self).items():
+            if name in self._shared_with_copies:
+                made.__dict__[name] = value
+            elif name == "client":
+                made.__dict__[name] = _copied_client(value)
+            else:
+                try:
+                    made.__dict__[name] = copy.deepcopy(value, ours)
+                except TypeError as error:
+                    raise ConfigError(f"{self.name}: can't be copied, because of {name}: {error}") from error
+        made._silent_with = {}
+        made._own_sessions(memo, self)
+        return made
+
+    _shared_with_copies: tuple[str, ...] = ()
+    """Names of attributes that a copy takes as they are."""
+
+    def _own_sessions(self, memo: dict[int, Any], copied: Any) -> None:
+        """Take no session over from the agent that this is a copy of."""
+        raise NotImplementedError
+
+    def _change_tool(self, signature: Any, is_remove: bool) -> None:
+        """Refuse a tool that roles would never see, and take one that is removed from them."""
+        if not is_remove and not _REGISTERING.get():
+            raise ConfigError(
+                f"{self.name}: its roles can't call a tool of which only the schema is given; {_AS_PLUGINS}"
+            )
+        if is_remove:
+            gone = signature if isinstance(signature, str) else signature.get("function", signature).get("name")
+            kept = [one for one in self._plugins_of() if one.name != gone]
+            if len(kept) < len(self._plugins_of()):
+                self._set_plugins(kept)
+
+    def _plugins_of(self) -> Sequence[PluginSpec]:
+        """Return what code of the sessions that follow may call."""
+        return ()
+
+    def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
+        raise ConfigError(
+            f"{self.name}: this agent runs no code that could call a tool; register it with another agent"
+        )
+
+    def _refuse_open(self) -> None:
+        """Refuse a change of plugins while sessions are open, which keep those that they have."""
+        if len(self._conversations_of()):
+            raise ConfigError(
+                f"{self.name}: has open sessions; register tools before the first message, or after close()"
+            )
+
     def _can_answer(self) -> bool:
         raise NotImplementedError
 
@@ -211,6 +320,14 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
                 "OnContextCondition or add_after_work, with the context variables tw_next and tw_board",
                 command="agent.handoffs.add_after_work(AgentTarget(other))",
             )
+
+
+def _copied_client(client: Any) -> Any:
+    """Return a client that asks as this one does, and counts for itself."""
+    made = copy.copy(client)
+    if hasattr(made, "clear_usage_summary"):
+        made.clear_usage_summary()
+    return made
 
 
 def rules_of(agent: Any) -> str:
