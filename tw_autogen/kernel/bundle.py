@@ -13,13 +13,13 @@ _ALONE = ("boot.py", "install.py")
 
 @functools.cache
 def boot_text() -> str:
-    """Give the text that a kernel's process runs first where nothing else starts it."""
+    """Return the text that a kernel's process runs first where nothing else starts it."""
     return _read("boot.py")
 
 
 @functools.cache
 def install_expression() -> str:
-    """Give a Python expression that makes the bundle importable in a kernel; it leaves no name behind."""
+    """Return a Python expression that makes the bundle importable in a kernel; it leaves no name behind."""
     names = [one.name for one in resources.files("tw_autogen.kernel.inside").iterdir() if one.name.endswith(".py")]
     sources = {
         PACKAGE if name == "__init__.py" else f"{PACKAGE}.{name[:-3]}": _read(name)
@@ -30,7 +30,7 @@ def install_expression() -> str:
 
 
 def call_expression(function: str, argument: str, *, module: str = "door") -> str:
-    """Give a Python expression that calls a function of one of the modules of the bundle with one text."""
+    """Return a Python expression that calls a function of one of the modules of the bundle with one text."""
     return f"__import__({f'{PACKAGE}.{module}'!r}, fromlist=[{module!r}]).{function}({argument!r})"
 
 

@@ -232,7 +232,7 @@ class Connection:
 
     @property
     def sources(self) -> Mapping[Any, Sequence[Channel]]:
-        """Give the sockets."""
+        """Return the sockets."""
         return {socket: (channel,) for channel, socket in self._channels.items()}
 
     def request(
@@ -274,7 +274,7 @@ class Connection:
         self.session.send(self.stdin, "input_reply", {"value": text})
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
-        """Give the next message that is there; None if there is none. What can't be read is passed over."""
+        """Return the next message that is there; None if there is none. What can't be read is passed over."""
         while True:
             try:
                 parts = self._channels[channel].recv_multipart(zmq.NOBLOCK)

@@ -56,7 +56,7 @@ class Container:
     options: tuple[str, ...]
 
     def command(self, name: str, launch: Launch) -> list[str]:
-        """Give the command line that starts it."""
+        """Return the command line that starts it."""
         keep_id = ["--userns=keep-id"] if "podman" in Path(self.engine).name else []
         user = [f"--user={os.getuid()}:{os.getgid()}", *keep_id] if hasattr(os, "getuid") else []
         mounts = (launch.folder, launch.connection_file.parent)
@@ -76,7 +76,7 @@ class Container:
         ]  # fmt: skip
 
     def passed(self, launch: Launch) -> list[str]:
-        """Give the names of the host's variables that are there in the container too."""
+        """Return the names of the host's variables that are there in the container too."""
         patterns = (*_TAKEN, *self.environment)
         return [name for name in launch.environment if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
 
@@ -110,7 +110,7 @@ class ContainerProcess(CommandProcess):
         super().__init__(process)
 
     def interrupt(self) -> None:
-        """Let the engine send it SIGINT."""
+        """Send it SIGINT through the engine."""
         self._order("kill", "--signal=INT", self._name)
 
     def _stop(self, dead_already: bool) -> int:

@@ -28,17 +28,17 @@ _PASSED = (
 
 @functools.cache
 def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
-    """Give what tells whether a name matches one of several patterns, `*` for any ending."""
+    """Return what tells whether a name matches one of several patterns, `*` for any ending."""
     return re.compile("|".join(fnmatch.translate(one) for one in patterns)).match
 
 
 def variables(host: Mapping[str, str], passes: Callable[[str], object] = lambda name: True) -> dict[str, str]:
-    """Give the variables whose names pass, of an environment that other threads may change meanwhile."""
+    """Return the variables whose names pass, of an environment that other threads may change meanwhile."""
     return {name: value for name in list(host) if passes(name) and (value := host.get(name)) is not None}
 
 
 def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -> dict[str, str]:
-    """Give the variables for a process in which kernels are made.
+    """Return the variables for a process in which kernels are made.
 
     PYTHONDONTWRITEBYTECODE is not among those that pass: without compiled files each start takes four times as long.
 
@@ -60,7 +60,7 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
 def kernel_environment(
     host: Mapping[str, str], *, allowed: Iterable[str] = (), own: Path, home: str | None = None
 ) -> dict[str, str]:
-    """Give the variables for a kernel.
+    """Return the variables for a kernel.
 
     Args:
         host: This process's environment.
@@ -80,7 +80,7 @@ def kernel_environment(
 
 
 def cache_folder(host: Mapping[str, str]) -> Path:
-    """Give a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
+    """Return a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
     wanted = [Path(cache) / "tw-autogen"] if os.path.isabs(cache := host.get("XDG_CACHE_HOME", "")) else []
     with contextlib.suppress(RuntimeError):  # this user has no home
         wanted.append(Path.home() / ".cache" / "tw-autogen")

@@ -24,7 +24,7 @@ class Artifact:
     preview: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """Give plain values, the path as text."""
+        """Return plain values, the path as text."""
         return {"name": self.name, "kind": self.kind, "path": str(self.path), "preview": self.preview}
 
     @classmethod
@@ -33,7 +33,7 @@ class Artifact:
         return cls(plain["name"], plain["kind"], Path(plain["path"]), plain.get("preview", ""))
 
     def markdown(self) -> str:
-        """Give one line of a Markdown list: name, place, and the first line of the preview."""
+        """Return one line of a Markdown list: name, place, and the first line of the preview."""
         preview = next(iter(self.preview.strip().splitlines()), "")
         return f"- [{self.path.name}]({self.path.as_uri()})" + (f": {preview}" if preview else "")
 
@@ -53,7 +53,7 @@ class Variable:
     summary: str = ""
 
     def __str__(self) -> str:
-        """Give `df: DataFrame, 720 x 2, columns ts: object, val: float64`."""
+        """Return `df: DataFrame, 720 x 2, columns ts: object, val: float64`."""
         return f"{self.name}: {self.type}" + (f", {self.summary}" if self.summary else "")
 
 

@@ -18,12 +18,12 @@ ROLLBACK = "rollback"
 
 
 def went_well(outcome: Outcome) -> bool:
-    """Tell whether a cell ran to its end."""
+    """Return whether a cell ran to its end."""
     return (outcome.reply or {}).get("status") == "ok" and not outcome.stopped and not outcome.died
 
 
 def error_text(outcome: Outcome, *, lost: str = LOST) -> str:
-    """Say why a cell did not run to its end."""
+    """Return why a cell did not run to its end."""
     reply = outcome.reply or {}
     trace = str(outcome.report.get("error") or "") or (
         f"{reply['ename']}: {reply.get('evalue', '')}" if reply.get("ename") else ""
@@ -41,14 +41,14 @@ def error_text(outcome: Outcome, *, lost: str = LOST) -> str:
 
 
 def not_undone(report: dict[str, Any]) -> Iterator[Log]:
-    """Give a line for each variable that a failed cell may have changed for good."""
+    """Yield a line for each variable that a failed cell may have changed for good."""
     for name, why in rows(report, ROLLBACK, 2):
         reason = f": {why}" if why else ""
         yield Log("warning", ROLLBACK, f"{name} may still be changed by the failed cell{reason}")
 
 
 def rows(report: dict[str, Any], key: str, width: int) -> list[list[Any]]:
-    """Give a report's rows; what is not one, because code wrote it, is left out."""
+    """Return a report's rows; what is not one, because code wrote it, is left out."""
     found = report.get(key)
     return [one for one in found if isinstance(one, list) and len(one) == width] if isinstance(found, list) else []
 

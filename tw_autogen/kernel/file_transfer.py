@@ -44,12 +44,12 @@ class FileTransfer:
         self._numbers = itertools.count(1)
 
     def send(self, ask: Ask) -> list[Log]:
-        """Let the kernel take what is new here; give what could not travel."""
+        """Send the kernel what is new here; return what could not travel."""
         changed, left = self._mirror.changed()
         return self._move(ask, "take", changed, left)
 
     def fetch(self, ask: Ask, report: Mapping[str, Any]) -> list[Log]:
-        """Let the kernel give what its report calls new there; give what could not travel."""
+        """Fetch what the kernel's report calls new there; return what could not travel."""
         with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
             changed, left = report["files"]
             return self._move(ask, "give", [(str(one), int(size)) for one, size in changed], [str(one) for one in left])
@@ -147,7 +147,7 @@ class _HostMirror(Mirror):
 
 
 def _loads(changed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
-    """Give names in groups that are moved at once."""
+    """Yield names in groups that are moved at once."""
     names: list[str] = []
     held = 0
     for name, size in changed:
@@ -161,7 +161,7 @@ def _loads(changed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def _plain(name: str) -> str:
-    """Give the name of a file that may travel.
+    """Return the name of a file that may travel.
 
     Raises:
         PermissionError: it is hidden, leads out of the folder, or is longer than a system's paths.

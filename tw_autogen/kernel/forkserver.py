@@ -52,7 +52,7 @@ class ForkServer:
         self._hello: dict[str, Any] = {}
 
     def ready(self, seconds: float = 0.0) -> bool:
-        """Tell whether it has imported everything.
+        """Return whether it has imported everything.
 
         Args:
             seconds: How long to wait for that.
@@ -76,7 +76,7 @@ class ForkServer:
 
     @property
     def greeted(self) -> bool:
-        """Tell whether it has said that it is ready."""
+        """Return whether it has said that it is ready."""
         return bool(self._hello)
 
     @property
@@ -85,7 +85,7 @@ class ForkServer:
         return tuple(self._hello.get("missing", ()))
 
     def stale(self) -> bool:
-        """Tell whether it has ended, or packages have changed since it imported them."""
+        """Return whether it has ended, or packages have changed since it imported them."""
         if self._process.poll() is not None:
             return True
         for folder, date in self._hello.get("path", {}).items():

@@ -82,15 +82,15 @@ class Gateway:
             return answer.status_code, None
 
     def headers(self) -> dict[str, str]:
-        """Give what lets a request in."""
+        """Return what lets a request in."""
         return {"Authorization": f"token {self.token}"} if self.token else {}
 
     def channels(self, kernel: str, session: str) -> str:
-        """Give the address of a kernel's websocket."""
+        """Return the address of a kernel's websocket."""
         return f"ws{self.url[4:]}/api/kernels/{quote(kernel)}/channels?session_id={session}"
 
     def _specs(self, seconds: float) -> list[str] | None:
-        """Give the names of the kernelspecs; None if this gateway doesn't say."""
+        """Return the names of the kernelspecs; None if this gateway doesn't say."""
         answer = self._checked("GET", "api/kernelspecs", min(seconds, _END_SECONDS), may_refuse=True)
         specs = answer.get("kernelspecs") if isinstance(answer, dict) else None
         return [str(one) for one in specs] if isinstance(specs, dict) else None
@@ -138,7 +138,7 @@ class GatewayProcess:
         self.death: int | None = self._bell.fileno()
 
     def alive(self) -> bool:
-        """Tell whether it runs, as far as its gateway has said."""
+        """Return whether it runs, as far as its gateway has said."""
         return not (self._lost or self._ended)
 
     def lose(self, how: str) -> None:
@@ -148,7 +148,7 @@ class GatewayProcess:
             self._bell.ring()
 
     def forget(self) -> None:
-        """Let go of what tells of its death; nobody waits for it any more."""
+        """Stop waiting for its death."""
         self._bell.close()
 
     def exists(self) -> bool:
@@ -161,12 +161,12 @@ class GatewayProcess:
         return status != 404
 
     def interrupt(self) -> None:
-        """Let the gateway send it what Ctrl-C sends."""
+        """Ask the gateway to interrupt it, as Ctrl-C does."""
         with contextlib.suppress(OSError):  # the time limit, and then the end, come anyway
             self._gateway.call("POST", f"{self._path}/interrupt", seconds=_PATIENCE_SECONDS, body={})
 
     def end(self) -> str:
-        """Let the gateway end it; give how it ended."""
+        """End it through the gateway; return how it ended."""
         with self._lock:
             if self._ended:
                 return self._ended
@@ -188,7 +188,7 @@ class GatewayProcess:
 
 
 def _said(answer: Any) -> str:
-    """Give what an error's JSON says in words."""
+    """Return what an error's JSON says in words."""
     if not isinstance(answer, dict):
         return ""
     return " ".join(str(answer.get(one) or "").strip() for one in ("reason", "message")).strip()[:500]

@@ -51,7 +51,7 @@ _CLOSED_BELOW = ("/dev", "/etc", "/proc", "/run/secrets", "/sys", "/private/etc"
 
 
 def too_much(folder: Path) -> str:
-    """Say in words why code may not read a whole folder without being told so; empty if it may.
+    """Return the reason why code may not read a whole folder without being told so; empty if it may.
 
     Args:
         folder: Absolute, links resolved.
@@ -90,7 +90,7 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> None:
 
 
 def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
-    """Say in words why the user that a kernel becomes can't read a path, and what to do; empty if it can.
+    """Return the reason why the user that a kernel becomes can't read a path, and what to do; empty if it can.
 
     A kernel becomes another user only where the host is root, and a wall stands that keeps root's rights from it.
 
@@ -106,12 +106,12 @@ def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
 
 
 def impassable(path: Path, settings: KernelSettings) -> str:
-    """Say in words why the user that a kernel becomes can't reach what lies in a folder; as `closed`."""
+    """Return the reason why the user that a kernel becomes can't reach what lies in a folder; as `closed`."""
     return _lacking(path, settings, "x")
 
 
 def _lacking(path: Path, settings: KernelSettings, wanted: str) -> str:
-    """Say which of the rights `rwx` others lack; that to pass is for folders alone."""
+    """Return which of the rights `rwx` others lack; that to pass is for folders alone."""
     if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
         return ""
     try:
@@ -128,7 +128,7 @@ def _lacking(path: Path, settings: KernelSettings, wanted: str) -> str:
 
 
 def shut_off(folder: Path, granted: Path, settings: KernelSettings) -> str:
-    """Say in words why a kernel could not reach its folder if it were granted one above; empty if it could.
+    """Return the reason why a kernel could not reach its folder if it were granted one above; empty if it could.
 
     Behind a wall, folders above a kernel's own are passable whatever their mode, but a granted one is as it is.
 
@@ -196,6 +196,6 @@ def _unprotectable(granted: Path, settings: KernelSettings, folder: Path | None)
 
 
 def _homes() -> tuple[Path, ...]:
-    """Give the user's home folder: the one that the environment says, and root's own where this is root."""
+    """Return the user's home folder: the one that the environment says, and root's own where this is root."""
     said = Path(os.path.expanduser("~")).resolve()
     return (said, Path("/root")) if hasattr(os, "geteuid") and os.geteuid() == 0 else (said,)

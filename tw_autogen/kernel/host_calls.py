@@ -145,7 +145,7 @@ class HostCalls:
             return failure(number, error)
 
     def take(self) -> str | None:
-        """Give the answer that the cell waits for, if it has come or its time is over; start calls whose turn it is."""
+        """Return the answer that the cell waits for, if there is one or its time is over; start the next calls."""
         self._look()
         waiting = self._waiting
         if waiting is None or waiting.job.answer is None:
@@ -169,7 +169,7 @@ class HostCalls:
         self._end_line()
 
     def refuse(self) -> str | None:
-        """Give an answer, once, for a thread beside the cell whose call was abandoned.
+        """Return an answer, once, for a thread beside the cell whose call was abandoned.
 
         The cell's own thread is interrupted; another one would wait for ever, and all later calls behind it.
         """
@@ -232,7 +232,7 @@ class HostCalls:
             self._wake()
 
     def _end_line(self) -> None:
-        """Let the thread of ordinary calls end behind what it is doing."""
+        """End the thread of ordinary calls after what it is doing."""
         if self._line is not None:
             self._line.put(None)
             self._line = None

@@ -41,7 +41,7 @@ class Kernel(Protocol):
 
     @property
     def where(self) -> str:
-        """Say in one line where code runs, such as `local kernel, Python 3.11.7, pid 123, no sandbox`."""
+        """Describe in one line where code runs, such as `local kernel, Python 3.11.7, pid 123, no sandbox`."""
         ...
 
     def execute(
@@ -64,7 +64,7 @@ class Kernel(Protocol):
         ...
 
     def load(self, plugin: Loadable) -> None:
-        """Put a plugin in; also again, by itself, into each fresh process.
+        """Load a plugin; it is loaded again, by itself, into each fresh process.
 
         Raises:
             PluginLoadError: naming file and line.
@@ -72,7 +72,7 @@ class Kernel(Protocol):
         ...
 
     def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
-        """Let code in the kernel call `name(...)`, which runs here, and `name.submit(...)` for calls side by side.
+        """Make `name(...)` in the kernel call a function of this process, and `name.submit(...)` calls side by side.
 
         JSON values and DataFrames cross in both directions. An exception becomes a `HostCallError` in the cell, whose
         text begins with the function's name and the exception's type, such as `TimeoutError` or `CallBudgetError`.
@@ -96,7 +96,7 @@ class Kernel(Protocol):
         ...
 
     def variables(self) -> tuple[Variable, ...]:
-        """Give the user's variables as they were after the last cell."""
+        """Return the user's variables as they were after the last cell."""
         ...
 
     def interrupt(self) -> None:

@@ -61,7 +61,7 @@ class KernelBase:
 
     @property
     def where(self) -> str:
-        """Say in one line where code runs."""
+        """Describe in one line where code runs."""
         live = self._live
         if live is None:
             return self._place("not started")
@@ -69,13 +69,13 @@ class KernelBase:
 
     @property
     def pid(self) -> int | None:
-        """Give the number of the kernel's process, as this process sees it; None while there is none."""
+        """Return the number of the kernel's process, as this process sees it; None while there is none."""
         if self._live is None or not self._live.process.alive():
             return None
         return self._live.process.pid or None
 
     def _place(self, process: str) -> str:
-        """Say where code runs, given what is known of the process."""
+        """Return where code runs, given what is known of the process."""
         raise NotImplementedError
 
     def _open(self) -> Peer:
@@ -98,7 +98,7 @@ class KernelBase:
         return []
 
     def _ready(self, *, replay_failure: type[KernelError] | None = None) -> Live:
-        """Give a live process, a fresh one if there is none, with all that belongs into it."""
+        """Return a live process, a fresh one if there is none, with all that belongs into it."""
         if self._closed:
             raise KernelStartError("the kernel is closed", folder=self.folder)
         if self._live is not None and not self._live.process.alive():
@@ -221,7 +221,7 @@ class KernelBase:
             outcome.died = "it answered nothing any more, and was ended"
 
     def _roll_back(self, live: Live, outcome: Outcome) -> None:
-        """Have a cell undone that was stopped, and of whose end the kernel could not tell that it failed."""
+        """Undo a cell that was stopped, and of whose end the kernel could not tell that it failed."""
         wanted = self._settings.rollback_on_error and not outcome.died and ROLLBACK not in outcome.report
         if wanted and not went_well(outcome):
             try:
@@ -241,5 +241,5 @@ class KernelBase:
 
 
 def is_table(value: Any) -> bool:
-    """Tell whether a value is a table of pandas: it crosses, but is no session variable."""
+    """Return whether a value is a table of pandas: it crosses, but is no session variable."""
     return type(value).__name__ in ("DataFrame", "Series")

@@ -106,13 +106,13 @@ class Live:
         return self._evaluate("answer_file", self.codec.leave(text), self._settings.load_seconds)
 
     def tell(self, op: str, **fields: Any) -> None:
-        """Have the bridge do something, before the next cell; nobody waits for its answer."""
+        """Ask the bridge to do something before the next cell; its answer is not waited for."""
         expression = call_expression("answer", json.dumps({"op": op, **fields}))
         self._connection.request("", expressions={"a": expression}, silent=True)
 
     @property
     def uid(self) -> int:
-        """Give the user that the kernel is, where the host is root; 0: the same as the host."""
+        """Return the user that the kernel is, where the host is root; 0: the same as the host."""
         return self._peer.uid
 
     def end(self) -> str:
@@ -178,7 +178,7 @@ class Live:
             raise KernelError(f"the kernel's process was stopped {outcome.stopped}", folder=self._folder)
 
     def _last_words(self, stream: str, request: str) -> str:
-        """Give what a cell flushed, from the file that the kernel keeps of it; empty if there is none of this cell."""
+        """Return what a cell flushed, from the file that the kernel keeps; empty if there is none of this cell."""
         most = 4 * (self._settings.output_chars + MARK_CHARS)
         with contextlib.suppress(OSError), self._exchange.open(file_name(stream)) as file:
             of, _, text = file.read(most).decode("utf-8", "ignore").partition("\n")
@@ -217,7 +217,7 @@ def _rollback_limits(settings: KernelSettings) -> dict[str, float] | None:
 
 @functools.cache
 def _has_arrow() -> bool:
-    """Tell whether pyarrow is here, and one that runs no code that is hidden in what it reads (CVE-2023-47248)."""
+    """Return whether pyarrow is here, and one that runs no code that is hidden in what it reads (CVE-2023-47248)."""
     try:
         return int(metadata.version("pyarrow").partition(".")[0]) > 14
     except (metadata.PackageNotFoundError, ValueError):

@@ -87,14 +87,14 @@ class LiveKernel(KernelBase):
             return execution_of(outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.lost)
 
     def load(self, plugin: Loadable) -> None:
-        """Put a plugin in; see `Kernel.load`."""
+        """Load a plugin; see `Kernel.load`."""
         with self._alone():
             self._before_plugin(plugin)
             self._load(self._ready(), plugin)
             self._plugins[plugin.name] = plugin
 
     def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
-        """Let code in the kernel call a function of this process; see `Kernel.serve`.
+        """Make a function of this process callable in the kernel; see `Kernel.serve`.
 
         Under the name `call_llm_api` it also answers plugins that ask their context for the model.
 
@@ -141,7 +141,7 @@ class LiveKernel(KernelBase):
             raise TypeError(answer["error"])
 
     def variables(self) -> tuple[Variable, ...]:
-        """Give the user's variables as they were after the last cell, or as they came back from an earlier kernel."""
+        """Return the user's variables as they were after the last cell, or as they came back from an earlier kernel."""
         dead = self._live is None and self._recovery.kept
         if (self._recovery.due or dead) and not (self._executing or self._closed):
             with self._alone():

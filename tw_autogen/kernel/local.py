@@ -146,7 +146,7 @@ class LocalKernel(LiveKernel):
         return replace(ran, error=ran.error.replace(found[0], words)) if words else ran
 
     def show(self, path: Path) -> bool:
-        """Let code read a file at its own place, if no cell has run yet or code can read it already.
+        """Allow code to read a file at its own place; False if a cell has run and code can't read it already.
 
         Args:
             path: Absolute, links resolved.
@@ -182,7 +182,7 @@ class LocalKernel(LiveKernel):
         return f"local kernel, {process}, {self._live.walls}"
 
     def _walls(self) -> str:
-        """Say in one line what will stand around the process."""
+        """Describe in one line what will stand around the process."""
         if self._start is not None:
             return STARTED_OTHERWISE
         try:
@@ -209,7 +209,7 @@ class LocalKernel(LiveKernel):
             remove_folder(self._installer.folder)
 
     def _before_plugin(self, plugin: Loadable) -> None:
-        """Let the kernel read what lies beside a plugin, but for dotfiles: a fresh one is replaced by one that may.
+        """Allow reading what lies beside a plugin, but for dotfiles; a fresh kernel is replaced by one that may.
 
         Where that is too much, such as the home folder, or would not help, because the kernel's user can't pass it, it
         may read the plugin's file alone.

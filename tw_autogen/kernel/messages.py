@@ -33,7 +33,7 @@ class Reader:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
     def read(self, parts: Sequence[bytes]) -> dict[str, Any] | None:
-        """Give a message's `header`, `parent_header`, `content` and `msg_type`.
+        """Return a message's `header`, `parent_header`, `content` and `msg_type`.
 
         Args:
             parts: As they came: whom it was for, a delimiter, signature, header, parent, metadata, content, buffers.

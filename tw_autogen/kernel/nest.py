@@ -42,7 +42,7 @@ class Nest:
     used: float = field(default_factory=time.monotonic)
 
     def take(self, key: object) -> StartedKernel | PlainKernel | None:
-        """Give a kernel that was made with this, and forget it; None if there is none."""
+        """Return a kernel that was made with this, and forget it; None if there is none."""
         found = next((one for one in self.ready if one[0] == key), None)
         if found is None:
             return None
@@ -50,7 +50,7 @@ class Nest:
         return found[1]
 
     def lacks(self, settings: KernelSettings) -> bool:
-        """Tell whether kernels are to be made; never behind a wall that must know a session's folders at once."""
+        """Return whether kernels are to be made; never behind a wall that must know a session's folders at once."""
         if self.server.level in (LANDLOCK, BUBBLEWRAP):
             return False
         key = kernel_key(settings)
@@ -99,11 +99,11 @@ class ColdSource:
         self.start = start
 
     def ready(self, seconds: float = 0.0) -> bool:
-        """Tell that there is nothing to wait for."""
+        """Return False: there is nothing to wait for."""
         return True
 
     def stale(self) -> bool:
-        """Tell whether it is out of date; it holds nothing that could be."""
+        """Return whether it is out of date; it holds nothing that could be."""
         return False
 
     def close(self) -> None:
@@ -148,12 +148,12 @@ def _fork_server(settings: KernelSettings, log: Path) -> ForkServer:
 
 
 def server_key(settings: KernelSettings) -> object:
-    """Give all that a server is made with."""
+    """Return all that a server is made with."""
     fixed = sorted(variables(os.environ, matcher(_FIXED)).items())
     return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
 
 
 def kernel_key(settings: KernelSettings) -> object:
-    """Give all that a kernel kept ready is made with and can't be told later."""
+    """Return all that a kernel kept ready is made with and can't be told later."""
     limits = (settings.memory_mb, settings.file_mb, settings.disk_mb, settings.processes, settings.open_files)
     return server_key(settings), settings.allow_network, limits

@@ -37,7 +37,7 @@ class Place:
 
 
 def environment_of(place: Place | None, settings: KernelSettings, level: str, own: Path) -> dict[str, str]:
-    """Give a kernel's variables.
+    """Return a kernel's variables.
 
     Args:
         place: Its session's; None: they come later.

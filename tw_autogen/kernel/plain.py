@@ -49,7 +49,7 @@ class PlainKernel:
     way: str = "cold"
 
     def settle(self, place: Place, settings: KernelSettings) -> None:
-        """Give a kernel that was kept ready its session's folders, and put it behind its wall.
+        """Bind a kernel that was kept ready to its session's folders, and sandbox it.
 
         Raises:
             KernelError: it has ended meanwhile, or does not answer.
@@ -65,7 +65,7 @@ class PlainKernel:
         self.place = place
 
     def peer(self, settings: KernelSettings) -> Peer:
-        """Give it as the host holds it, once it has its session's folders."""
+        """Return the host's handle of it, once it has its session's folders."""
         place = self.place or Place(Path())
         stood(self.level, settings)
         options: dict[str, Any] = {"wall": told(self.level, settings, assignment_of(place, settings))}
@@ -170,7 +170,7 @@ def _profile(settings: KernelSettings, connection: Connection, place: Place) -> 
 
 
 def _evaluated(kernel: PlainKernel, expression: str, seconds: float) -> str:
-    """Have the kernel evaluate something; give the text of what came out."""
+    """Evaluate an expression in the kernel; return the text of the result."""
     wire, deadline = kernel.connection, time.monotonic() + seconds
     request = wire.request("", expressions={"a": expression}, silent=True)
     while kernel.process.alive() and time.monotonic() < deadline:

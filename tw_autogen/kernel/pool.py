@@ -60,7 +60,7 @@ class KernelPool:
         self.closed = False
 
     def prepare(self, settings: KernelSettings) -> None:
-        """Have a fork server for these settings, and kernels ready, soon; returns at once."""
+        """Make a fork server for these settings, and kernels, ready soon; return at once."""
         forks = self._stewarded and settings.fork
         if not (forks or settings.warm) or self.closed or os.getpid() != self._owner:
             return
@@ -77,7 +77,7 @@ class KernelPool:
             self._change.notify_all()
 
     def take(self, settings: KernelSettings, place: Place) -> StartedKernel | PlainKernel:
-        """Give a kernel for a session's folders: one that was kept ready, else a forked one, else one of its own.
+        """Return a kernel for a session's folders: one that was kept ready, else a forked one, else one of its own.
 
         Raises:
             KernelStartError: none starts.
@@ -91,7 +91,7 @@ class KernelPool:
             self.prepare(settings)
 
     def take_for(self, settings: KernelSettings, place: Place, lent: Connection) -> StartedKernel:
-        """Give a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
+        """Return a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
         try:
             return self._forked(settings, place, lent) or start_cold(settings, place, lent)
         finally:
@@ -131,14 +131,14 @@ class KernelPool:
         self.close()
 
     def _nest(self, settings: KernelSettings) -> Nest | None:
-        """Give a server that is ready and up to date."""
+        """Return a server that is ready and up to date."""
         with self._change:
             nest = self._nests.get(server_key(settings))
         usable = nest is not None and self._owner == os.getpid() and nest.server.greeted and not nest.server.stale()
         return nest if usable else None
 
     def _settled(self, settings: KernelSettings, place: Place) -> StartedKernel | PlainKernel | None:
-        """Give a kernel that was kept ready, if there is one and nobody else works in that folder."""
+        """Return a kernel that was kept ready, if there is one and nobody else works in that folder."""
         nest, key = self._nest(settings), kernel_key(settings)
         while nest is not None and not TENANTS.user(place.folder):
             with self._change:
@@ -257,7 +257,7 @@ _default_lock = threading.Lock()
 
 
 def default_pool() -> KernelPool:
-    """Give the pool of this process; it is closed when the process ends."""
+    """Return the pool of this process; it is closed when the process ends."""
     with _default_lock:
         if not _default or _default[0]._owner != os.getpid():  # a fork of the host gets one of its own
             pool = KernelPool()

@@ -30,7 +30,7 @@ _FILES_LEFT = 40
 
 
 def readable(one: int | HasFileno, seconds: float) -> bool:
-    """Tell whether something is to be read, or has ended, within some seconds.
+    """Return whether something is to be read, or has ended, within some seconds.
 
     `select` would tell it too, but not where a process has more than a thousand files open, as one with many kernels.
     """
@@ -92,7 +92,7 @@ class Process(Protocol):
     """A file descriptor that becomes readable when the process ends; None where the system has none."""
 
     def alive(self) -> bool:
-        """Tell whether it still runs."""
+        """Return whether it still runs."""
         ...
 
     def interrupt(self) -> None:
@@ -125,7 +125,7 @@ class CommandProcess:
                 self.death = os.pidfd_open(self.pid)
 
     def alive(self) -> bool:
-        """Tell whether it still runs; it stays a zombie until `end`, so that its number is not given away."""
+        """Return whether it still runs; it stays a zombie until `end`, so that its number is not given away."""
         if self._ended:
             return False
         if self.death is not None:
@@ -154,7 +154,7 @@ class CommandProcess:
         raise NotImplementedError
 
     def _words(self, code: int) -> str:
-        """Say how it ended."""
+        """Return how it ended."""
         return words(code)
 
 
@@ -233,6 +233,6 @@ class LocalProcess(CommandProcess):
 
 
 def _watched(environment: Mapping[str, str]) -> dict[str, str]:
-    """Tell ipykernel whom to look after, where no signal of the system's tells of the owner's end."""
+    """Return the variables that tell ipykernel its owner, where no signal of the system tells of the owner's end."""
     by_signal = sys.platform.startswith("linux")
     return {**environment, **({} if by_signal else {"JPY_PARENT_PID": str(os.getpid())})}

@@ -47,12 +47,12 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
 
     @property
     def has_process(self) -> bool:
-        """Tell whether there is a kernel, or one that has ended and was not yet waited for."""
+        """Return whether there is a kernel, or one that has ended and was not yet waited for."""
         return self._kernel is not None
 
     @property
     def pid(self) -> int | None:
-        """Give the number of the kernel's process, as soon as it is known and as long as it runs."""
+        """Return the number of the kernel's process, as soon as it is known and as long as it runs."""
         if self._kernel is None or not self._kernel.process.alive():
             return None
         return self._kernel.process.pid or None
@@ -105,7 +105,7 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
         return folder
 
     async def poll(self) -> int | None:
-        """Give None while it runs, else its exit code."""
+        """Return None while it runs, else its exit code."""
         if self._kernel is None:
             return 0
         return None if self._kernel.process.alive() else _code(self._kernel.process.ended)
@@ -146,7 +146,7 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
             self._connection = None
 
     def resolve_path(self, path: str) -> str | None:
-        """Give a path as the kernel would take it; None if there is nothing."""
+        """Return a path as the kernel would take it; None if there is nothing."""
         found = (self._cwd / Path(path).expanduser()).resolve()
         return found.as_posix() if found.exists() else None
 
@@ -168,7 +168,7 @@ def _settings(given: dict[str, Any]) -> KernelSettings:
 
 
 def _code(how: str) -> int:
-    """Give an exit code for `exit code 3`, `killed by SIGSEGV`, as subprocess does."""
+    """Return an exit code for `exit code 3`, `killed by SIGSEGV`, as subprocess does."""
     if found := re.match(r"exit code (\d+)", how):
         return int(found[1])
     found = re.match(r"killed by (SIG\w+)", how)

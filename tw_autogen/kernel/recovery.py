@@ -49,7 +49,7 @@ class Recovery:
 
     @property
     def lost(self) -> str:
-        """Say what the end of a process means for the variables."""
+        """Return what the end of a process means for the variables."""
         return COMES_BACK if self._journal else LOST
 
     def begin(self, live: Live) -> None:
@@ -64,7 +64,7 @@ class Recovery:
             self._journal.clear()
 
     def take_said(self) -> list[Log]:
-        """Give, once, what there is to say about what came back."""
+        """Return, once, what there is to say about what came back."""
         said, self._said = self._said, []
         return said
 

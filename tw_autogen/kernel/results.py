@@ -24,7 +24,7 @@ def execution_of(
     *,
     lost: str,
 ) -> Execution:
-    """Tell what came of a cell.
+    """Return the execution of a cell.
 
     Args:
         outcome: What came.

@@ -58,7 +58,7 @@ def resume(live: Live, entries: Sequence[Entry], *, rerun: bool = True) -> list[
 
 
 def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str]) -> dict[str, Any]:
-    """Give a cell's line for the journal."""
+    """Return a cell's line for the journal."""
     return {"code": code, "seconds": round(seconds, 3), "called": called, "variables": list(variables)}
 
 
@@ -79,7 +79,7 @@ def _again(live: Live, entry: Entry) -> str:
 
 
 def _quicker(entries: Sequence[Entry], header: Entry) -> bool:
-    """Tell whether running the cells that a checkpoint covers is safe, and quicker than reading it."""
+    """Return whether running the cells that a checkpoint covers is safe, and quicker than reading it."""
     covered = entries[: _position(header, entries)]
     safe = bool(covered) and all(("code" in one and not one.get("called")) or "value" in one for one in covered)
     return safe and sum(map(_seconds, covered)) < _seconds(header)

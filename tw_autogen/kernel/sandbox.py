@@ -53,7 +53,7 @@ _lock = threading.Lock()
 
 
 def levels(settings: KernelSettings) -> Iterator[str]:
-    """Give the levels to try, the strongest first; ends with an error if none is left.
+    """Yield the levels to try, the strongest first; ends with an error if none is left.
 
     Args:
         settings: `sandbox` says which.
@@ -93,7 +93,7 @@ STARTED_OTHERWISE = "no sandbox of ours: the process was started by the `start` 
 
 
 def words(level: str, settings: KernelSettings) -> str:
-    """Say in one line which wall stands and what would raise a stronger one."""
+    """Describe in one line which wall stands and what would raise a stronger one."""
     if level == OFF:
         return "no sandbox (kernel.sandbox='off'): code may do what this user may do"
     network = "network allowed, with the host's own loopback" if settings.allow_network else "no network"
@@ -132,7 +132,7 @@ def plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Pa
 
 
 def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what the kernel's end of the bridge is told of its wall, to explain errors by; empty without one.
+    """Return what the kernel's end of the bridge is told of its wall, to explain errors by; empty without one.
 
     Args:
         level: One of `LEVELS`, or `off`.
@@ -156,7 +156,7 @@ def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) ->
 
 
 def user_for(level: str, folder: Path | None = None) -> int:
-    """Give the user that a kernel's process becomes where the host is root; 0 elsewhere.
+    """Return the user that a kernel's process becomes where the host is root; 0 elsewhere.
 
     Args:
         level: Its wall.

@@ -23,7 +23,7 @@ _known: set[tuple[str, str]] = set()
 
 
 def standing(settings: KernelSettings) -> str:
-    """Give the level that stands: one that a kernel had before, else the first that a process can put up.
+    """Return the level that stands: one that a kernel had before, else the first that a process can put up.
 
     Args:
         settings: `sandbox` says which are wanted, `python` who puts it up.
@@ -48,7 +48,7 @@ def stood(level: str, settings: KernelSettings) -> None:
 
 
 def _try(level: str, settings: KernelSettings) -> str:
-    """Put a wall up; say why it can't stand, empty if it can or if that can't be told: then a kernel tells."""
+    """Try a sandbox; return why it can't be set up, empty if it can or if that can't be known before a kernel tries."""
     with tempfile.TemporaryDirectory(prefix="tw-trial-", ignore_cleanup_errors=True) as folder:
         uid = user_for(level)
         stage = Path(folder, "root")

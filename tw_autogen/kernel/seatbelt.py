@@ -89,13 +89,13 @@ def profile(
 
 
 def command(text: str) -> tuple[str, ...]:
-    """Give what stands before a program's own command line, so that it runs behind a profile."""
+    """Return what stands before a program's own command line, so that it runs behind a profile."""
     return (shutil.which(PROGRAM) or PROGRAM, "-p", text)
 
 
 @functools.lru_cache(maxsize=8)
 def interpreter_folders(python: str) -> list[str]:
-    """Give the folders that an interpreter reads by itself, and that of our own code in it.
+    """Return the folders that an interpreter reads by itself, and that of our own code in it.
 
     It is asked, and isolated: the folder of the host's script and PYTHONPATH are not the kernel's.
 
@@ -116,7 +116,7 @@ def interpreter_folders(python: str) -> list[str]:
 
 
 def quoted(path: str) -> str:
-    r"""Give a path as a string of the profile's language.
+    r"""Return a path as a string of the profile's language.
 
     Example:
         >>> print(quoted('a "b"'))
@@ -134,7 +134,7 @@ def _below(path: str) -> str:
 
 
 def _real(paths: Iterable[str]) -> list[str]:
-    """Give paths as the system sees them: Seatbelt follows no links, and /tmp is one."""
+    """Return paths as the system sees them: Seatbelt follows no links, and /tmp is one."""
     return list(dict.fromkeys(os.path.realpath(one) for one in paths))
 
 

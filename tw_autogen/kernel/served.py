@@ -28,12 +28,12 @@ class Served:
         self._unnamed.add(name)
 
     def docs(self) -> dict[str, str]:
-        """Give each name, and the docstring that code in the kernel sees."""
+        """Return each name, and the docstring that code in the kernel sees."""
         named = {name: one for name, one in self._functions.items() if name not in self._unnamed}
         return {name: getattr(function, "__doc__", None) or "" for name, function in named.items()}
 
     def seconds(self, name: str) -> float:
-        """Give how long a call of this function may take."""
+        """Return how long a call of this function may take."""
         return self._seconds.get(name, float("inf"))
 
     def answer(self, request: str, codec: Codec) -> str:
@@ -57,5 +57,5 @@ class Served:
 
 
 def failure(number: Any, error: BaseException) -> str:
-    """Give the answer to a request that failed."""
+    """Return the answer to a request that failed."""
     return json.dumps({"id": number, "error": f"{type(error).__name__}: {error}"})

@@ -55,7 +55,7 @@ class StartedKernel:
     lent: bool = False
 
     def settle(self, place: Place, settings: KernelSettings) -> None:
-        """Give a kernel that was kept ready its session's folders.
+        """Bind a kernel that was kept ready to its session's folders.
 
         Raises:
             KernelError: it has ended meanwhile, or code there could write to its runtime folder.
@@ -69,7 +69,7 @@ class StartedKernel:
         self.process.assign(assignment, settings.start_seconds)
 
     def peer(self, settings: KernelSettings) -> Peer:
-        """Give it as the host holds it, once it has its session's folders."""
+        """Return the host's handle of it, once it has its session's folders."""
         place = self.place or Place(Path())
         stood(self.level, settings)
         return Peer(

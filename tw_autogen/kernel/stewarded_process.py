@@ -53,7 +53,7 @@ class StewardedProcess:
         self.death: int | None = channel.fileno()
 
     def assign(self, assignment: Mapping[str, Any], seconds: float) -> None:
-        """Let the kernel see its session's folders.
+        """Show the kernel its session's folders.
 
         Args:
             assignment: `folder`, and the `read` and `write` that belong to it.
@@ -76,11 +76,11 @@ class StewardedProcess:
             raise self.why_ended()
 
     def why_ended(self) -> KernelError:
-        """Give the reason of the end as an exception."""
+        """Return the reason of the end as an exception."""
         return WallDown(self._down) if self._down else KernelError(f"the kernel's process ended: {self._ended}")
 
     def alive(self) -> bool:
-        """Tell whether it still runs; takes what the steward has said meanwhile."""
+        """Return whether it still runs; takes what the steward has said meanwhile."""
         while not self._ended:
             try:
                 packet, extra, _, _ = self._channel.recvmsg(_PACKET, socket.CMSG_SPACE(_CREDENTIALS.size))
@@ -98,11 +98,11 @@ class StewardedProcess:
 
     @property
     def ended(self) -> str:
-        """Say how it ended; empty as long as nobody has seen that it did."""
+        """Return how it ended; empty as long as nobody has seen that it did."""
         return self._ended
 
     def watch(self) -> None:
-        """Have it watched closely: a cell begins."""
+        """Watch it closely: a cell begins."""
         self._send(op="cell")
 
     def interrupt(self) -> None:

@@ -39,7 +39,7 @@ class Tenants:
         self._let: dict[Path, _Let] = {}
 
     def user(self, folder: Path) -> int:
-        """Give the user that a folder belongs to while a kernel works there; a second kernel must be the same."""
+        """Return the user that a folder belongs to while a kernel works there; a second kernel must be the same."""
         with self._lock:
             return self._let[folder].users[-1] if folder in self._let else 0
 
@@ -98,7 +98,7 @@ def hand_over(folder: Path, uid: int) -> _Owners:
 
 
 def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
-    """Give what is a kernel's user's to whom it belonged before, else to root; no link that code made is followed."""
+    """Return what is a kernel's user's to its owner before, else to root; no link that code made is followed."""
     if not uid:
         return
 

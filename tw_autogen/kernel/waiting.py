@@ -22,7 +22,7 @@ class Doorbell:
         self._inside.setblocking(False)
 
     def fileno(self) -> int:
-        """Give what to wait on."""
+        """Return what to wait on."""
         return self._inside.fileno()
 
     def ring(self) -> None:

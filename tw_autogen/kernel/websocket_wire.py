@@ -87,7 +87,7 @@ class WebsocketWire:
 
     @property
     def sources(self) -> Mapping[Any, Sequence[Channel]]:
-        """Give a descriptor that is readable while messages are there."""
+        """Return a descriptor that is readable while messages are there."""
         return {self._news.fileno(): CHANNELS}
 
     def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
@@ -108,7 +108,7 @@ class WebsocketWire:
         self._send("stdin", "input_reply", {"value": text}, parent=self._asked)
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
-        """Give the next message that is there; None if there is none."""
+        """Return the next message that is there; None if there is none."""
         with self._lock:
             message = self._inbox[channel].popleft() if self._inbox[channel] else None
             if not any(self._inbox.values()):

@@ -15,7 +15,7 @@ class Wire(Protocol):
 
     @property
     def sources(self) -> Mapping[Any, Sequence[Channel]]:
-        """Give what a `zmq.Poller` waits on, and the channels on which messages may be while it is readable."""
+        """Return what a `zmq.Poller` waits on, and the channels on which messages may be while it is readable."""
         ...
 
     def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
@@ -35,11 +35,11 @@ class Wire(Protocol):
         ...
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
-        """Give the next message that is there; None if there is none."""
+        """Return the next message that is there; None if there is none."""
         ...
 
     def close(self) -> None:
-        """Let go of the kernel and remove what belongs to the wire."""
+        """Close the sockets and remove the files of the wire."""
         ...
 
 
@@ -62,7 +62,7 @@ def await_life(wire: Wire, alive: Callable[[], bool], seconds: float) -> bool:
 def execute_content(
     code: str, expressions: Mapping[str, str] | None, *, silent: bool, counted: bool = True
 ) -> dict[str, Any]:
-    """Give the content of an `execute_request`."""
+    """Return the content of an `execute_request`."""
     return {
         "code": code.encode("utf-8", "backslashreplace").decode("utf-8"),  # half a surrogate pair can't be sent
         "silent": silent,

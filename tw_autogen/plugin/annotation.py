@@ -13,7 +13,7 @@ NO_EXPRESSION = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 def short_type(words: str) -> str:
-    """Give a type without the modules' names.
+    """Return a type without the modules' names.
 
     Example:
         >>> short_type("dict[str, pd.DataFrame] | Literal['a.b']")
@@ -32,7 +32,7 @@ def spelled(annotation: Any) -> str:
 
 
 def type_and_words(annotation: Any) -> tuple[str, str]:
-    """Give a type as Python spells it, and the words of `Annotated[type, "words"]`.
+    """Return a type as Python spells it, and the words of `Annotated[type, "words"]`.
 
     Args:
         annotation: As `inspect.signature` gives it: a type, or the text of one.
@@ -53,7 +53,7 @@ def type_and_words(annotation: Any) -> tuple[str, str]:
 
 
 def read_annotation(node: ast.expr | None) -> tuple[str, str]:
-    """Give the same of an annotation that was parsed; None is none."""
+    """Return the same of an annotation that was parsed; None is none."""
     if node is None:
         return "Any", ""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):

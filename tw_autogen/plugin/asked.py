@@ -34,7 +34,7 @@ class Askable(Protocol):
         ...
 
     def ask(self, words: str, files: Sequence[Path] = ()) -> str:
-        """Give the answer; what was asked before in this conversation is known.
+        """Return the answer; what was asked before in this conversation is known.
 
         Args:
             words: The question.
@@ -43,7 +43,7 @@ class Askable(Protocol):
         ...
 
     def folders(self) -> Sequence[Path]:
-        """Give the folders in which files for this conversation are made."""
+        """Return the folders in which files for this conversation are made."""
         ...
 
     def interrupt(self) -> None:
@@ -66,7 +66,7 @@ def asked_plugin(
     calls: int | None = 100,
     seconds: float | None = 300.0,
 ) -> PluginSpec:
-    """Give somebody who can be asked as a plugin: code calls `answer = name("…")`.
+    """Return somebody who can be asked as a plugin: code calls `answer = name("…")`.
 
     Args:
         make: Begins a conversation.
@@ -144,7 +144,7 @@ class _AskedFunction:
                 asker.close()
 
     def close(self) -> None:
-        """Let the agent forget the conversation."""
+        """Forget the conversation that the agent has kept."""
         if self._kept:
             self._kept.close()
 

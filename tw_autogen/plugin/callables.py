@@ -35,7 +35,7 @@ def callable_plugin(
     calls: int | None = None,
     seconds: float | None = 120.0,
 ) -> PluginSpec:
-    """Give a function as a plugin that generated code calls; it runs in this process, not in the kernel.
+    """Return a function as a plugin that generated code calls; it runs in this process, not in the kernel.
 
     Args:
         function: What is called, on a thread of this process; an `async` one is run to its end there. JSON values,
@@ -96,7 +96,7 @@ def callable_plugin(
 
 
 def function_plugin(function: Callable[..., Any]) -> PluginSpec:
-    """Give a function that was handed over as an object as a plugin, with the options of its `@plugin`, if it has one.
+    """Return a function that was handed over as an object as a plugin, with the options of its `@plugin`, if any.
 
     It runs in this process, whatever `runs_in` says: an object can't be sent to a kernel.
 
@@ -125,13 +125,13 @@ def as_model(value: Any, kind: type[BaseModel]) -> BaseModel:
 
 
 def fields_of(kind: type[BaseModel]) -> str:
-    """Give a model's fields in words: `{'price': float, 'currency': str}`."""
+    """Return a model's fields in words: `{'price': float, 'currency': str}`."""
     hints = get_type_hints(kind)
     return "{" + ", ".join(f"{name!r}: {spelled(hints[name])}" for name in kind.model_fields) + "}"
 
 
 def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give what has name and docstring: not a `functools.partial`, whose own docstring tells of `partial`."""
+    """Return what has name and docstring: not a `functools.partial`, whose own docstring tells of `partial`."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
@@ -209,7 +209,7 @@ def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
 
 
 def _shown(default: Any) -> Any:
-    """Give a default that can be written down; of others, such as objects, a model sees only that there is one."""
+    """Return a default that can be written down; of others, such as objects, a model sees only that there is one."""
     try:
         ast.literal_eval(repr(default))
     except (ValueError, SyntaxError):
@@ -218,7 +218,7 @@ def _shown(default: Any) -> Any:
 
 
 def run_through(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function that also awaits what an `async` one, or what hides one, gives."""
+    """Return a function that also awaits what an `async` one, or what hides one, gives."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:

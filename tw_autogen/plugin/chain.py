@@ -111,7 +111,7 @@ def _refusal(error: CallCycleError) -> CallCycleError:
 
 
 def _inherit() -> None:
-    """Have threads and thread pools hand the chain on, once for this process.
+    """Make threads and thread pools inherit the chain, once for this process.
 
     Before Python 3.14 a thread starts with an empty context, and the worker of a pool never has the submitter's, so
     that a ring over them could not be told from another chat. Outside of an agent's work nothing is changed.

@@ -39,7 +39,7 @@ class Flaw:
     unfit: bool = False
 
     def of(self, spec: PluginSpec) -> Flaw:
-        """Give it as one of a plugin: what is wrong with one that is not enabled disturbs nobody."""
+        """Return it as a plugin's flaw: what is wrong with one that is not enabled disturbs nobody."""
         if spec.enabled:
             return self
         return replace(self, what=f"{self.what}; {spec.name} is not enabled", level="warning")
@@ -131,7 +131,7 @@ def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
 
 
 def _held(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Give the names that a file gives secrets to, with their lines."""
+    """Yield the names that a file gives secrets to, with their lines."""
     for node in ast.walk(tree):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

@@ -96,12 +96,12 @@ def choose(
 
 
 def selects(specs: Sequence[PluginSpec], budget_chars: int, enabled: Enabled = "auto") -> bool:
-    """Say whether `choose` makes a choice, or all plugins go."""
+    """Return whether `choose` makes a choice, or all plugins go."""
     return _selects([_stub_chars(spec) for spec in specs], budget_chars, enabled)
 
 
 def rank(specs: Sequence[PluginSpec], request: str, ranker: Ranker | None = None) -> Ranked:
-    """Give the positions of the specs that have to do with a request, best first; see `Ranker.rank`.
+    """Return the positions of the specs that have to do with a request, best first; see `Ranker.rank`.
 
     One that the request names comes before all that it doesn't.
 
@@ -121,7 +121,7 @@ def rank(specs: Sequence[PluginSpec], request: str, ranker: Ranker | None = None
 
 
 def texts_of(specs: Sequence[PluginSpec]) -> tuple[str, ...]:
-    """Give what a plugin is found by."""
+    """Return what a plugin is found by."""
     return tuple(" ".join([f"{spec.name}: {spec.description}", *spec.tags]) for spec in specs)
 
 
@@ -136,7 +136,7 @@ def _stub_chars(spec: PluginSpec) -> int:
 
 
 def names_used(code: str, specs: Sequence[PluginSpec]) -> frozenset[str]:
-    """Say which plugins a code names; text and comments do not count, and code that is no Python names none.
+    """Return which plugins a code names; text and comments do not count, and code that is no Python names none.
 
     Example:
         >>> names_used('sql("join")', [PluginSpec("sql", "Pull."), PluginSpec("join", "Join.")])
@@ -147,7 +147,7 @@ def names_used(code: str, specs: Sequence[PluginSpec]) -> frozenset[str]:
 
 
 def parsed(code: str) -> ast.AST:
-    """Give the syntax of a cell, its magic lines left out; that of nothing if it is no Python."""
+    """Return the syntax of a cell, its magic lines left out; that of nothing if it is no Python."""
     for text in (code, _MAGIC.sub(r"\1pass", code)):
         try:
             return ast.parse(text)

@@ -19,7 +19,7 @@ _LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
 
 
 def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Give the files that an answer links to in Markdown, each as (the link as it stands there, its path).
+    """Yield the files that an answer links to in Markdown, each as (the link as it stands there, its path).
 
     Args:
         text: An agent's words; they may come from anywhere, so they open no other place.
@@ -38,7 +38,7 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
 
 
 def named_files(folder: Path, text: str) -> list[Path]:
-    """Give the plain files of a folder whose names stand in a text."""
+    """Return the plain files of a folder whose names stand in a text."""
     try:
         with SafeFolder(folder) as opened:
             names = [one.name for one in opened.walk(enter=lambda name: False) if one.is_file]

@@ -14,7 +14,7 @@ YAMLS = (".yaml", ".yml")
 
 
 def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
-    """Give a folder's YAML files, then its Python files with `@plugin` functions, each kind by name.
+    """Return a folder's YAML files, then its Python files with `@plugin` functions, each kind by name.
 
     Args:
         folder: Of plugins, or of a TaskWeaver project (its `plugins` folder is taken).
@@ -37,7 +37,7 @@ def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
 
 
 def read_file(path: Path) -> tuple[PluginSpec, ...]:
-    """Give the plugins of one file: that of a YAML, or those of a Python file's `@plugin` functions.
+    """Return the plugins of one file: that of a YAML, or those of a Python file's `@plugin` functions.
 
     Raises:
         PluginSpecError: the YAML is wrong or missing.
@@ -47,7 +47,7 @@ def read_file(path: Path) -> tuple[PluginSpec, ...]:
 
 
 def read_folder(folder: Path, *, needed: bool = True) -> Iterator[PluginSpec | ConfigError]:
-    """Give all plugins of a folder, also those that are not enabled, and for each file that is wrong what is wrong.
+    """Yield all plugins of a folder, also those that are not enabled, and for each file that is wrong what is wrong.
 
     A `@plugin` function that a YAML of its name stands for is that YAML's.
 
@@ -74,7 +74,7 @@ def read_folder(folder: Path, *, needed: bool = True) -> Iterator[PluginSpec | C
 
 
 def named_in(folder: Path | None) -> dict[str, Path]:
-    """Give the names that a folder's plugins can be called for by, each with its file; none if there is no folder.
+    """Return the names that a folder's plugins can be called for by, each with its file; none if there is no folder.
 
     A YAML goes by its file's name, a function by its own.
     """

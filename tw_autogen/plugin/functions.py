@@ -27,7 +27,7 @@ _OPTIONS: dict[str, type | tuple[type, ...]] = {
 
 
 def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
-    """Give a spec for each function of a file that `@plugin` stands on, in the file's order.
+    """Return a spec for each function of a file that `@plugin` stands on, in the file's order.
 
     Raises:
         PluginLoadError: the file is missing, no Python, or has no such function; one has no docstring, parameters that
@@ -152,7 +152,7 @@ def _returns(function: Function, doc: Doc) -> tuple[Parameter, ...]:
 
 
 def _value(default: ast.expr | None) -> Any:
-    """Give a default that is written out; of another, such as a call, a model sees only that there is one."""
+    """Return a default that is written out; of another, such as a call, a model sees only that there is one."""
     if default is None:
         return NO_DEFAULT
     try:

@@ -82,7 +82,7 @@ class HostPlugin:
                 self._hand_over(made)
 
     def begin_cell(self, *, second_try: bool) -> None:
-        """Tell the plugin that a cell begins, if it has a `begin_cell`.
+        """Call the plugin's `begin_cell`, if it has one: a cell begins.
 
         Args:
             second_try: The cell before it failed, and was of the same request.
@@ -92,7 +92,7 @@ class HostPlugin:
             begin(second_try=second_try)
 
     def close(self) -> None:
-        """Let the plugin give back what it holds, if it has a `close`."""
+        """Call the plugin's `close`, if it has one."""
         close = getattr(getattr(self._function, "_tw_plugin", self._function), "close", None)
         if callable(close):
             close()
@@ -126,4 +126,4 @@ def _load(spec: PluginSpec, context: PluginContext) -> Callable[..., Any]:
 
 
 def _ignore(_: object) -> None:
-    """Let it go by."""
+    """Ignore the event."""

@@ -33,7 +33,7 @@ class Missing:
 
 
 def missing_imports(path: Path) -> tuple[Missing, ...]:
-    """Give the modules that a file imports and this Python doesn't have, each once.
+    """Return the modules that a file imports and this Python doesn't have, each once.
 
     What a `try` falls back from (its `except` doesn't raise) is not missing; nor is what lies beside the file. Of a
     file that changes `sys.path` nothing can be said without running it.

@@ -20,7 +20,7 @@ GROUP = "tw_autogen.plugins"
 
 
 def installed_plugins() -> dict[str, EntryPoint]:
-    """Give the entry points of all installed packages, by name; nothing of them is imported.
+    """Return the entry points of all installed packages, by name; nothing of them is imported.
 
     Raises:
         ConfigError: two packages bring the same name.
@@ -37,7 +37,7 @@ def installed_plugins() -> dict[str, EntryPoint]:
 
 
 def read_entry(point: EntryPoint) -> tuple[PluginSpec, ...]:
-    """Give the plugins behind an entry point.
+    """Return the plugins behind an entry point.
 
     Args:
         point: `package.module`: the module's `@plugin` functions, or all plugins of a package's folder, read without
@@ -94,7 +94,7 @@ def _of_object(value: Any, point: EntryPoint) -> tuple[PluginSpec, ...]:
 
 
 def _of_function(function: Callable[..., Any]) -> PluginSpec:
-    """Give a function as its `@plugin` says: a kernel gets its file."""
+    """Return a function as its `@plugin` says: a kernel gets its file."""
     options = plugin_options(function)
     file = inspect.getsourcefile(function) if options and options["runs_in"] == "kernel" else None
     if file is None:

@@ -39,7 +39,7 @@ def find_plugins(
     own: Path | None = None,
     project: Iterable[PluginSpec] = (),
 ) -> tuple[PluginSpec, ...]:
-    """Give the specs that are wanted, in that order, each with its Python found and checked; none is run.
+    """Return the specs that are wanted, in that order, each with its Python found and checked; none is run.
 
     Args:
         wanted: Names; paths of YAML files, or of Python files with `@plugin` functions; folders of both, or of a
@@ -132,7 +132,7 @@ def check_source(spec: PluginSpec) -> PluginSpec:
 
 
 def renamings(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]:
-    """Say in lines which parameters `check_source` has renamed.
+    """Describe in lines which parameters `check_source` has renamed.
 
     Args:
         before: As it was read.

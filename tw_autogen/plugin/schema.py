@@ -24,12 +24,12 @@ _NAMES: Mapping[str, Any] = {
 
 
 def is_table(parameter: Parameter) -> bool:
-    """Say whether an argument is a table, which a caller that is no code can give by a file's name only."""
+    """Return whether an argument is a table, which a caller that is no code can give by a file's name only."""
     return bool(_TABLE.search(parameter.type))
 
 
 def json_schema(spec: PluginSpec) -> dict[str, Any]:
-    """Give the JSON schema of an object that holds a plugin's arguments.
+    """Return the JSON schema of an object that holds a plugin's arguments.
 
     Types are read as Python spells them, and TaskWeaver's words for them; where a type is not known, any value will
     do and its words stand in the description. A table is given by the name of a file in the working folder.
@@ -48,7 +48,7 @@ def json_schema(spec: PluginSpec) -> dict[str, Any]:
 
 
 def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the arguments of a call, each of the type that the spec says; what was not given is left out.
+    """Return the arguments of a call, each of the type that the spec says; what was not given is left out.
 
     Raises:
         ValueError: one is missing, unknown or of a wrong type; in words for whoever called.
@@ -78,7 +78,7 @@ def _model(spec: PluginSpec) -> type[BaseModel]:
 
 
 def _type(words: str) -> tuple[Any, bool]:
-    """Give the type that words spell, and whether all of them were understood."""
+    """Return the type that words spell, and whether all of them were understood."""
     try:
         kind = _resolved(ast.parse(" ".join(words.split()), mode="eval").body)
     except (*NO_EXPRESSION, LookupError, TypeError):
@@ -87,7 +87,7 @@ def _type(words: str) -> tuple[Any, bool]:
 
 
 def _resolved(node: ast.expr) -> Any:
-    """Give the type that an expression spells; only names that are known, nothing is evaluated.
+    """Return the type that an expression spells; only names that are known, nothing is evaluated.
 
     Raises:
         LookupError: a name or form is not known.

@@ -76,21 +76,21 @@ def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def last_word(node: ast.expr) -> str:
-    """Give `register_plugin` for `@register_plugin`, `@plugin.register_plugin` and `@register_plugin()`."""
+    """Return `register_plugin` for `@register_plugin`, `@plugin.register_plugin` and `@register_plugin()`."""
     if isinstance(node, ast.Call):
         node = node.func
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def registered_in(tree: ast.Module) -> list[ast.ClassDef | Function]:
-    """Give the classes and functions that `@register_plugin` stands on."""
+    """Return the classes and functions that `@register_plugin` stands on."""
     words = {"register_plugin", *(name for _, original, name in _imported(tree) if original == "register_plugin")}
     marked = (node for node in tree.body if isinstance(node, (ast.ClassDef, *_FUNCTIONS)))
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
 
 
 def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]]:
-    """Give the functions that `@plugin` stands on, each with that decorator.
+    """Return the functions that `@plugin` stands on, each with that decorator.
 
     Raises:
         PluginLoadError: it stands on a class, or is not the decorator but the room of that name.
@@ -117,14 +117,14 @@ def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]
 
 
 def tests_in(tree: ast.Module) -> list[Function]:
-    """Give the functions that `@test_plugin` stands on."""
+    """Return the functions that `@test_plugin` stands on."""
     words = {"test_plugin", *(name for _, original, name in _imported(tree) if original == "test_plugin")}
     marked = (node for node in tree.body if isinstance(node, _FUNCTIONS))
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
 
 
 def defaults_of(arguments: ast.arguments) -> dict[str, ast.expr | None]:
-    """Give each parameter's default as it stands there, None for a parameter without."""
+    """Return each parameter's default as it stands there, None for a parameter without."""
     positional = [*arguments.posonlyargs, *arguments.args]
     missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     names = [one.arg for one in (*positional, *arguments.kwonlyargs)]
@@ -145,7 +145,7 @@ def _imported(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
 
 
 def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
-    """Say whether a decorator is ours, or was meant to be: others have a `plugin` too."""
+    """Return whether a decorator is ours, or was meant to be: others have a `plugin` too."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     if isinstance(target, ast.Attribute):
         return ast.unparse(target) in {f"{room}.plugin" for room in (*_ROOMS, "plugin")}

@@ -127,7 +127,7 @@ class PluginSpec:
             object.__setattr__(self, "runs_in", "host")
 
     def stub(self) -> str:
-        """Give the plugin as a model sees it: a Python function with types, defaults and short descriptions."""
+        """Return the plugin as a model sees it: a Python function with types, defaults and short descriptions."""
         return self._stub
 
     @cached_property
@@ -135,7 +135,7 @@ class PluginSpec:
         return as_function(self)  # once: with each task every stub is measured against the budget
 
     def line(self, *, whole: bool = False) -> str:
-        """Give one line: the name, what a call must give, and the description's first sentence.
+        """Return one line: the name, what a call must give, and the description's first sentence.
 
         Args:
             whole: With all parameters and what comes back, for whoever writes calls.
@@ -143,7 +143,7 @@ class PluginSpec:
         return as_line(self, whole=whole)
 
     def source(self) -> Path:
-        """Give the path of the implementation.
+        """Return the path of the implementation.
 
         Raises:
             ValueError: the spec was not read from a file.
@@ -153,7 +153,7 @@ class PluginSpec:
         return self.path.parent / f"{self.code or self.name}.py"
 
     def loadable(self) -> Loadable:
-        """Give what a kernel needs to load it."""
+        """Return what a kernel needs to load it."""
         path = self.source()
         return Loadable(self.name, read_text(path) if self.text is None else self.text, self.configurations, path)
 

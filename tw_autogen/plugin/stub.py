@@ -31,7 +31,7 @@ _TYPES = {
 
 
 def as_function(spec: PluginSpec) -> str:
-    """Give a Python function, valid and short: signature, descriptions as its docstring, examples as a comment.
+    """Return a Python function, valid and short: signature, descriptions as its docstring, examples as a comment.
 
     Source: TaskWeaver's `PluginSpec.format_prompt`. Differs: required parameters keep their types, a single return
     value keeps its description, defaults are shown.
@@ -45,7 +45,7 @@ def as_function(spec: PluginSpec) -> str:
 
 
 def as_line(spec: PluginSpec, *, whole: bool = False) -> str:
-    """Give `- name(required: T): first sentence of the description`, or `- name(a: T, b: T = 1) -> T: …`."""
+    """Return `- name(required: T): first sentence of the description`, or `- name(a: T, b: T = 1) -> T: …`."""
     if whole:
         head = f"{_arguments(spec.parameters)}) -> {_result(spec.returns)}"
     else:
@@ -56,7 +56,7 @@ def as_line(spec: PluginSpec, *, whole: bool = False) -> str:
 
 
 def kinds(parameters: Sequence[Parameter]) -> tuple[inspect._ParameterKind, ...]:
-    """Give how a call may give each parameter, as the stub shows it.
+    """Return how a call may give each parameter, as the stub shows it.
 
     Python has no required parameter behind an optional one, except by keyword, and none by position only behind others.
     """
@@ -109,5 +109,5 @@ def _type(words: str) -> str:
 
 
 def _flat(text: str) -> str:
-    """Put a text on one line: a YAML's line breaks mean nothing to the model."""
+    """Return a text on one line: a YAML's line breaks mean nothing to the model."""
     return " ".join(text.split())

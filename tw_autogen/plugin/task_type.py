@@ -27,7 +27,7 @@ _RANKER = LexicalRanker()
 
 
 def task_type(task: str) -> str:
-    """Give the type of work that a task is by its words; empty if none of them says.
+    """Return the type of work that a task is by its words; empty if none of them says.
 
     Example:
         >>> task_type("Encode the categories as features, and drop those of low variance")

@@ -15,7 +15,7 @@ LOOKUP = "find_plugins"
 
 
 def unclear_calls(code: str, specs: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
-    """Give the plugins that code uses in a way that need not fit them.
+    """Return the plugins that code uses in a way that need not fit them.
 
     A call fits if its arguments are those of the spec. A name that the code binds itself is no plugin's. What can't be
     told counts as unclear: `f(*rows)`, `map(f, rows)`, `f.submit(x)`.
@@ -49,7 +49,7 @@ def unclear_calls(code: str, specs: Sequence[PluginSpec]) -> tuple[PluginSpec, .
 
 
 def looked_up(code: str) -> tuple[str, ...]:
-    """Give the words of each lookup in a cell.
+    """Return the words of each lookup in a cell.
 
     Example:
         >>> looked_up('find_plugins("fill gaps")')
@@ -78,7 +78,7 @@ def _fits(call: ast.Call, spec: PluginSpec) -> bool:
 
 
 def _signature(spec: PluginSpec) -> inspect.Signature:
-    """Give the signature as the stub shows it."""
+    """Return the signature as the stub shows it."""
     parameters = [
         inspect.Parameter(one.name, kind, default=inspect.Parameter.empty if one.required else None)
         for one, kind in zip(spec.parameters, kinds(spec.parameters), strict=True)
@@ -87,7 +87,7 @@ def _signature(spec: PluginSpec) -> inspect.Signature:
 
 
 def _bound(tree: ast.AST) -> frozenset[str]:
-    """Give the names that code gives a meaning of its own."""
+    """Return the names that code gives a meaning of its own."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):

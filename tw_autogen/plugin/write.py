@@ -96,7 +96,7 @@ def write_plugin(
 
 
 def _file(function: Callable[..., Any]) -> Path:
-    """Give the file of a function; of one that is no Python the interpreter's own folder, which a kernel has too."""
+    """Return the file of a function; of one that is no Python the interpreter's own folder, which a kernel has too."""
     try:
         return Path(inspect.getsourcefile(function) or "").resolve()
     except TypeError:
@@ -104,7 +104,7 @@ def _file(function: Callable[..., Any]) -> Path:
 
 
 def _installed(file: Path) -> bool:
-    """Say whether a kernel of this Python finds a module there by itself."""
+    """Return whether a kernel of this Python finds a module there by itself."""
     places = [Path(place).resolve() for place in sysconfig.get_paths().values()]
     return any(file.is_relative_to(place) for place in places)
 

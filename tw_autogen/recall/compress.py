@@ -28,7 +28,7 @@ def compress(
     reserve: Reserve | None = None,
     cancelled: threading.Event | None = None,
 ) -> str:
-    """Put a summary in the place of the older rounds of a talk whose next prompt would pass a budget.
+    """Replace the older rounds of a talk by a summary, if its next prompt would pass a budget.
 
     Args:
         talk: Changed in place; a cached prefix ends there.
@@ -64,7 +64,7 @@ def compress(
 
 
 def cut_down(talk: Talk, old: Sequence[Mapping[str, Any]], limit_chars: int) -> str:
-    """Put the newest words of the older part of a talk in its place, where no summary can be made.
+    """Replace the older part of a talk by its newest words, where no summary can be made.
 
     Args:
         talk: Changed in place.

@@ -27,7 +27,7 @@ def distill(
     on_call: Callable[[Completion, float], None] | None = None,
     reserve: Reserve | None = None,
 ) -> Experience:
-    """Give the same experience with a lesson.
+    """Return the same experience with a lesson.
 
     Args:
         lived: What happened.

@@ -41,7 +41,7 @@ class Passage:
 
     @property
     def where(self) -> str:
-        """Say where it stands: `guide.md, lines 3-9`."""
+        """Return where it stands: `guide.md, lines 3-9`."""
         return f"{self.file}, lines {self.first}-{self.last}"
 
 
@@ -154,7 +154,7 @@ class DocumentIndex:
         return file
 
     def prepare(self, ranker: Ranker) -> None:
-        """Have the ranker do beforehand what it can; embeddings are made and kept.
+        """Prepare the ranker as far as it can be; embeddings are made and kept.
 
         Raises:
             ModelError: a server could not be asked.
@@ -196,7 +196,7 @@ class DocumentIndex:
         return tuple(f"{Path(one.file).stem} {one.heading}\n{one.text}" for one in self.passages)
 
     def _grown(self, at: int, around_chars: int, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """Give a passage with its neighbours of the same document: the one behind first, then the one before."""
+        """Return a passage with its neighbours of the same document: the one behind first, then the one before."""
         first = last = at
         chars = len(self.passages[at].text)
         free = [not any(a <= one <= b for a, b in taken) for one in range(len(self.passages))]
@@ -265,7 +265,7 @@ def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
 
 
 def _paragraphs(lines: Sequence[str], most_chars: int) -> Iterator[list[tuple[int, str]]]:
-    """Give paragraphs as numbered lines, with the blank ones behind them; a heading begins one, a long one is cut."""
+    """Yield paragraphs as numbered lines, with the blank ones behind them; a heading begins one, a long one is cut."""
     block: list[tuple[int, str]] = []
     chars = 0
     for number, whole in enumerate(lines, 1):

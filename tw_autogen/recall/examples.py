@@ -94,7 +94,7 @@ def fitting_examples(
     ranker: Ranker,
     plugin_only: bool | None = None,
 ) -> tuple[Example, ...]:
-    """Give the examples that belong into a prompt.
+    """Return the examples that belong into a prompt.
 
     Args:
         examples: All there are.
@@ -176,7 +176,7 @@ def write_example(conversation: Conversation, path: Path) -> Path:
 
 
 def _ran_as_it_stood(lived: Round, role: str) -> bool:
-    """Say whether a round ran code of somebody else's, which shows no model how to answer."""
+    """Return whether a round ran code of somebody else's, which shows no model how to answer."""
     kind = AttachmentType
     mine = [post for post in lived.posts if post.send_from == role]
     return any(post.content(kind.reply_content) and not post.content(kind.thought) for post in mine)

@@ -51,7 +51,7 @@ class Experience:
         return f"{self.request}\n{self.lesson}".strip()
 
     def to_yaml(self) -> str:
-        """Give its file's text; what is empty is left out."""
+        """Return its file's text; what is empty is left out."""
         plain: dict[str, Any] = {
             "exp_id": self.id,
             "experience_text": self.lesson,
@@ -93,7 +93,7 @@ def write_experience(experience: Experience, folder: Path) -> Path:
 def fitting_experiences(
     experiences: Sequence[Experience], request: str, *, top_k: int, min_score: float, ranker: Ranker
 ) -> tuple[Experience, ...]:
-    """Give the lessons that fit a request, best first.
+    """Return the lessons that fit a request, best first.
 
     Args:
         experiences: All there are.
@@ -144,7 +144,7 @@ def lived_experience(rounds: Sequence[Round]) -> Experience:
 
 
 def _went_wrong(status: Any) -> list[str]:
-    """Give what a task of the CodeInterpreter met on its way, as its post tells."""
+    """Return what a task of the CodeInterpreter met on its way, as its post tells."""
     return list((status.extra or {}).get("went_wrong", ())) if status is not None else []
 
 

@@ -55,7 +55,7 @@ class Recall:
             self.ranker.prepare([one.about for one in self._experiences(Path(self.settings.experience))])
 
     def rounds(self, roles: Iterable[str], request: str, *, plugin_only: bool | None = None) -> tuple[Round, ...]:
-        """Give the rounds of the examples that belong into a talk which begins with this request.
+        """Return the rounds of the examples that belong into a talk which begins with this request.
 
         Args:
             roles: Who takes part.
@@ -73,7 +73,7 @@ class Recall:
         return tuple(one for example in fitting for one in example.conversation.rounds)
 
     def lessons(self, role: str, here: Round, request: str, emit: Callable[[Event], None]) -> str:
-        """Give the lessons that fit a request, in words for a prompt; empty if there are none.
+        """Return the lessons that fit a request, in words for a prompt; empty if there are none.
 
         Args:
             role: Who is reminded.
@@ -222,7 +222,7 @@ class Recall:
 
 
 def remember(talk: Talk, listen: Callable[[tuple[Round, ...]], None], rounds: tuple[Round, ...]) -> None:
-    """Let a talk begin with examples.
+    """Begin a talk with examples.
 
     Args:
         talk: A new one.
@@ -236,7 +236,7 @@ def remember(talk: Talk, listen: Callable[[tuple[Round, ...]], None], rounds: tu
 
 
 def _sub_path(here: Round) -> str:
-    """Give the folder inside the folder of lessons that a role has asked for, the newest; empty if none has."""
+    """Return the folder inside the folder of lessons that a role has asked for, the newest; empty if none has."""
     for post in reversed(here.posts):
         entry = post.attachment(AttachmentType.shared_memory_entry)
         extra = entry.extra if entry is not None and isinstance(entry.extra, dict) else {}

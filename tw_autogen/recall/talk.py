@@ -86,7 +86,7 @@ class Talk:
         self._put_off_to = len(self._begun) + rounds
 
     def older(self, keep_rounds: int) -> list[dict[str, Any]]:
-        """Give the messages of all rounds but the current one and so many before it, without what ends examples."""
+        """Return the messages of all rounds but the current one and so many before it, without what ends examples."""
         begun = list(self._begun.values())
         end = begun[-1 - keep_rounds] if len(begun) > keep_rounds else self._static
         old = self.messages[self._static : end]
@@ -95,7 +95,7 @@ class Talk:
         return old
 
     def shorten(self, count: int, words: str) -> None:
-        """Put words in the place of the oldest messages behind the static part."""
+        """Replace the oldest messages after the static part by a text."""
         at, end = self._static, self._static + count
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
@@ -105,7 +105,7 @@ class Talk:
         self._begun = {key: max(at, one - gone) for key, one in self._begun.items()}
 
     def tell(self, words: str, images: tuple[str, ...] = ()) -> None:
-        """Say something to the model.
+        """Append a message to the model.
 
         Args:
             words: Text; a blank line parts it from what is already waiting for an answer.
@@ -137,7 +137,7 @@ class Talk:
         return True
 
     def replace(self, words: str, others: str) -> None:
-        """Put other words in the place of some that were said to the model; a cached prefix ends there."""
+        """Replace some of the messages to the model; a cached prefix ends there."""
         for message in self.messages[1:]:
             if message["role"] == "user":
                 parts = [
@@ -150,7 +150,7 @@ class Talk:
         self.messages.append({"role": "assistant", "content": words})
 
     def news(self, memory: Memory) -> Iterator[Post | Round]:
-        """Give what this talk has not seen yet, oldest first, and mark it as seen; each round begins with its first.
+        """Yield what this talk has not seen yet, oldest first, and mark it as seen; each round begins with its first.
 
         Returns:
             Posts, and behind the posts of a round that has failed since, that round.
@@ -183,7 +183,7 @@ def _parts(content: _Content) -> list[dict[str, Any]]:
 
 
 def _joined(*contents: _Content) -> _Content:
-    """Put contents behind one another, texts that meet with a blank line between them; plain text if it is all text."""
+    """Join contents, texts that meet with a blank line between them; plain text if it is all text."""
     parts: list[dict[str, Any]] = []
     for part in (part for content in contents for part in _parts(content)):
         if part.get("text") == "":
@@ -198,7 +198,7 @@ def _joined(*contents: _Content) -> _Content:
 
 
 def _behind(content: _Content, front: _Content) -> _Content:
-    """Give what stands behind the content's front, whose last part is text."""
+    """Return what stands behind the content's front, whose last part is text."""
     fixed = _parts(front)
     first, *more = _parts(content)[len(fixed) - 1 :]
     return _joined([_with_text(first, lambda text: text.removeprefix(fixed[-1]["text"]).strip())], more)

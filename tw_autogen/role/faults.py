@@ -17,7 +17,7 @@ _OURS = __name__.partition(".")[0]
 
 
 def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError | None:
-    """Give the error that names a role and the line of its Python that raised.
+    """Return the error that names a role and the line of its Python that raised.
 
     Args:
         role: Who was to answer.
@@ -41,7 +41,7 @@ def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError 
 
 
 def offer_of(role: Role | Worker, request: str, here: Round) -> str:
-    """Give what a role has for a request beyond its intro; empty if it says nothing.
+    """Return what a role has for a request beyond its intro; empty if it says nothing.
 
     Raises:
         RoleError: it raised something.
@@ -93,7 +93,7 @@ def _kind(role: Role | Worker) -> type:
 
 
 def _reply_of(kind: type) -> tuple[Path, int]:
-    """Give where the class's `reply` stands."""
+    """Return where the class's `reply` stands."""
     code = inspect.unwrap(kind.reply).__code__  # type: ignore[attr-defined]  # it has answered
     return Path(code.co_filename), code.co_firstlineno
 

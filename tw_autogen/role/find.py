@@ -85,7 +85,7 @@ def _is_word(wanted: str) -> bool:
 
 
 def _own_name(wanted: str, own: Mapping[str, Path]) -> str:
-    """Give the name of the project's role that is meant by its name, or by its alias; empty for another."""
+    """Return the name of the project's role that is meant by its name, or by its alias; empty for another."""
     for name in (wanted, _snake(wanted)):
         if name in own:
             return name

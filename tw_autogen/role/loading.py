@@ -55,7 +55,7 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
 
 
 def line_in(error: BaseException, source: Path) -> int | None:
-    """Give the last line of this file that the error passed through."""
+    """Return the last line of this file that the error passed through."""
     line, trace = None, error.__traceback__
     while trace is not None:
         if Path(trace.tb_frame.f_code.co_filename) == source:

@@ -17,11 +17,11 @@ from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream, Mes
 
 
 def _ignore(event: Event) -> None:
-    """Let an event go by."""
+    """Ignore the event."""
 
 
 def _allow(messages: Sequence[Message]) -> AbstractContextManager[Callable[[], None]]:
-    """Let a call of a model be made."""
+    """Permit a call of a model."""
     return nullcontext(_answered)
 
 
@@ -57,7 +57,7 @@ class Turn:
     reserve: Reserve = _allow
 
     def seconds_left(self, at_most: float) -> float:
-        """Give how long one wait may last, in seconds: never longer than the round, never less than 0."""
+        """Return how long one wait may last, in seconds: never longer than the round, never less than 0."""
         return max(0.0, min(at_most, self.deadline - time.monotonic()))
 
     def ask(self, model: ChatModel, messages: Sequence[Message], *, caller: str, seconds: float = 300.0) -> str:
@@ -122,7 +122,7 @@ class Role(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what it owns; called once, when the session ends."""
+        """Release what it owns; called once, when the session ends."""
 
 
 @runtime_checkable
@@ -130,7 +130,7 @@ class Offering(Protocol):
     """A role that can say what it has for one request, beyond its intro."""
 
     def offer(self, request: str) -> str:
-        """Say what fits this request; empty if the intro says it all. Read by the Planner with each user's request."""
+        """Return what fits this request; empty if the intro says it all. The Planner reads it with each request."""
         ...
 
 
@@ -163,7 +163,7 @@ class Placed(Protocol):
 
     @property
     def where(self) -> str:
-        """Say in one line where code runs."""
+        """Describe in one line where code runs."""
         ...
 
     @property
@@ -187,7 +187,7 @@ class CodeRunner(Protocol):
         ...
 
     def variables(self) -> tuple[Variable, ...]:
-        """Give the variables that exist now."""
+        """Return the variables that exist now."""
         ...
 
 
@@ -237,7 +237,7 @@ class Growing:
             self._turn.emit(PostGrew(self._turn.post_id, part, new))
 
     def counted(self, completion: Completion, seconds: float) -> None:
-        """Say what a call cost whose reply is no part of the growing post."""
+        """Report the cost of a call whose reply is no part of the growing post."""
         report_call(self._turn, self._caller, completion, seconds)
 
     def delayed(self, reason: str) -> None:

@@ -103,7 +103,7 @@ class RoleSpec:
         return found[0]
 
     def _settings(self, kind: Callable[..., Any], give: Given, *, wanted: bool) -> Any:
-        """Give the settings for the constructor, each of its declared type."""
+        """Return the settings for the constructor, each of its declared type."""
         hint = _hint(kind) if wanted else None
         declared: dict[str, Any]
         if dataclasses.is_dataclass(hint) and isinstance(hint, type):
@@ -168,13 +168,13 @@ def refuse_unknown(name: str, declared: Iterable[str], given: Mapping[str, Setti
 
 
 def replies(kind: type) -> bool:
-    """Say whether a class has a `reply` of its own."""
+    """Return whether a class has a `reply` of its own."""
     reply = getattr(kind, "reply", None)
     return callable(reply) and reply is not Role.reply
 
 
 def _hint(kind: Callable[..., Any]) -> Any:
-    """Give what the constructor says of `settings`; None if nothing that can be known."""
+    """Return what the constructor says of `settings`; None if nothing that can be known."""
     try:
         return get_type_hints(kind.__init__).get("settings")
     except NameError:  # a name that stands under TYPE_CHECKING only

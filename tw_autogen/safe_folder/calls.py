@@ -182,7 +182,7 @@ def rmdir(at: At, name: str) -> None:
 
 
 def rename(at: At, name: str, there: At, new: str) -> None:
-    """Give an entry another name, in place of a file or link that has it."""
+    """Rename an entry, in place of a file or link of the new name."""
     if isinstance(at, int) and isinstance(there, int):
         os.replace(name, new, src_dir_fd=at, dst_dir_fd=there)
     else:

@@ -237,7 +237,7 @@ class SafeFolder:
                 copy.write(data)
 
     def move(self, name: str, target: str) -> None:
-        """Give an entry another name in this folder; a file or link of that name is replaced.
+        """Rename an entry in this folder; a file or link of the new name is replaced.
 
         Raises:
             OSError: there is no such entry, a link is in the way, or the system refuses.
@@ -281,7 +281,7 @@ class SafeFolder:
             return calls.hold_socket(at, last)
 
     def unlock(self, name: str = ".") -> None:
-        """Give the owner of a directory all permissions on it again, where code has taken them away.
+        """Restore all permissions of a directory's owner, where code has taken them away.
 
         Args:
             name: Relative to the folder; `.` is the folder itself.

@@ -49,7 +49,7 @@ def read_rules(plain: Any) -> tuple[AskedBack, ...]:
 
 
 def take_rule(left: list[AskedBack], answer: Answer) -> str:
-    """Give what the user says to an answer that asks back, and take that rule out of those left.
+    """Return what the user says to an answer that asks back, and take that rule out of those left.
 
     Args:
         left: The rules that were not used yet for this request; each is used once, so that a talk ends.

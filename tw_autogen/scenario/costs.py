@@ -15,7 +15,7 @@ END = "<!-- end of calls and tokens -->"
 
 
 def costs_table(scenarios: Sequence[Scenario]) -> str:
-    """Give a Markdown table: what each scenario shows, and the calls and tokens of its recording.
+    """Return a Markdown table: what each scenario shows, and the calls and tokens of its recording.
 
     What no server has reported is `-`, and so is all of a scenario that nobody has recorded.
     """
@@ -34,7 +34,7 @@ def costs_table(scenarios: Sequence[Scenario]) -> str:
 
 
 def put_table(readme: Path, table: str) -> str:
-    """Give a README's text with the table between its marks.
+    """Return a README's text with the table between its marks.
 
     Raises:
         ScenarioError: there is no such file, or the marks aren't in it.

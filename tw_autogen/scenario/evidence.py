@@ -80,7 +80,7 @@ class Evidence:
     def of(
         cls, rounds: Sequence[Round], events: Iterable[Event], folder: Path, *, numbers: Sequence[int] | None = None
     ) -> Evidence:
-        """Put together what a session's rounds hold and what its handler was told.
+        """Collect what a session's rounds hold and what its handler was told.
 
         Args:
             rounds: The session's.

@@ -31,7 +31,7 @@ class Expectation:
     round: int | None = None
 
     def problems(self, evidence: Evidence) -> list[str]:
-        """Say what is not as expected, a line each; empty if all is well."""
+        """Return what is not as expected, a line each; empty if all is well."""
         function = CHECKS[self.check]
         if (about := _about(self.check)) != _ROUNDS:
             return [f"{self.check}: {one}" for one in function(getattr(evidence, about), **self.arguments)]
@@ -91,7 +91,7 @@ def fit(where: str, value: Any, hint: Any) -> Any:
 
 
 def _named(value: Any, first: str) -> dict[str, Any]:
-    """Give the arguments by name: a value alone is the first parameter's, nothing is none."""
+    """Return the arguments by name: a value alone is the first parameter's, nothing is none."""
     if value is None:
         return {}
     return dict(value) if isinstance(value, Mapping) else {first: value}

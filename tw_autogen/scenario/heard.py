@@ -50,13 +50,13 @@ class HeardModel:
         seconds: float | None = None,
         cancelled: threading.Event | None = None,
     ) -> Completion:
-        """Let the model answer, and keep what was asked and said; see `ChatModel.complete`."""
+        """Complete with the model, and keep what was asked and said; see `ChatModel.complete`."""
         return self.complete_as(
             "", messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
         )
 
     def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
-        """Let the model answer, and keep who has asked as well; see `TellsRoles`."""
+        """Complete with the model, and keep who has asked as well; see `TellsRoles`."""
         asked = tuple(copy.deepcopy(dict(one)) for one in messages)
         with self._lock:
             at = len(self.calls)

@@ -13,7 +13,7 @@ _NUMBER = re.compile(
 
 
 def numbers_in(text: str) -> list[float]:
-    """Give the numbers of a text, in order; dates and times are none, nor are digits inside a word.
+    """Return the numbers of a text, in order; dates and times are none, nor are digits inside a word.
 
     Args:
         text: The decimal sign is the point. Thousands may be set apart by a comma, an apostrophe, an underscore, or a

@@ -106,7 +106,7 @@ def record_scenario(
 
 
 def _known(failed: Path) -> tuple[RecordedReply, ...]:
-    """Give what earlier tries were told; nothing if there were none."""
+    """Return what earlier tries were told; nothing if there were none."""
     return Recording.read(failed).replies if failed.is_file() else ()
 
 
@@ -120,7 +120,7 @@ def _keep(under_way: Path, failed: Path, left: Sequence[RecordedReply]) -> None:
 
 
 def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[str]:
-    """Say if the lesson that other scenarios are given is not the one that comes of these replies."""
+    """Yield a problem if the lesson that other scenarios are given is not the one that comes of these replies."""
     if lesson is None:
         return
     kept = scenario.kept_lesson
@@ -131,6 +131,6 @@ def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[s
 
 
 def _hidden(workspace: Path | str) -> tuple[str, ...]:
-    """Give the spellings of the workspace's path that a prompt may hold."""
+    """Return the spellings of the workspace's path that a prompt may hold."""
     here = Path(workspace)
     return tuple(dict.fromkeys((str(here.absolute()), str(here.resolve()))))

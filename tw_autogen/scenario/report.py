@@ -94,7 +94,7 @@ def _round(seen: Seen) -> dict[str, Any]:
 
 
 def _things(seen: Seen) -> Iterator[dict[str, Any]]:
-    """Give what happened in a round, as the template shows it."""
+    """Yield what happened in a round, as the template shows it."""
     code: dict[int, str] = {}
     for event in seen.events:
         if isinstance(event, PostClosed):
@@ -119,7 +119,7 @@ def _things(seen: Seen) -> Iterator[dict[str, Any]]:
 
 
 def _picture(path: Path) -> str:
-    """Give a picture as a data URL; empty if the file is none, too large, or gone."""
+    """Return a picture as a data URL; empty if the file is none, too large, or gone."""
     mime = _PICTURES.get(path.suffix.lower())
     if not mime:
         return ""

@@ -148,7 +148,7 @@ class _Talk:
         self._session = session
 
     def hold(self, scenario: Scenario) -> list[str]:
-        """Say it all, and give the problem that ended it early, if there was one."""
+        """Ask all of it; return the problem that ended it early, if there was one."""
         files, variables = [scenario.folder / name for name in scenario.files], scenario.variables
         for number, request in enumerate(scenario.ask, start=1):
             words, left, said = request, list(scenario.when_asked), ""
@@ -165,7 +165,7 @@ class _Talk:
 
 
 def _learn(session: Session) -> tuple[Experience | None, list[str]]:
-    """Have a lesson worded, and give it, or the problem that there was."""
+    """Write a lesson with the model; return it, and the problems that there were."""
     folder = session.journal.parent / "lessons"
     try:
         session.save_experience(folder)

@@ -30,7 +30,7 @@ class Runs:
     skipped: str = ""
 
     def plus(self, outcome: Outcome, said: Judgement | None = None) -> Runs:
-        """Give these runs and one more, with what a judge said of it."""
+        """Return these runs and one more, with what a judge said of it."""
         return replace(self, outcomes=(*self.outcomes, outcome), judged=(*self.judged, *([said] if said else [])))
 
     @property
@@ -49,7 +49,7 @@ class Runs:
         return sum(len(one.stale) for one in self.outcomes)
 
     def mean(self, of: Callable[[Usage], int]) -> float:
-        """Give the mean of one count over the runs; 0 if there was none."""
+        """Return the mean of one count over the runs; 0 if there was none."""
         return mean(of(one.usage) for one in self.outcomes) if self.outcomes else 0.0
 
     @property
@@ -58,7 +58,7 @@ class Runs:
         return mean(one.seconds for one in self.outcomes) if self.outcomes else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values; `judge` stands apart from `passed`, which depends on checks alone."""
+        """Return plain values; `judge` stands apart from `passed`, which depends on checks alone."""
         return {
             "name": self.scenario.name,
             "passed": self.passed,

@@ -222,12 +222,12 @@ def _files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:
 
 
 def _placed(value: Any, folder: Path) -> Any:
-    """Give a setting's value; a path that begins with `./` is one from the scenario's folder."""
+    """Return a setting's value; a path that begins with `./` is one from the scenario's folder."""
     return str(folder / value) if isinstance(value, str) and value.startswith("./") else value
 
 
 def _piece(key: str, name: str, folder: Path, path: Path) -> str:
-    """Give a shipped piece by its name, one of the scenario's own by its whole path."""
+    """Return a shipped piece by its name, one of the scenario's own by its whole path."""
     if "/" not in name and not name.endswith((".yaml", ".yml")):
         return name
     if not (folder / name).exists():

@@ -18,7 +18,7 @@ class HostDriver(Protocol):
         ...
 
     def ask(self, agent: Any, text: str, *, fresh: bool = False) -> str:
-        """Have somebody of the host's ask, always the same one, and give the words of the answer.
+        """Ask by an agent of the host's, always the same one; return the words of the answer.
 
         Args:
             agent: What `open` gave.
@@ -28,11 +28,11 @@ class HostDriver(Protocol):
         ...
 
     def rounds(self, agent: Any) -> Sequence[Round]:
-        """Give the rounds of the conversation."""
+        """Return the rounds of the conversation."""
         ...
 
     def spent(self, agent: Any) -> int:
-        """Give how many prompt tokens the conversation has cost, as the adapter reports it."""
+        """Return how many prompt tokens the conversation has cost, as the adapter reports it."""
         ...
 
     def speaker(self, name: str, words: str) -> Any:
@@ -40,11 +40,11 @@ class HostDriver(Protocol):
         ...
 
     def as_plugin(self, speaker: Any) -> Any:
-        """Give it as a plugin of its own name."""
+        """Return it as a plugin of its own name."""
         ...
 
     def as_role(self, speaker: Any) -> Any:
-        """Give it as a role of its own name."""
+        """Return it as a role of its own name."""
         ...
 
     def close(self, agent: Any) -> None:

@@ -49,7 +49,7 @@ class FakeKernel:
 
     @property
     def where(self) -> str:
-        """Say that no code runs."""
+        """Return that no code runs."""
         return "fake kernel: a script, no process"
 
     def execute(
@@ -60,7 +60,7 @@ class FakeKernel:
         on_output: OnOutput | None = None,
         cancelled: threading.Event | None = None,
     ) -> Execution:
-        """Give the next answer; what it says was printed is handed to `on_output` first."""
+        """Return the next answer; what it says was printed is handed to `on_output` first."""
         with self._lock:
             number = len(self.cells)
             if not callable(self._answers) and number >= len(self._answers):
@@ -90,7 +90,7 @@ class FakeKernel:
         self.values[name] = value
 
     def get(self, name: str) -> Any:
-        """Give a value from `values`.
+        """Return a value from `values`.
 
         Raises:
             KeyError: there is none of that name.
@@ -100,7 +100,7 @@ class FakeKernel:
         return self.values[name]
 
     def variables(self) -> tuple[Variable, ...]:
-        """Give those that were put, and those of the last answer."""
+        """Return those that were put, and those of the last answer."""
         put: Mapping[str, Variable] = {
             name: Variable(name, type(value).__name__) for name, value in self.values.items()
         }
@@ -131,7 +131,7 @@ class FakeKernel:
 
 
 def _served(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give the function as code in a kernel sees it: with `submit`, which here runs it at once."""
+    """Return the function as code in a kernel sees it: with `submit`, which here runs it at once."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -153,11 +153,11 @@ class _Ticket:
             self._error = error
 
     def result(self) -> Any:
-        """Give what came of it."""
+        """Return what came of it."""
         if self._error is not None:
             raise self._error
         return self._value
 
     def done(self) -> bool:
-        """Say yes."""
+        """Return True."""
         return True

@@ -12,7 +12,7 @@ from tw_autogen.shipped import shipped_folder
 
 
 def plugin_context(folder: Path, *, call_model: CallModel | None = None, **session_variables: Any) -> PluginContext:
-    """Give what a plugin needs as `ctx`, for a test that makes it itself, as in `Sales("sales", context, {"k": 1})`.
+    """Return what a plugin needs as `ctx`, for a test that makes it itself, as in `Sales("sales", context, {"k": 1})`.
 
     Args:
         folder: Where its files go; pytest's `tmp_path`.

@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _IDLE_SECONDS
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the overridden method's own word
-        """Say nothing on stderr."""
+        """Log nothing to stderr."""
 
     def do_GET(self) -> None:
         """Answer `/models`."""

@@ -72,7 +72,7 @@ def check_role(
 
 
 def _maker(wanted: str | Path) -> Callable[[], Role]:
-    """Give what makes a role that is named, with its own settings, where nobody is to be asked."""
+    """Return what makes a role that is named, with its own settings, where nobody is to be asked."""
     spec = find_role(wanted, shipped=shipped_folder("roles"))
     return lambda: spec.make(_no_model, more={"ranker": LexicalRanker, "approve": lambda: None})
 

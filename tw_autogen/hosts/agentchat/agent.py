@@ -209,7 +209,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         return self._conversation.session
 
     def hand_over(self, files: FilesWanted) -> None:
-        """Give files to go along with the next message, beside those of the constructor.
+        """Queue files to go along with the next message, beside those of the constructor.
 
         Args:
             files: Copied read-only into the session's folder, and described to the Planner.
@@ -269,7 +269,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         await on_thread(self._conversation.close, name=f"{self.name} closes")
 
     async def save_state(self) -> Mapping[str, Any]:
-        """Give what was said, as JSON; neither a round that is still open nor variables of the kernel are in it."""
+        """Return what was said, as JSON; neither a round that is still open nor variables of the kernel are in it."""
         rounds = [one.to_dict() for one in self._conversation.rounds]
         return {"type": _STATE, "version": "1.0.0", "rounds": json.loads(json.dumps(rounds, default=str))}
 
@@ -334,6 +334,6 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
 
 
 def _file(mcp_servers: McpWanted | None) -> str | None:
-    """Give the path of a file of MCP servers; None for what stands in one, where secrets may be."""
+    """Return the path of a file of MCP servers; None for what stands in one, where secrets may be."""
     named = isinstance(mcp_servers, Path) or isinstance(mcp_servers, str) and not mcp_servers.lstrip().startswith("{")
     return str(Path(mcp_servers).expanduser().resolve()) if named and isinstance(mcp_servers, str | Path) else None

@@ -41,7 +41,7 @@ def agent_plugin(
     calls: int | None = 100,
     seconds: float | None = 300.0,
 ) -> PluginSpec:
-    """Give an agent, or a team, as a plugin: code calls `answer = name("…")`, and it is run with that as its task.
+    """Return an agent, or a team, as a plugin: code calls `answer = name("…")`, and it is run with that as its task.
 
     Args:
         target: An agent or team of the host's; it stays the caller's. Calls wait for each other, because it can't run
@@ -70,7 +70,7 @@ def agent_plugin(
 
 
 def agent_role(target: Any, *, name: str = "", intro: str = "") -> Callable[[], Role]:
-    """Give an agent, or a team, as a role, for `roles=`; it remembers through a session.
+    """Return an agent, or a team, as a role, for `roles=`; it remembers through a session.
 
     Args:
         target: An agent or team of the host's; it stays the caller's.
@@ -128,7 +128,7 @@ class _Asker:
                 self._asking.discard(stopped)
 
     def folders(self) -> list[Path]:
-        """Give where files for this conversation are made; nothing is known of agents that have no session."""
+        """Return where files for this conversation are made; nothing is known of agents that have no session."""
         session = self._target.session if isinstance(self._target, TaskWeaverAgent) else None
         return [session.folder] if session else []
 

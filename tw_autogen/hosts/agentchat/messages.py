@@ -38,7 +38,7 @@ class Translator:
         self._tries = 0
 
     def __call__(self, event: Event) -> list[BaseAgentEvent]:
-        """Give the host's events for one of ours, in order; none for what it has no word for."""
+        """Return the host's events for one of ours, in order; none for what it has no word for."""
         if isinstance(event, CodeChecked):
             return self._code(event)
         if isinstance(event, CellRan):

@@ -119,7 +119,7 @@ def _message(message: Message, *, sees: bool) -> LLMMessage:
 
 
 def _image(url: str) -> Image | str:
-    """Give an image as the host has it; it has only those that are written out in the URL."""
+    """Return an image as the host has it; it has only those that are written out in the URL."""
     try:
         return Image.from_uri(url)
     except ValueError:

@@ -138,7 +138,7 @@ class TaskWeaverAgent(Speaking):
         self._talks = self._new_talks()
 
     def hand_over(self, partner: Any, files: FilesWanted) -> None:
-        """Give files to go along with the next message of a partner, beside those of the constructor.
+        """Queue files to go along with the next message of a partner, beside those of the constructor.
 
         Args:
             partner: The agent that will send the message.

@@ -23,7 +23,7 @@ def agent_plugin(
     calls: int | None = 100,
     seconds: float | None = 300.0,
 ) -> PluginSpec:
-    """Give an agent as a plugin: code calls `answer = name("…")`, and the agent is asked.
+    """Return an agent as a plugin: code calls `answer = name("…")`, and the agent is asked.
 
     Args:
         agent: Any ConversableAgent; it is used as it is, and stays the caller's. Its own model answers, and what that

@@ -11,7 +11,7 @@ from tw_autogen.session import asked_role
 
 
 def agent_role(agent: Any, *, name: str = "", intro: str = "", max_turns: int = 10) -> Callable[[], Role]:
-    """Give an agent as a role, for `roles=` of a `TaskWeaverAgent` or of `open_session`.
+    """Return an agent as a role, for `roles=` of a `TaskWeaverAgent` or of `open_session`.
 
     Args:
         agent: Any ConversableAgent; it is used as it is, and stays the caller's. Its own model answers, and what that

@@ -62,7 +62,7 @@ class Asker:
         return isinstance(self._agent, TaskWeaverAgent)
 
     def ask(self, words: str, files: Sequence[Path] = ()) -> str:
-        """Give the agent's answer; it remembers what this asker has asked before.
+        """Return the agent's answer; it remembers what this asker has asked before.
 
         Args:
             words: The question.
@@ -137,7 +137,7 @@ class Asker:
         return now
 
     def folders(self) -> list[Path]:
-        """Give the folders in which the agent makes files for this asker: its session's, or its code executor's."""
+        """Return the folders in which the agent makes files for this asker: its session's, or its code executor's."""
         if isinstance(self._agent, TaskWeaverAgent):
             return [self._agent.session(self._partner).folder]
         work_dir = getattr(getattr(self._agent, "code_executor", None), "work_dir", None)
@@ -149,7 +149,7 @@ class Asker:
             self._agent.interrupt(self._partner)
 
     def close(self) -> None:
-        """Let the agent forget this asker, and what it kept for it."""
+        """Forget this asker, and what the agent kept for it."""
         if not self._asked:
             return
         self._agent.clear_history(self._partner)
@@ -176,12 +176,12 @@ def _count(before: Usage, after: Usage) -> None:
 
 
 def _is_answer(message: dict[str, Any]) -> bool:
-    """Say whether the agent has answered, and doesn't ask for a tool."""
+    """Return whether the agent has answered, and doesn't ask for a tool."""
     return not message.get("tool_calls") and not message.get("function_call")
 
 
 def _needs_loop(agent: Any) -> bool:
-    """Say whether the agent has replies that the host runs in asynchronous chats only."""
+    """Return whether the agent has replies that the host runs in asynchronous chats only."""
     return any(
         inspect.iscoroutinefunction(one["reply_func"]) and not one.get("ignore_async_in_sync_chat")
         for one in agent._reply_func_list

@@ -34,7 +34,7 @@ def import_autogen() -> ModuleType:
 
 
 def mixed(owners: Sequence[str]) -> HostError:
-    """Say that several distributions own the package `autogen`, of which each has written over the other's files."""
+    """Return the error that several distributions own `autogen`, each having overwritten the other's files."""
     return HostError(
         f"the distributions {', '.join(owners)} have overwritten one another's files in the package `autogen`; "
         "remove all of them and install one",
@@ -43,7 +43,7 @@ def mixed(owners: Sequence[str]) -> HostError:
 
 
 def missing(pyautogen: str = "") -> HostError:
-    """Say that there is no package `autogen`.
+    """Return the error that there is no package `autogen`.
 
     Args:
         pyautogen: Version of the distribution of that name, which since 0.10 doesn't bring the package; empty if it
@@ -59,7 +59,7 @@ def missing(pyautogen: str = "") -> HostError:
 
 
 def installed() -> str:
-    """Give the installed host's name and version, such as `autogen 0.14.1`."""
+    """Return the installed host's name and version, such as `autogen 0.14.1`."""
     owners = _owners()
     return f"{owners[0]} {_version(owners[0])}" if owners else f"autogen {import_autogen().__version__}"
 

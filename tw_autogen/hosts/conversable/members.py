@@ -61,7 +61,7 @@ class Member(Speaking):
         return rules_of(self)
 
     def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
-        """Put board and next speaker where the host's conditions and templates read them, if it has such a place."""
+        """Write board and next speaker where the host's conditions and templates read them, if it has such a place."""
         variables = getattr(self, "context_variables", None)
         if variables is not None:
             variables["tw_board"] = dict(board)
@@ -212,7 +212,7 @@ class RoleAgent(Member):
 
 
 def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
-    """Give the word to whom the newest post is written to; for `GroupChat(speaker_selection_method=route_by_post)`.
+    """Return the word to whom the newest post is written to; for `GroupChat(speaker_selection_method=route_by_post)`.
 
     Args:
         last_speaker: Who has just spoken.

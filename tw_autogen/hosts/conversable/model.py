@@ -107,7 +107,7 @@ class HostModel:
         return Completion(words, _tool_calls(text), _usage(response), model=str(_field(response, "model") or ""))
 
     def _guarded(self, hook: str, value: Any) -> Any:
-        """Let the agent's safeguards, where the host has them, look at what goes out or comes in."""
+        """Apply the agent's safeguards, where the host has them, to what goes out or comes in."""
         guard = getattr(self._agent, hook, None)
         seen = value if guard is None else guard(value)
         if seen is None:
@@ -115,7 +115,7 @@ class HostModel:
         return seen
 
     def _client(self) -> Any:
-        """Give the client to ask: derived anew whenever the host has replaced the agent's."""
+        """Return the client to ask: derived anew whenever the host has replaced the agent's."""
         client, wrapper = self._agent.client, import_autogen().OpenAIWrapper
         if type(client) is not wrapper:
             return client

@@ -62,7 +62,7 @@ class Sharing(Protocol):
         ...
 
     def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
-        """Put where the host reads it who is to speak, and what is on the board."""
+        """Write the next speaker and the board where the host reads them."""
         ...
 
 
@@ -100,7 +100,7 @@ class SharedChat(Conversation):
         return here.posts[-1] if here and here.state is RoundState.created and not self._answered else None
 
     def reply(self, member: Sharing, chat: Sequence[Line], sender: Any, stopped: threading.Event) -> str | None:
-        """Have a member answer what the chat holds for it.
+        """Return a member's answer to what the chat holds for it; None if it has none.
 
         Args:
             member: Who has the word.
@@ -330,7 +330,7 @@ class SharedSession:
         return {name for name, one in self._members.items() if any(one is agent for agent in agents)}
 
     def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
-        """Have each member put board and next speaker where the host reads them."""
+        """Make each member write board and next speaker where the host reads them."""
         for one in self._members.values():
             one.publish(board, next_speaker)
 

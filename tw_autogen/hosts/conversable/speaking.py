@@ -201,7 +201,7 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         return await super().a_receive(message, sender, request_reply, silent)
 
     def is_silent(self, sender: Any) -> bool:
-        """Say whether inner talk is to be kept from the user's eyes: as the agent says, else as the chat was begun.
+        """Return whether inner talk is to be kept from the user's eyes: as the agent says, else as the chat was begun.
 
         A group's messages are always passed on in silence, so there its manager is asked. Without a partner, as with
         services, nobody looks.
@@ -216,7 +216,7 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
 
     @classmethod
     def _own_arguments(cls) -> set[str]:
-        """Give the names of the arguments that our classes add to the host's."""
+        """Return the names of the arguments that our classes add to the host's."""
         ours = (kind for kind in cls.__mro__ if issubclass(kind, Speaking))
         named = {one.name for kind in ours for one in inspect.signature(kind.__init__).parameters.values()}
         return named - {"self", "args", "host", "does", "seat"}
@@ -331,6 +331,6 @@ def _copied_client(client: Any) -> Any:
 
 
 def rules_of(agent: Any) -> str:
-    """Give an agent's `system_message` as house rules; empty if it is the host's default."""
+    """Return an agent's `system_message` as house rules; empty if it is the host's default."""
     rules = agent.system_message
     return rules if isinstance(rules, str) and rules != _HOSTS_DEFAULT else ""

@@ -39,7 +39,7 @@ class InnerTalk:
             self.speaker(post.send_from).send(words_of(post), receiver, request_reply=False, silent=False)
 
     def speaker(self, name: str) -> Any:
-        """Give the agent that stands for a role."""
+        """Return the agent that stands for a role."""
         if name not in self._speakers:
             self._speakers[name] = ConversableAgent(
                 name, llm_config=False, human_input_mode="NEVER", description=f"speaks for {name}"
@@ -48,7 +48,7 @@ class InnerTalk:
 
 
 def words_of(post: Post) -> str:
-    """Give a post as a person reads it: the plan or the code first, where it brings one."""
+    """Return a post as a person reads it: the plan or the code first, where it brings one."""
     plan, code = post.content(AttachmentType.plan), post.content(AttachmentType.reply_content)
     parts = [
         plan,

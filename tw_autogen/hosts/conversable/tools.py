@@ -45,7 +45,7 @@ def register_plugins(
     result_chars: int = 2000,
     trust: bool = False,
 ) -> PluginTools:
-    """Give an agent plugins as tools.
+    """Return an agent plugins as tools.
 
     Args:
         caller: The agent whose model is offered the tools; it needs an `llm_config`.
@@ -142,7 +142,7 @@ class PluginTools:
         self._end = weakref.finalize(self, self._stack.close)
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Give the function of a tool: asynchronous, so that it holds up no chat; the host runs it in both kinds."""
+        """Return the function of a tool: asynchronous, so that it holds up no chat; the host runs it in both kinds."""
         spec = self._specs[name]
 
         async def tool(**arguments: Any) -> str:

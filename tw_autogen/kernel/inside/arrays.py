@@ -53,7 +53,7 @@ class Arrays:
             raise ValueError(f"a table that would take more than {self._most >> 20} MB of memory doesn't cross")
 
     def take(self, dtype: Any, count: Any) -> Any:
-        """Give the next array.
+        """Return the next array.
 
         Raises:
             ValueError: the dtype is none of plain numbers, or the file is shorter.
@@ -75,7 +75,7 @@ class Arrays:
         return values != 0 if kind.kind == "b" else values  # a truth value of 2 would mislead numpy
 
     def text(self, count: Any) -> str:
-        """Give the next bytes as text."""
+        """Return the next bytes as text."""
         return str(self.take("|u1", count), "utf-8", "surrogatepass")
 
 

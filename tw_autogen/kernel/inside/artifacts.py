@@ -31,7 +31,7 @@ class TooLarge(ValueError):
 
     @staticmethod
     def words(max_bytes: int) -> str:
-        """Say what the limit is."""
+        """Return what the limit is."""
         return f"more than {max_bytes >> 20} MB (kernel.max_artifact_mb)"
 
 
@@ -65,12 +65,12 @@ class Bounded:
 
 
 def is_plain(path: Path) -> bool:
-    """Tell whether a path is a file itself, no link to one."""
+    """Return whether a path is a file itself, no link to one."""
     return path.is_file() and not path.is_symlink()
 
 
 def safe_name(file_name: str, kind: str) -> str:
-    """Give a plain file name: no folders, no control or shell characters, not hidden, not endless.
+    """Return a plain file name: no folders, no control or shell characters, not hidden, not endless.
 
     Args:
         file_name: As the plugin or the code wrote it, such as `../a b.csv`.
@@ -99,7 +99,7 @@ class FileNames:
         self._lock = threading.Lock()  # calls of one plugin may run side by side
 
     def free(self, file_name: str, kind: str) -> Path:
-        """Give a path in the folder at which nothing exists and that was not given before."""
+        """Return a path in the folder at which nothing exists and that was not given before."""
         with self._lock:
             return self._free(safe_name(file_name, kind))
 
@@ -158,7 +158,7 @@ class _Text:
 
 
 def preview(kind: str, value: Any) -> str:
-    """Say in a line what an artifact holds; empty where its name says enough."""
+    """Describe in a line what an artifact holds; empty where its name says enough."""
     if kind == "df":
         return f"DataFrame, {summary(value)}" if hasattr(value, "columns") else ""
     if kind in ("txt", "file", "json") and isinstance(value, str):

@@ -135,7 +135,7 @@ def _listening_app() -> Any:
 
 @functools.cache
 def _kind() -> Any:
-    """Give our kind of application; made before a kernel is, so that forked ones have them."""
+    """Return our kind of application; made before a kernel is, so that forked ones have them."""
     import zmq
     from IPython.core.profiledir import ProfileDir
 
@@ -151,7 +151,7 @@ def _kind() -> Any:
             super().init_iopub(context)
 
         def log_connection_info(self) -> None:
-            """Say nothing: nobody else is to connect."""
+            """Print nothing: no other client is to connect."""
 
         def init_kernel(self) -> None:
             """Make the kernel; it finds the shell that was made before it."""
@@ -212,7 +212,7 @@ def prepare() -> Any:
 
 
 def _bind(shell: Any, ipython_dir: str, profile_dir: Any) -> None:
-    """Give a shell what belongs to its process: folders and files in them, environment, streams."""
+    """Set up for a shell what belongs to its process: folders and files in them, environment, streams."""
     shell.ipython_dir, shell.profile_dir = ipython_dir, profile_dir
     store = vars(sys.modules["IPython.core.interactiveshell"]).get(_STORE)
     if store:

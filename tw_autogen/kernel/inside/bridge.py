@@ -180,7 +180,7 @@ class Bridge:
         self._display.result = None
 
     def _transform_of(self, info: Any) -> Callable[[str], str]:
-        """Give what makes Python of a cell; of the one that has just run, the shell knows it."""
+        """Return what makes Python of a cell; of the one that has just run, the shell knows it."""
         known = {info.raw_cell: getattr(info, "transformed_cell", None)}  # not before IPython 9
         return lambda code: known.get(code) or self._shell.transform_cell(code)
 

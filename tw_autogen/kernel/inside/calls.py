@@ -45,7 +45,7 @@ class HostCalls:
         self._process = os.getpid()
 
     def function(self, name: str, doc: str) -> Callable[..., Any]:
-        """Give a function that calls the host's function of that name.
+        """Return a function that calls the host's function of that name.
 
         Raises:
             ValueError: the name is no Python name.
@@ -142,7 +142,7 @@ class Ticket:
         return self._value[0]
 
     def done(self) -> bool:
-        """Say whether the result is there, without waiting."""
+        """Return whether the result is there, without waiting."""
         return self._value is not None or bool(self._calls.ask(self._name, op="done", ticket=self._number))
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class Ticket:
 
 
 def take_input(kernel: Any) -> Callable[[str], str]:
-    """Give what carries text to the host and its answer back, of ipykernel's kernel; it asks no person any more."""
+    """Return what carries text to the host and its answer back, of ipykernel's kernel; it asks no person any more."""
     ask: Callable[[str], str] = kernel.raw_input
     kernel.raw_input = kernel.getpass = _nobody_there
     return ask

@@ -123,7 +123,7 @@ class Checkpoint:
             self._write_and_exit(position, hidden, pages)
 
     def header(self) -> dict[str, Any] | None:
-        """Give what the copy says of itself: `position`, `seconds`, `left`; None if there is none for this Python."""
+        """Return what the copy says of itself: `position`, `seconds`, `left`; None if there is none for this Python."""
         try:
             with open(self._folder / _FILE, "rb") as file:
                 found = _header(file)
@@ -174,7 +174,7 @@ class Checkpoint:
             os._exit(0)
 
     def _spare_bytes(self) -> int:
-        """Give half of what the kernel leaves free of the limit; the other half is for its own next cell."""
+        """Return half of what the kernel leaves free of the limit; the other half is for its own next cell."""
         if not self._memory_bytes or not sys.platform.startswith("linux"):
             return sys.maxsize
         with open("/proc/self/statm", "rb") as file:  # behind Landlock the child can't read its own

@@ -49,7 +49,7 @@ class Codec:
         self.most_bytes = most_bytes
 
     def dumps(self, value: Any) -> str:
-        """Give JSON text.
+        """Return JSON text.
 
         Raises:
             TypeError: the value, or one in it, is of a type that doesn't cross.
@@ -78,7 +78,7 @@ class Codec:
         return text
 
     def pack(self, value: Any) -> Any:
-        """Give plain JSON values.
+        """Return plain JSON values.
 
         Raises:
             TypeError: the value, or one in it, is of a type that doesn't cross.
@@ -104,7 +104,7 @@ class Codec:
         return self._pack_known(value, _class_name(value))
 
     def unpack(self, plain: Any) -> Any:
-        """Give the values that `pack` got.
+        """Return the values that `pack` got.
 
         Raises:
             ValueError: it is nothing that `pack` makes.
@@ -173,7 +173,7 @@ def _matching(pattern: re.Pattern[str], text: Any) -> str:
 
 
 def _class_name(value: Any) -> str:
-    """Give `pandas.DataFrame` for one, and for what is derived from it; the package and the class, nothing between."""
+    """Return `pandas.DataFrame` for one and for its subclasses; the package and the class, nothing between."""
     for kind in type(value).__mro__:
         root = (kind.__module__ or "").partition(".")[0]
         if root in ("pandas", "numpy"):

@@ -22,7 +22,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def pack_column(column: pd.Series[Any], codec: Codec) -> tuple[dict[str, Any], list[Any]]:
-    """Give a column's schema, and arrays that hold its values.
+    """Return a column's schema, and arrays that hold its values.
 
     Raises:
         TypeError: the column is of a dtype, or holds a value, that doesn't cross.
@@ -61,7 +61,7 @@ def pack_column(column: pd.Series[Any], codec: Codec) -> tuple[dict[str, Any], l
 
 
 def unpack_column(schema: dict[str, Any], arrays: Arrays, codec: Codec) -> Any:
-    """Give the values of a column that `pack_column` got.
+    """Return the values of a column that `pack_column` got.
 
     Raises:
         ValueError: it is nothing that `pack_column` makes.
@@ -95,7 +95,7 @@ def unpack_column(schema: dict[str, Any], arrays: Arrays, codec: Codec) -> Any:
 
 
 def series(index: Any) -> pd.Series[Any]:
-    """Give an index's values; told its dtype, pandas takes no object index of texts for a text column."""
+    """Return an index's values; told its dtype, pandas takes no object index of texts for a text column."""
     values: pd.Series[Any] = pd.Series(index, index=range(len(index)), dtype=index.dtype)
     return values
 
@@ -113,7 +113,7 @@ def _unpack_time(schema: dict[str, Any], values: Any) -> Any:
 
 
 def _pack_objects(values: Any, codec: Codec) -> tuple[dict[str, Any], list[Any]]:
-    """Give texts where there is nothing but them and None, NaN and NA; else JSON."""
+    """Return texts where there is nothing but them and None, NaN and NA; else JSON."""
     if pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty"):
         texts = pack_text(values, {"dtype": "object"})
         if texts is not None:

@@ -41,5 +41,5 @@ def changeable(values: Iterable[Any]) -> list[Any]:
 
 
 def is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
-    """Tell a value's kind without asking the value itself, as `isinstance` does: its class may answer with an error."""
+    """Return a value's kind without asking the value, as `isinstance` does: its class may raise."""
     return issubclass(type(value), kind)

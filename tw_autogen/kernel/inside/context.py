@@ -43,7 +43,7 @@ class Made:
     logs: list[tuple[str, str, str]] = field(default_factory=list)
 
     def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
-        """Give files and logs and forget them; a file that was promised but not written, or is too large, is none."""
+        """Return files and logs and forget them; a file that was promised but not written, or is too large, is none."""
         kept, logs = [], list(self.logs)
         for one in self.kept:
             if not is_plain(one.path):
@@ -167,7 +167,7 @@ class PluginContext:
         type: ArtifactType,  # noqa: A002 - TaskWeaver's plugins pass it by this name
         desc: str = "",
     ) -> tuple[str, str]:
-        """Give the id and absolute path of a file that the plugin is going to write itself.
+        """Return the id and absolute path of a file that the plugin is going to write itself.
 
         Raises:
             ValueError: there is no such kind, or this execution has made too many files.
@@ -221,7 +221,7 @@ class PluginContext:
         self._made = Made(number, self._max_bytes)
 
     def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
-        """Give the files and logs since `begin` and forget them; a file that was promised but not written is none."""
+        """Return the files and logs since `begin` and forget them; a file that was promised but not written is none."""
         return self._made.take()
 
     @contextlib.contextmanager

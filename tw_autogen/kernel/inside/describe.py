@@ -18,7 +18,7 @@ _SIZED = (list, tuple, set, frozenset, dict, bytes, bytearray)
 
 
 def summary(value: Any) -> str:
-    """Give shape, columns with dtypes, length or value; empty for what only its own code could tell about.
+    """Return shape, columns with dtypes, length or value; empty for what only its own code could tell about.
 
     Example:
         >>> summary([1, 2, 3]), summary("abc"), summary(4.5), summary(object())
@@ -41,7 +41,7 @@ def summary(value: Any) -> str:
 
 
 def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """Give name, type and summary of the user's own variables, in the order in which they were made.
+    """Return name, type and summary of the user's own variables, in the order in which they were made.
 
     Args:
         namespace: The kernel's user namespace.
@@ -70,7 +70,7 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
 
 
 def _is_imported(value: Any) -> bool:
-    """Say whether it is a module, or a class or function that some module defines, not a cell."""
+    """Return whether it is a module, or a class or function that some module defines, not a cell."""
     if is_a(value, types.ModuleType):
         return True
     if not any(is_a(value, kind) for kind in (type, types.FunctionType, types.BuiltinFunctionType)):
@@ -80,7 +80,7 @@ def _is_imported(value: Any) -> bool:
 
 
 def _size(value: Any) -> float:
-    """Give a magnitude that tells integers of thousands of digits, whose text is slow or refused, from others."""
+    """Return a magnitude that tells integers of thousands of digits, whose text is slow or refused, from others."""
     if type(value) is int:
         return float("inf") if value.bit_length() > 900 else 0.0
     return 0.0

@@ -82,7 +82,7 @@ class Display:
         self.result = None
 
     def end(self) -> None:
-        """Say what was left out."""
+        """Log what was left out."""
         if self._dropped:
             self._ctx.log("warning", "display", f"{self._dropped} more displayed files were left out")
 
@@ -202,7 +202,7 @@ class AfterImport:
 
 
 def may_end_with_semicolon(code: str) -> bool:
-    r"""Tell whether a semicolon stands in the last line of code, or in comments behind it.
+    r"""Return whether a semicolon stands in the last line of code, or in comments behind it.
 
     Example:
         >>> [may_end_with_semicolon(code) for code in ("1; 2", "1;  # no more", "1; 2 + \\\n3")]
@@ -217,7 +217,7 @@ def may_end_with_semicolon(code: str) -> bool:
 
 
 def tune_pandas(pandas: Any) -> None:
-    """Let tables be printed wide and long enough that a model sees whole schemas, and as text only."""
+    """Set pandas' options so that tables show whole schemas to a model, and as text only."""
     for name, value in {
         "display.max_rows": 100,
         "display.min_rows": 20,
@@ -235,14 +235,14 @@ def _is_table(value: Any) -> bool:
 
 
 def _is_cut(frame: Any) -> bool:
-    """Tell whether a table's text leaves rows or columns out."""
+    """Return whether a table's text leaves rows or columns out."""
     option = sys.modules["pandas"].get_option
     most = option("display.max_rows"), option("display.max_columns")
     return any(limit and size > limit for size, limit in zip(frame.shape, most, strict=True))
 
 
 def _has_index(frame: Any) -> bool:
-    """Tell whether a table's index is more than the numbers of its rows."""
+    """Return whether a table's index is more than the numbers of its rows."""
     return type(frame.index).__name__ != "RangeIndex" or frame.index.name is not None
 
 

@@ -37,7 +37,7 @@ class Guard:
         self._kept = {name: value for name, value in self._builtins.items() if name not in _CHANGING}
 
     def restore(self) -> None:
-        """Put all of it back."""
+        """Restore all of it."""
         self._builtins.update(self._kept)  # first: a missing `isinstance` would end any other line
         self._sys.update(self._streams)
         try:
@@ -62,7 +62,7 @@ class Guard:
 
 
 def always_reply(kernel: Any) -> None:
-    """Let each cell have a reply: also one that was cancelled while it awaited, or whose exception has no text.
+    """Make each cell have a reply: also one that was cancelled while it awaited, or whose exception has no text.
 
     Without it, ipykernel sends none, and answers nothing from then on.
     """
@@ -143,7 +143,7 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 
 
 def pack_anything(session: Any) -> None:
-    """Let messages be made and read whatever code does to the module `json`, and whatever stands in a text."""
+    """Make and read messages whatever code does to the module `json`, and whatever a text holds."""
     encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
     decode = json.JSONDecoder().decode
     session.pack = lambda value: encode(value).encode("utf-8", "replace")  # half a surrogate pair can't be sent

@@ -47,7 +47,7 @@ class Hints:
         self._home = os.path.expanduser("~")
 
     def of(self, error: BaseException) -> str:
-        """Give one line about an error; empty if no wall has caused it."""
+        """Return one line about an error; empty if no wall has caused it."""
         looks = (self._given, *((self._network, self._limit, self._path) if self._wall else ()))
         return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
 
@@ -151,7 +151,7 @@ class Hints:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Give an error and those that led to it, also where a library has put one into another's arguments."""
+    """Yield an error and those that led to it, also where a library has put one into another's arguments."""
     seen: list[BaseException] = []
     left: list[Any] = [error]
     while left and len(seen) < _CHAIN:
@@ -187,7 +187,7 @@ def _is_thread(error: BaseException) -> bool:
 
 
 def _taken() -> int:
-    """Give how much memory of this process counts against its limit, in bytes; 0 where the system doesn't tell."""
+    """Return how much memory of this process counts against its limit, in bytes; 0 where the system doesn't tell."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
@@ -208,7 +208,7 @@ def _refused(error: BaseException) -> bool:
 
 
 def _paths(error: BaseException) -> list[str]:
-    """Give the files that an error is about, absolute."""
+    """Return the files that an error is about, absolute."""
     named = [getattr(error, name, None) for name in ("filename2", "filename")]  # where to comes first
     found = [os.fsdecode(one) for one in named if isinstance(one, str | bytes | os.PathLike)]
     try:
@@ -218,7 +218,7 @@ def _paths(error: BaseException) -> list[str]:
 
 
 def _closed(path: str) -> str:
-    """Give what of a path this user may not read: the first folder on the way, or the path; empty if none."""
+    """Return what of a path this user may not read: the first folder on the way, or the path; empty if none."""
     names = path.split("/")
     for depth in range(2, len(names) + 1):
         above = "/".join(names[:depth])

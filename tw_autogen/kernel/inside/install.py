@@ -21,11 +21,11 @@ class Bundled(InspectLoader):
         return spec_from_loader(name, self, is_package="." not in name) if name in self._sources else None
 
     def get_source(self, fullname: str) -> str:
-        """Give a module's text; tracebacks quote it."""
+        """Return a module's text; tracebacks quote it."""
         return self._sources[fullname]
 
     def is_package(self, fullname: str) -> bool:
-        """Tell the package from its modules."""
+        """Return whether a name is the package's, not one of its modules."""
         return "." not in fullname
 
 

@@ -63,7 +63,7 @@ class Interrupts:
         shell.run_ast_nodes, shell.user_expressions = run_ast_nodes, user_expressions
 
     def _holds_off(self) -> bool:
-        """Tell whether it is ours to let them through: not in a subshell, nor in a cell that awaits or runs another."""
+        """Return whether they are ours to pass on: not in a subshell, nor in a cell that awaits or runs another."""
         ours = threading.current_thread() is threading.main_thread()
         return ours and signal.getsignal(signal.SIGINT) is self._held_off
 

@@ -15,7 +15,7 @@ from .exchange import FOLDER, make_folder
 
 
 def file_name(stream: str) -> str:
-    """Give the name of a stream's file in the exchange; its first line is the request that the rest belongs to."""
+    """Return the name of a stream's file in the exchange; its first line is the request that the rest belongs to."""
     return f"last-words-{stream}"
 
 
@@ -68,7 +68,7 @@ class LastWords:
         return file
 
     def _is_ours(self, file: int) -> bool:
-        """Tell whether code has left the file open, put no other in its place, and not removed it."""
+        """Return whether code has left the file open, put no other in its place, and not removed it."""
         try:
             found = os.fstat(file)
         except OSError:

@@ -61,12 +61,12 @@ class Clipped:
         self._lost += over
 
     def tail(self) -> str:
-        """Give what follows the head: the mark, where something is missing, and the tail."""
+        """Return what follows the head: the mark, where something is missing, and the tail."""
         self._trim()
         return f"\n[... {self._lost} characters left out ...]\n{self._tail[0]}" if self._lost else self._tail[0]
 
     def text(self) -> str:
-        """Give all that was kept."""
+        """Return all that was kept."""
         return "".join(self._head) + self.tail()
 
 

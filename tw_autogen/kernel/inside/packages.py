@@ -132,7 +132,7 @@ class Packages:
 
 
 def install_words(command: Any) -> list[str] | None:
-    """Give what stands behind `pip install` in a command, as text or as a list; None if it is another command."""
+    """Return what stands behind `pip install` in a command, as text or as a list; None if it is another command."""
     if isinstance(command, str | bytes | os.PathLike):
         words = _split(os.fsdecode(command), operators=True)
     else:
@@ -148,7 +148,7 @@ def install_words(command: Any) -> list[str] | None:
 
 
 def _split(text: str, *, operators: bool = False) -> list[str]:
-    """Give the words of a command; none if it is more than one, or leads its output elsewhere."""
+    """Return the words of a command; none if it is more than one, or leads its output elsewhere."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=operators)
     lexer.whitespace_split = True
     try:

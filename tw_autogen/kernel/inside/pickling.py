@@ -137,7 +137,7 @@ def define(sources: Iterable[tuple[str, str]], namespace: MutableMapping[str, An
 
 
 def comes_first(value: Any) -> bool:
-    """Tell what class statements may need, and needs no class: modules, plain functions and values, library classes."""
+    """Return whether class statements may need a value that needs no class: modules, functions, library classes."""
     if isinstance(value, types.FunctionType):
         holds = value.__closure__ or value.__defaults__ or value.__kwdefaults__ or value.__dict__
         return not holds and not value.__annotations__

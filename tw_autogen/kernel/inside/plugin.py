@@ -133,7 +133,7 @@ def plugin(
 
 
 def plugin_options(function: object) -> Mapping[str, Any] | None:
-    """Give what `@plugin` said of a function; None if it does not stand there."""
+    """Return what `@plugin` said of a function; None if it does not stand there."""
     options: Mapping[str, Any] | None = getattr(function, _OPTIONS, None)
     return options
 
@@ -194,7 +194,7 @@ def load_plugin(
 
 
 def _functions(module: types.ModuleType) -> list[types.FunctionType]:
-    """Give a file's own `@plugin` functions."""
+    """Return a file's own `@plugin` functions."""
     own = (one for one in vars(module).values() if isinstance(one, types.FunctionType))
     return [one for one in own if one.__module__ == module.__name__ and plugin_options(one) is not None]
 

@@ -14,7 +14,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def line_about(mime: str, body: bytes) -> str:
-    """Give the line; empty where nothing can be said.
+    """Return the line; empty where nothing can be said.
 
     Example:
         >>> line_about("text/html", b"<html><title>Sales &amp; more</title><p>...")
@@ -64,7 +64,7 @@ def _keys(value: Any) -> str:
 
 
 def _figure(value: Any) -> str:
-    """Say what a Plotly figure shows: its title, and the kinds of its traces."""
+    """Return what a Plotly figure shows: its title, and the kinds of its traces."""
     if not isinstance(value, Mapping):
         return ""
     traces = value.get("data")

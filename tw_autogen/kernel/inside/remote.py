@@ -65,7 +65,7 @@ class HostFiles:
         self._ask(what="remove", file=name)
 
     def changed(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Give what is new in the host's folder, see `Mirror.changed`."""
+        """Return what is new in the host's folder, see `Mirror.changed`."""
         found, left = self._ask(what="changed")
         return found, left
 
@@ -124,7 +124,7 @@ class Mirror:
         self._seen: dict[str, tuple[int, int]] = {}
 
     def changed(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Give names and sizes of new and changed files, and in words which of them don't travel."""
+        """Return names and sizes of new and changed files, and in words which of them don't travel."""
         found, left = [], []
         for name, state in self._walk().items():
             if self._seen.get(name) == state:
@@ -176,7 +176,7 @@ class RemoteFolder:
         self._untold: list[str] = []
 
     def changed(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Give what the host has not seen, see `Mirror.changed`."""
+        """Return what the host has not seen, see `Mirror.changed`."""
         found, left = self._mirror.changed()
         told, self._untold = [*self._untold, *left], []
         return found, told

@@ -9,7 +9,7 @@ _LIBRARY = "/usr/lib/libsandbox.dylib"
 
 
 def enclose(text: str) -> str:
-    """Put this process, and all that it starts, behind a profile, for ever; give `up`, or why it can't stand.
+    """Apply a profile to this process and all that it starts, for ever; return `up`, or why it can't be applied.
 
     Args:
         text: The profile.

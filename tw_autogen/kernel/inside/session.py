@@ -72,11 +72,11 @@ class Session:
         return describe(self._shell.user_ns, hidden=(self._functions, self._shell.user_ns_hidden))
 
     def hidden(self) -> dict[str, Any]:
-        """Give the names that are not the user's while they still hold the same object."""
+        """Return the names that are not the user's while they still hold the same object."""
         return {**self._shell.user_ns_hidden, **self._functions}
 
     def restore(self) -> None:
-        """Put back what code may have deleted or overwritten."""
+        """Restore what code may have deleted or overwritten."""
         self._shell.user_ns.update(self._functions)
         self._shell.user_ns.update(__builtins__=builtins, __name__="__main__")  # without them no line runs as it should
 

@@ -82,7 +82,7 @@ def watch_reset(shell: Any, then: Callable[[], None]) -> None:
 
 
 def pipe_commands(shell: Any) -> None:
-    """Let `!command` write into a pipe; IPython's own way wants a terminal, which is behind no wall."""
+    """Make `!command` write into a pipe; IPython's own way wants a terminal, which the sandbox has not."""
     shell.system = functools.partial(_system, shell)  # a partial adds no frame: names are looked up in the caller's
 
 
@@ -123,7 +123,7 @@ def _run(command: str) -> int:
 
 
 def cancel_on_interrupt(kernel: Any, interrupts: Interrupts) -> None:
-    """Let each interrupt reach a cell that awaits.
+    """Make each interrupt reach a cell that awaits.
 
     ipykernel's own way asks the event loop to cancel the cell without waking the loop, once, and does nothing about
     code that computes between two awaits.
@@ -155,7 +155,7 @@ def cancel_on_interrupt(kernel: Any, interrupts: Interrupts) -> None:
 
 
 def _by_raising(frame: FrameType | None) -> BaseException | None:
-    """Give what stops code that computes right now; None if all await.
+    """Return what stops code that computes right now; None if all await.
 
     In a task that a cell has made, KeyboardInterrupt would end the kernel's event loop.
     """

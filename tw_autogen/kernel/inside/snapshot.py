@@ -87,7 +87,7 @@ class Snapshot:
                 gc.enable()
 
     def rollback(self) -> list[tuple[str, str]]:
-        """Put all of it back; an interrupt doesn't stop it.
+        """Restore all of it; an interrupt doesn't stop it.
 
         Returns:
             Names of variables that may still be changed, and why.
@@ -219,7 +219,7 @@ class _Named:
 
 
 def _reached(code: str, names: Mapping[str, Any]) -> list[str]:
-    """Give the variables that a cell can reach by name: those whose name is a word of it, in strings too."""
+    """Return the variables that a cell can reach by name: those whose name is a word of it, in strings too."""
     words = set(_WORD.findall(unicodedata.normalize("NFKC", code)))
     if _MAGIC.search(code):
         return list(names)
@@ -231,7 +231,7 @@ def _meant(words: set[str], names: Mapping[str, Any]) -> list[str]:
 
 
 def _words_of(code: types.CodeType) -> set[str]:
-    """Give every name and every word of a text in a function's body."""
+    """Return every name and every word of a text in a function's body."""
     found = {*code.co_names}
     for one in code.co_consts:
         if isinstance(one, types.CodeType):

@@ -53,7 +53,7 @@ def pack_text(values: Any, target: dict[str, Any]) -> tuple[dict[str, Any], list
 
 
 def _numbered(values: Any) -> tuple[Any, Any]:
-    """Give the number of each text's word, -1 where it is missing, and the words; nothing where few come again."""
+    """Return the number of each text's word, -1 where it is missing, and the words; nothing where few come again."""
     if len(pd.unique(values[:_SAMPLE])) * 4 < min(len(values), _SAMPLE):
         numbers, words = pd.factorize(values)
         if 0 < len(words) * 2 < len(values) and _word_chars(words, numbers) <= _WORD_CHARS * len(values):
@@ -71,14 +71,14 @@ def _pack_plain(values: Any) -> tuple[dict[str, Any], Any]:
 
 
 def _absences(values: Any, missing: Any) -> Any:
-    """Tell of each object what is missing there; None if that can't be told."""
+    """Return for each object which missing value it is; None if that can't be told."""
     absent = np.zeros(len(values), "u1")
     absent[missing] = [_absence(one) for one in values[missing].tolist()]
     return None if (absent == _OTHER).any() else absent
 
 
 def unpack_text(schema: dict[str, Any], arrays: Arrays) -> Any:
-    """Give the texts that `pack_text` got.
+    """Return the texts that `pack_text` got.
 
     Raises:
         ValueError: it is nothing that `pack_text` makes.
@@ -147,7 +147,7 @@ def pack_arrow(column: pd.Series[Any], target: dict[str, Any]) -> tuple[dict[str
 
 
 def unpack_arrow(schema: dict[str, Any], arrays: Arrays) -> Any:
-    """Give the column that `pack_arrow` got.
+    """Return the column that `pack_arrow` got.
 
     Raises:
         ValueError: it is nothing that `pack_arrow` makes.
@@ -252,7 +252,7 @@ _DICTIONARY, _BATCH = 2, 3
 
 
 def _text_dtype(schema: dict[str, Any]) -> Any:
-    """Give the dtype of texts that is most like the one on the other side, which may have pyarrow or another pandas."""
+    """Return the dtype of texts nearest to the one on the other side, which may have pyarrow or another pandas."""
     arrow = schema["storage"] != "python" and importlib.util.find_spec("pyarrow") is not None
     storage = "pyarrow" if arrow else "python"
     if schema["dtype"] != "str":

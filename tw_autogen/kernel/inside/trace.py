@@ -43,7 +43,7 @@ class Cells:
             self._forget(self._lines.popitem(last=False)[0])
 
     def find(self, file_name: str, line: int) -> tuple[int, int, str] | None:
-        """Give cell number, line as written and its text; None if the file is no cell."""
+        """Return cell number, line as written and its text; None if the file is no cell."""
         match = _CELL.match(file_name)
         if match is None:
             return None
@@ -54,7 +54,7 @@ class Cells:
 
 
 def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hints) -> str:
-    """Give the frames of cells and plugins, innermost last, the exception's own line, and a hint if a wall caused it.
+    """Return the frames of cells and plugins, innermost last, the exception's own line, and a hint if a wall caused it.
 
     Args:
         error: With its traceback.
@@ -87,7 +87,7 @@ def short_warning(
 
 
 def _frames(error: BaseException, cells: Cells, plugins: dict[str, str]) -> list[str]:
-    """Give the outermost and the innermost frames of cells and plugins; there may be millions between them."""
+    """Return the outermost and the innermost frames of cells and plugins; there may be millions between them."""
     half = _MOST_FRAMES // 2
     first: list[tuple[FrameType, int]] = []
     last: deque[tuple[FrameType, int]] = deque(maxlen=half)
@@ -143,7 +143,7 @@ def _words(error: BaseException) -> str:
 
 
 def _starts() -> list[str]:
-    """Give the folders that a reader need not see, longest first."""
+    """Return the folders that a reader need not see, longest first."""
     known = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, os.path.expanduser("~")}
     known.update(site.getsitepackages() if hasattr(site, "getsitepackages") else [])
     with contextlib.suppress(OSError):  # the code removed the folder that it is in

@@ -46,7 +46,7 @@ _UNSET = object()
 
 
 def contents(value: Any) -> Contents | None:
-    """Give what an object holds; None if nobody here knows how to copy its kind."""
+    """Return what an object holds; None if nobody here knows how to copy its kind."""
     kind = type(value)
     if kind in _QUICK:
         return _QUICK[kind](value)

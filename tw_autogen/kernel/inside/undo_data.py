@@ -15,7 +15,7 @@ _OF_DATA = {
 
 
 def of_data(value: Any) -> Contents | None:
-    """Give what an object of numpy or pandas holds; None if it is of neither."""
+    """Return what an object of numpy or pandas holds; None if it is of neither."""
     for kind in type(value).__mro__:
         root, name = (kind.__module__ or "").partition(".")[0], kind.__name__
         if name in _OF_DATA.get(root, ()):

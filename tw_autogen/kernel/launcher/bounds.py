@@ -41,7 +41,7 @@ class Bounds:
         self.seconds = SOON
 
     def look(self, kernel: int) -> str:
-        """Say which bound was passed, empty if none; and look again soon (`seconds`) if somebody computes meanwhile.
+        """Return which bound was passed, empty if none; and look again soon (`seconds`) if somebody computes meanwhile.
 
         Args:
             kernel: The kernel's process.
@@ -103,13 +103,13 @@ class Bounds:
         return share(pids) + unseen if abs(self._taken - before) < self._taken // 100 else least
 
     def _bound_disk(self) -> None:
-        """Let a folder that is too large already be tidied up: it may not grow much more, and what it lost is lost."""
+        """Accept a folder that is too large already, so that it can be tidied up: it may not grow much more."""
         over = self._size + self._disk // 4 if self._size > self._disk else 0
         self._most = max(self._disk, min(self._most, over) if self._most else over)
 
 
 def below(pid: int) -> Iterator[int]:
-    """Give a process's children, their children, and so on."""
+    """Yield a process's children, their children, and so on."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
@@ -119,7 +119,7 @@ def below(pid: int) -> Iterator[int]:
 
 
 def busy(pid: int) -> float:
-    """Give the seconds that a process, and the children that it has buried, have computed so far."""
+    """Return the seconds that a process, and the children that it has buried, have computed so far."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
         return sum(map(int, fields[11:15])) / _TICKS

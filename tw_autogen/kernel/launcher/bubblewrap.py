@@ -97,7 +97,7 @@ def _way(path: str) -> list[str]:
 
 
 def _pipe(text: str) -> int:
-    """Give a descriptor that a short text can be read from."""
+    """Return a descriptor that a short text can be read from."""
     ours, theirs = os.pipe()
     os.write(theirs, text.encode("ascii"))
     os.close(theirs)

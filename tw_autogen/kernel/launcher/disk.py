@@ -93,7 +93,7 @@ def nameless(pids: Iterable[int]) -> int:
 
 
 def hidden(pids: Iterable[int]) -> bool:
-    """Tell whether files may be open that no process shows: their descriptors were sent and not yet received."""
+    """Return whether files may be open that no process shows: their descriptors were sent and not yet received."""
     return in_flight(one for pid in pids for one in open_sockets(pid)) > 0
 
 

@@ -6,7 +6,7 @@ import signal
 
 
 def words(code: int) -> str:
-    """Say how a process ended.
+    """Return how a process ended.
 
     Args:
         code: As `subprocess` gives it: below zero, the number of the signal that killed it.

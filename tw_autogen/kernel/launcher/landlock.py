@@ -35,7 +35,7 @@ TRUNCATE_FROM = 3
 
 
 def version() -> int:
-    """Give the version of the system's interface.
+    """Return the version of the system's interface.
 
     Raises:
         OSError: the system has none, or it is switched off.

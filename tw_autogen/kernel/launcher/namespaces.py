@@ -174,12 +174,12 @@ def _show(source: str, path: str, target: str, *, writable: bool, device: bool =
 
 
 def hidden() -> list[str]:
-    """Give the files of /proc that tell, or do, more than the process namespace holds, such as this user's keys."""
+    """Return the files of /proc that tell, or do, more than the process namespace holds, such as this user's keys."""
     return [path for path in (f"/proc/{name}" for name in _TELLING) if os.path.exists(path)]
 
 
 def etc_texts() -> dict[str, str]:
-    """Give the files of /etc that libraries look up users and names in, without what stands in the host's."""
+    """Return the files of /etc that libraries look up users and names in, without what stands in the host's."""
     uid, gid = os.geteuid() or 65534, os.getegid() or 65534
     return {
         "passwd": f"root:x:0:0:root:/:/bin/sh\nuser:x:{uid}:{gid}:user:{HOME}:/bin/sh\n",

@@ -156,7 +156,7 @@ def _stand_by(control: socket.socket, level: str) -> socket.socket:
 
 
 def _enter_processes(level: str) -> str:
-    """Let the next child be the first of a new process namespace, if the wall wants one; give why it can't."""
+    """Make the next child the first of a new process namespace, if the sandbox wants one; return why it can't be."""
     try:
         if level == NAMESPACES:
             unshare(CLONE_NEWPID)
@@ -208,7 +208,7 @@ def kept_folders() -> list[str]:
 
 
 def _packages() -> list[str]:
-    """Give the folders of what we brought along: tracebacks quote it, and some of it is imported late."""
+    """Return the folders of what we brought along: tracebacks quote it, and some of it is imported late."""
     return [os.path.dirname(str(sys.modules[name].__file__)) for name in ("tw_inside", "tw_launcher")]
 
 
@@ -221,7 +221,7 @@ def _imported(name: str) -> bool:
 
 
 def _dated_path() -> dict[str, int]:
-    """Give when each folder of installed packages last changed, in nanoseconds."""
+    """Return when each folder of installed packages last changed, in nanoseconds."""
     found = {}
     for folder in whole_path():
         if not folder.endswith("-packages"):

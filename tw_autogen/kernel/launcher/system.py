@@ -92,7 +92,7 @@ def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
 
 
 def set_capabilities(kept: int = 0) -> None:
-    """Give up what root may do, but for the bits in `kept`; for ever, in this thread."""
+    """Drop root's capabilities, but for the bits in `kept`; for ever, in this thread."""
     header = struct.pack("Ii", _CAPS_VERSION, 0)
     low, high = kept & 0xFFFFFFFF, kept >> 32
     _checked("capset", _libc().capset(header, struct.pack("IIIIII", low, low, low, high, high, high)))

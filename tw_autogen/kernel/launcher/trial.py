@@ -85,7 +85,7 @@ def _try_wrapped(plan: Mapping[str, Any]) -> str:
 
 
 def _stand(plan: Mapping[str, Any], said: int, *, reached: str = "") -> NoReturn:
-    """Put up what a kernel's process does for its wall; write why it can't stand, and end.
+    """Set up what a kernel's process does for its sandbox; write why it can't be set up, and end.
 
     Args:
         plan: As `Wall` takes it.

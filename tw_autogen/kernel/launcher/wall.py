@@ -50,12 +50,12 @@ class Wall:
 
     @property
     def late(self) -> bool:
-        """Tell whether a session's folders can be added when the kernel is running already."""
+        """Return whether a session's folders can be added when the kernel is running already."""
         return self.level not in (LANDLOCK, BUBBLEWRAP)
 
     @property
     def encloses(self) -> bool:
-        """Tell whether the steward is the first process of a process namespace."""
+        """Return whether the steward is the first process of a process namespace."""
         return self.level in (NAMESPACES, BUBBLEWRAP)
 
     def prepare(self) -> None:
@@ -76,7 +76,7 @@ class Wall:
                 )
 
     def admit(self, assignment: Mapping[str, Any]) -> None:
-        """Let the running kernel see its session's folders; in the steward."""
+        """Show the running kernel its session's folders; runs in the steward."""
         if self.level == NAMESPACES:
             with _told():
                 namespaces.admit(
@@ -87,7 +87,7 @@ class Wall:
                 )
 
     def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
-        """Give up, in the kernel's process, all that code must not have. It can't be undone.
+        """Drop, in the kernel's process, all that code must not have. It can't be undone.
 
         Args:
             assignment: `read` and `write`: the session's folders, and `kept`; known by now if the wall is not `late`.
@@ -145,7 +145,7 @@ def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
 
 
 def _closed(path: str) -> bool:
-    """Tell whether a folder on the way to a path is closed to other users."""
+    """Return whether a folder on the way to a path is closed to other users."""
     while path != "/":
         path = os.path.dirname(path)
         with contextlib.suppress(OSError):

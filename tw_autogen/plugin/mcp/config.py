@@ -67,7 +67,7 @@ class McpServer:
     from_folder: bool = False
 
     def words(self) -> str:
-        """Say in a few words how it is reached, without secrets."""
+        """Describe in a few words how it is reached, without secrets."""
         if self.transport == "stdio":
             return f"`{self.command}`"
         place = urlsplit(self.url)
@@ -114,7 +114,7 @@ def read_mcp_servers(
 
 
 def _is_wrapper(value: Any) -> bool:
-    """Tell `{"servers": {name: {…}}}` from a server that is itself called `servers`."""
+    """Return whether it is `{"servers": {name: {…}}}`, not a server that is itself called `servers`."""
     return not (isinstance(value, Mapping) and any(isinstance(value.get(key), str) for key in ("command", "url")))
 
 
@@ -197,7 +197,7 @@ def _check_types(given: Mapping[str, Any], where: str) -> None:
 
 
 def _filled(value: Any, where: str, environ: Mapping[str, str] | None) -> Any:
-    """Put environment variables in place of `${NAME}`, in texts, lists and mappings; without any, leave it there."""
+    """Replace `${NAME}` by environment variables, in texts, lists and mappings; what is not set is left as it is."""
     if isinstance(value, (list, tuple)):
         return [_filled(one, where, environ) for one in value]
     if isinstance(value, Mapping):

@@ -154,7 +154,7 @@ class Connection:
             self._scope.deadline = anyio.current_time() + _STOP_SECONDS
 
     def describe(self, what: str, *, lines: int = 1) -> str:
-        """Say what happened, from any thread.
+        """Return what happened, from any thread.
 
         Args:
             what: In words.
@@ -181,7 +181,7 @@ class Connection:
         return ("\n" if len(lines) > 1 else "") + "\n".join(lines)
 
     def _lost(self, error: Exception) -> bool:
-        """Tell whether the server is gone, or has only said that something is wrong."""
+        """Return whether the server is gone, or has only said that something is wrong."""
         if self._over.is_set() or self._server.transport == "stdio":
             return self._over.is_set()
         return getattr(error, "code", _CLOSED) in (_CLOSED, _SESSION_GONE)
@@ -308,7 +308,7 @@ def _is_answer(error: Exception) -> bool:
 
 
 def _words(error: BaseException) -> str:
-    """Say what went wrong first: task groups wrap one error in another."""
+    """Return what went wrong first: task groups wrap one error in another."""
     inner = getattr(error, "exceptions", None)
     if inner:
         return _words(inner[0])

@@ -15,7 +15,7 @@ RESERVED = frozenset({*dir(builtins), *["call_llm_api", "get_ipython", "display"
 
 
 def identifier(words: str, otherwise: str = "tool") -> str:
-    """Give a Python identifier that looks like a name: letters, digits and underscores, no keyword.
+    """Return a Python identifier that looks like a name: letters, digits and underscores, no keyword.
 
     Example:
         >>> identifier("get-weather"), identifier("2d.plot"), identifier("class")
@@ -29,7 +29,7 @@ def identifier(words: str, otherwise: str = "tool") -> str:
 
 
 def free(wishes: Iterable[str], is_taken: Callable[[str], bool]) -> str:
-    """Give the first wish that is free, or the last one with a number behind it."""
+    """Return the first wish that is free, or the last one with a number behind it."""
     wished = list(wishes)
     for one in wished:
         if not is_taken(one):
@@ -41,7 +41,7 @@ def free(wishes: Iterable[str], is_taken: Callable[[str], bool]) -> str:
 
 
 def tool_names(tools: Iterable[tuple[str, str]], taken: Collection[str] = ()) -> dict[tuple[str, str], str]:
-    """Give each tool a function's name: its own where that is free, else with the server's before it.
+    """Return each tool a function's name: its own where that is free, else with the server's before it.
 
     Args:
         tools: Server and tool, as they call themselves.

@@ -20,7 +20,7 @@ class ToolError(Exception):
 
 
 def read_result(came: Mapping[str, Any], *, name: str, context: PluginContext, wrapped: bool = False) -> Any:
-    """Give what code gets.
+    """Return what code gets.
 
     Args:
         came: A `CallToolResult` as it travels: `content`, `structuredContent`, `isError`.
@@ -55,7 +55,7 @@ def read_result(came: Mapping[str, Any], *, name: str, context: PluginContext, w
 
 
 def _text(blocks: Sequence[Mapping[str, Any]]) -> str:
-    """Give all that is text, block by block; a link as a line."""
+    """Return all that is text, block by block; a link as a line."""
     found = []
     for one in blocks:
         inner = one.get("resource")

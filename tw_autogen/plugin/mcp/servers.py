@@ -82,7 +82,7 @@ class McpServers:
             raise
 
     def specs(self, taken: Collection[str] = ()) -> tuple[PluginSpec, ...]:
-        """Give each tool as a plugin, server by server.
+        """Return each tool as a plugin, server by server.
 
         Args:
             taken: Names of other plugins. A tool that is called like one of them, like another server's tool or like a
@@ -167,7 +167,7 @@ class _Kept:
         return self._life
 
     def caller(self, tool: str) -> Call:
-        """Give the function that calls one tool, from any thread."""
+        """Return the function that calls one tool, from any thread."""
 
         def call(arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
             connection = self._alive(tell)
@@ -185,7 +185,7 @@ class _Kept:
         return call
 
     def _alive(self, tell: Tell) -> Connection:
-        """Give a connection that holds; a server that is gone is started again.
+        """Return a connection that holds; a server that is gone is started again.
 
         Raises:
             McpServerError: it can't be, or has died too often.

@@ -28,7 +28,7 @@ _DESCRIPTION_CHARS = 1200
 def tool_spec(
     tool: Mapping[str, Any], *, server: str, name: str, call: Call, seconds: float, gate: Gate | None = None
 ) -> PluginSpec:
-    """Give a tool as a plugin that runs in the host.
+    """Return a tool as a plugin that runs in the host.
 
     Args:
         tool: As `tools/list` gives it: `name`, `description`, `inputSchema`, `outputSchema`.
@@ -67,7 +67,7 @@ def tool_spec(
 
 
 def jsonable(value: Any) -> Any:
-    """Give a value that JSON has: a table as a list of rows, a time as ISO text, what is missing as None.
+    """Return a value that JSON has: a table as a list of rows, a time as ISO text, what is missing as None.
 
     Raises:
         TypeError: there is no such form of it.

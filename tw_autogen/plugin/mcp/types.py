@@ -61,12 +61,12 @@ class Schema:
         return _NAMES.get(kind, "Any") if isinstance(kind, str) else "Any"
 
     def fields(self) -> dict[str, Schema]:
-        """Give the properties of an object by name."""
+        """Return the properties of an object by name."""
         found = self.plain.get("properties")
         return {str(name): self._at(one) for name, one in found.items()} if isinstance(found, Mapping) else {}
 
     def required(self) -> frozenset[str]:
-        """Give the names of the properties that must be there."""
+        """Return the names of the properties that must be there."""
         found = self.plain.get("required")
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 
@@ -87,7 +87,7 @@ class Schema:
         return ""
 
     def about(self) -> str:
-        """Say what is known of a value beside its type: description, keys, limits."""
+        """Return what is known of a value beside its type: description, keys, limits."""
         text = self.plain.get("description") or ""
         text = text if isinstance(text, str) else ""
         limits = ", ".join(f"{key} {self.plain[key]}" for key in _NOTES if key in self.plain)
@@ -137,7 +137,7 @@ class Schema:
 
 
 def _of_kind(value: Any, kind: type[_Kind]) -> _Kind:
-    """Give a value if it is of that kind, else an empty one: what a server sends may be anything."""
+    """Return a value if it is of that kind, else an empty one: what a server sends may be anything."""
     return value if isinstance(value, kind) else kind()
 
 

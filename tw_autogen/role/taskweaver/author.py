@@ -209,15 +209,15 @@ class Role:
         self.intro = entry.intro
 
     def get_intro(self) -> str:
-        """Say what it can do."""
+        """Return what it can do."""
         return self.intro
 
     def get_alias(self) -> str:
-        """Give its name in the talk."""
+        """Return its name in the talk."""
         return self.alias
 
     def set_alias(self, alias: str) -> None:
-        """Give it another name in the talk."""
+        """Set its name in the talk."""
         self.alias = alias
 
     def reply(self, memory: Any, **kwargs: Any) -> Any:
@@ -225,10 +225,10 @@ class Role:
         raise NotImplementedError(f"{type(self).__name__} has no reply(self, memory, **kwargs)")
 
     def close(self) -> None:
-        """Give back what it owns."""
+        """Release what it owns."""
 
     def format_experience(self, *args: Any, **kwargs: Any) -> str:
-        """Give nothing: lessons go to the Planner and the CodeInterpreter, see the setting `recall.experience`."""
+        """Return nothing: lessons go to the Planner and the CodeInterpreter, see the setting `recall.experience`."""
         return ""
 
 
@@ -247,7 +247,7 @@ class LLMApi:
         self._caller = caller
 
     def chat_completion(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> dict[str, Any]:
-        """Give the model's answer as a message; temperature, stop words and the like are the model's settings here.
+        """Return the model's answer as a message; temperature, stop words and the like are the model's settings here.
 
         Raises:
             ModelError: no answer came.
@@ -260,7 +260,7 @@ class LLMApi:
         return {"role": "assistant", "content": words}
 
     def chat_completion_stream(self, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> Iterator[dict[str, Any]]:
-        """Give the answer as messages that together are the whole; here it is one."""
+        """Yield the answer as messages that together are the whole; here it is one."""
         yield self.chat_completion(messages)
 
 

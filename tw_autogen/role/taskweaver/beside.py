@@ -42,7 +42,7 @@ class Beside:
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
-        """Let imports find the role's own modules, and what it is written against; nobody else's of these names."""
+        """Make imports find the role's own modules, and what it is written against; no other role's of these names."""
         with LOADING:
             if self._inside:
                 yield
@@ -144,7 +144,7 @@ class _Loader(SourceLoader):
 
 
 def _place(module: str, folder: Path) -> tuple[Path | None, str]:
-    """Give where the packages of a dotted path begin, and the first of them; nothing if the folders are others."""
+    """Return where the packages of a dotted path begin, and the first of them; nothing if the folders are others."""
     *packages, _ = module.rpartition(".")[0].split(".")
     for name in reversed(packages):
         if folder.name != name:

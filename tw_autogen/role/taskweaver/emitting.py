@@ -26,11 +26,11 @@ class PostEventProxy:
         self._open: set[str] = set()  # ids of attachments that go on growing
 
     def update_send_to(self, send_to: str) -> None:
-        """Say to whom it goes."""
+        """Set the receiver."""
         self.post.send_to = send_to
 
     def update_status(self, status: str) -> None:
-        """Say what is being done; shown beside the growing post."""
+        """Set the status; shown beside the growing post."""
         self._grew("status", status)
 
     def update_message(self, message: str, is_end: bool = True) -> None:
@@ -67,11 +67,11 @@ class PostEventProxy:
         return found
 
     def error(self, msg: str) -> None:
-        """Say that the answer went wrong; the words are shown."""
+        """Mark the answer as failed; the words are shown."""
         self._grew("error", msg)
 
     def end(self, msg: str = "") -> Post:
-        """Give the whole post."""
+        """Return the whole post."""
         return self.post
 
     def _grew(self, part: str, text: str) -> None:

@@ -71,7 +71,7 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
 
 @contextmanager
 def installed_names(beside: Path | None = None) -> Iterator[None]:
-    """Let `from taskweaver.role import Role` and its like find what stands here, as plugins find theirs.
+    """Make `from taskweaver.role import Role` and its like find this package's types, as plugins find theirs.
 
     What was imported before under these names, from an installed TaskWeaver, is there again afterwards. Where none is
     installed the names stay, for what a role imports only when it answers.

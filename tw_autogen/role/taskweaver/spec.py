@@ -63,7 +63,7 @@ class AdaptedRole(Role):
         self._theirs.set_alias(name)
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
-        """Have the role answer; a post that doesn't say to whom it goes goes back to who wrote.
+        """Return the role's answer; a post that doesn't say to whom it goes goes back to who wrote.
 
         Raises:
             RoleSpecError: what it gave back is no post; names its Python.
@@ -96,7 +96,7 @@ class AdaptedRole(Role):
         return Post.from_dict(answer.to_dict())
 
     def close(self) -> None:
-        """Give back what the role owns."""
+        """Release what the role owns."""
         self._theirs.close()
 
 
@@ -197,7 +197,7 @@ class TaskWeaverRoleSpec(RoleSpec):
 
 
 def find_role_yaml(folder: Path) -> Path | None:
-    """Give the YAML in TaskWeaver's form of a role's folder; None if there is none."""
+    """Return the YAML in TaskWeaver's form of a role's folder; None if there is none."""
     path = folder / f"{folder.resolve().name}{SUFFIX}"
     if path.exists():
         return path
@@ -235,7 +235,7 @@ def read_role_yaml(path: Path) -> TaskWeaverRoleSpec:
 
 
 def _shown(one: talk.Attachment) -> talk.Attachment | None:
-    """Give an attachment in our form: a picture's address is its content, where TaskWeaver keeps it in `extra`."""
+    """Return an attachment in our form: a picture's address is its content, where TaskWeaver keeps it in `extra`."""
     if one.type is not AttachmentType.image_url or not isinstance(one.extra, Mapping) or "image_url" not in one.extra:
         return one
     url = one.extra["image_url"]
@@ -247,7 +247,7 @@ def _is_config(hint: Any) -> bool:
 
 
 def _hints(kind: Callable[..., Any]) -> dict[str, Any]:
-    """Give what the constructor says of its arguments, as far as it can be known."""
+    """Return what the constructor says of its arguments, as far as it can be known."""
     try:
         return get_type_hints(kind.__init__)
     except NameError:  # a name that stands under TYPE_CHECKING only
@@ -260,7 +260,7 @@ def _roles_in(module: ModuleType) -> str:
 
 
 def _project(path: Path) -> Path:
-    """Give the folder of the project that a role lies in."""
+    """Return the folder of the project that a role lies in."""
     for folder in path.resolve().parents:
         if (folder / TASKWEAVER_FILE).exists() or (folder / PROJECT_FILE).exists():
             return folder

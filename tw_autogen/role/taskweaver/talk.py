@@ -31,7 +31,7 @@ class Attachment:
         return Attachment(AttachmentType(type), content, id or new_id("atta"), extra)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the dictionary form."""
+        """Return the dictionary form."""
         extra = self.extra.to_dict() if hasattr(self.extra, "to_dict") else self.extra
         return {"type": self.type.value, "content": self.content, "id": self.id, "extra": extra}
 
@@ -62,11 +62,11 @@ class Post:
         return Post(new_id("post"), send_from, send_to, message or "", list(attachment_list or ()))
 
     def add_attachment(self, attachment: Attachment) -> None:
-        """Put one more behind those that are there."""
+        """Append an attachment."""
         self.attachment_list.append(attachment)
 
     def get_attachment(self, type: AttachmentType) -> list[Any]:  # noqa: A002 - the author's word
-        """Give what the attachments of this type say: `extra` where there is one, else the text."""
+        """Return what the attachments of this type say: `extra` where there is one, else the text."""
         found = [one for one in self.attachment_list if one.type == type]
         return [one.content if one.extra is None else one.extra for one in found]
 
@@ -75,7 +75,7 @@ class Post:
         self.attachment_list = [one for one in self.attachment_list if one.type not in type_list]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the dictionary form."""
+        """Return the dictionary form."""
         return {
             "id": self.id,
             "message": self.message,
@@ -151,7 +151,7 @@ class SharedMemoryEntry:
         return SharedMemoryEntry(type, content, scope, id or new_id("sme"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the dictionary form."""
+        """Return the dictionary form."""
         return {"type": self.type, "content": self.content, "scope": self.scope, "id": self.id}
 
 
@@ -172,7 +172,7 @@ class Memory:
         return Conversation(self.session_id, self._copies())
 
     def get_role_rounds(self, role: str, include_failure_rounds: bool = False) -> list[Round]:
-        """Give the rounds with the posts that a role wrote or received; copies.
+        """Return the rounds with the posts that a role wrote or received; copies.
 
         Args:
             role: The role's name in the talk.
@@ -184,7 +184,7 @@ class Memory:
         return found
 
     def get_shared_memory_entries(self, entry_type: str) -> list[SharedMemoryEntry]:
-        """Give what is on the round's board, one entry a role; `entry_type` is `plan`."""
+        """Return what is on the round's board, one entry a role; `entry_type` is `plan`."""
         return [SharedMemoryEntry(entry_type, words) for words in self._board.values()]
 
     def _copies(self) -> list[Round]:
