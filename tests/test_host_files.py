@@ -1,7 +1,7 @@
 """Only named modules of the host touch files by path; everything else uses `SafeFolder`, as code can change a folder.
 
 The table names every module with a raw call of the file system, and whose files these are. What runs in a kernel or
-before its code (`kernel/inside`, `kernel/launcher`) is not of the host.
+before its code (`kernel/guest`, `kernel/launcher`) is not of the host.
 """
 
 import ast
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NOT_OF_THE_HOST = (ROOT / "tw_autogen/kernel/inside", ROOT / "tw_autogen/kernel/launcher")
+NOT_OF_THE_HOST = (ROOT / "tw_autogen/kernel/guest", ROOT / "tw_autogen/kernel/launcher")
 MODULES = sorted(
     path
     for folder in ("tw_autogen", "roles", "plugins")
@@ -61,15 +61,15 @@ TABLE = {
     "tw_autogen/kernel/environment.py": "the host's cache folder",
     "tw_autogen/kernel/forkserver.py": "the fork server's log, and the interpreter's modules",
     "tw_autogen/kernel/gateway_process.py": "asks a gateway whether a kernel exists; no file",
-    "tw_autogen/kernel/granting.py": "folders that the user grants",
-    "tw_autogen/kernel/installing.py": "the folder of packages, which code can't write",
+    "tw_autogen/kernel/path_policy.py": "folders that the user grants",
+    "tw_autogen/kernel/installer.py": "the folder of packages, which code can't write",
     "tw_autogen/kernel/journal.py": "asks whether the kernel's folder exists",
     "tw_autogen/kernel/kernel_base.py": "makes the kernel's folder before a kernel runs there",
-    "tw_autogen/kernel/place.py": "the kernel's runtime folder, before the kernel starts; paths that the user grants",
+    "tw_autogen/kernel/kernel_folders.py": "the runtime folder, before the kernel starts; paths that the user grants",
     "tw_autogen/kernel/process.py": "the kernel's runtime folder, before the kernel starts; /dev/fd",
     "tw_autogen/kernel/provisioner.py": "a folder of the notebook's user",
-    "tw_autogen/kernel/sandbox.py": "the mount point of a sandbox; /proc",
-    "tw_autogen/kernel/sandbox_trial.py": "the mount point of a sandbox",
+    "tw_autogen/kernel/sandbox_levels.py": "the mount point of a sandbox; /proc",
+    "tw_autogen/kernel/sandbox_probe.py": "the mount point of a sandbox",
     "tw_autogen/kernel/seatbelt.py": "folders of the system",
     "tw_autogen/kernel/starting.py": "the kernel's runtime folder, before the kernel starts",
     "tw_autogen/kernel/websocket_wire.py": "asks a gateway whether a kernel exists; no file",
@@ -99,6 +99,7 @@ TABLE = {
     "tw_autogen/safe_folder/calls.py": "is SafeFolder",
     "tw_autogen/safe_folder/folder.py": "is SafeFolder",
     "tw_autogen/safe_folder/protected.py": "looks through folders that the user grants, before a kernel starts",
+    "tw_autogen/safe_folder/temporary.py": "this user's own record of temporary folders, closed to others",
     "tw_autogen/safe_folder/tree.py": "is SafeFolder",
     "tw_autogen/scenario/costs.py": "the user's scenarios",
     "tw_autogen/scenario/recorded.py": "the user's scenarios",

@@ -26,7 +26,7 @@ LAYERS = [
 ]
 FRAMEWORKS = {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "ag2", "agent_framework"}
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
-BELOW = [PACKAGE / "kernel" / "inside", PACKAGE / "kernel" / "launcher"]
+BELOW = [PACKAGE / "kernel" / "guest", PACKAGE / "kernel" / "launcher"]
 MODULES = sorted(
     path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py" and "_shipped" not in path.parts
 )

@@ -22,11 +22,11 @@ from tw_autogen.events import CellRan, CellStarted
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder import HostExchange
-from tw_autogen.kernel.inside.artifacts import FileNames
-from tw_autogen.kernel.inside.checkpoint import FOLDER as JOURNAL_FOLDER
-from tw_autogen.kernel.inside.exchange import FOLDER
+from tw_autogen.kernel.guest.artifacts import FileNames
+from tw_autogen.kernel.guest.checkpoint import FOLDER as JOURNAL_FOLDER
+from tw_autogen.kernel.guest.exchange import FOLDER
 from tw_autogen.kernel.journal import CellJournal
-from tw_autogen.kernel.tenants import USERS, Tenants, hand_over
+from tw_autogen.kernel.ownership import USERS, FolderOwnership, hand_over
 from tw_autogen.plugin.files import bring, linked_files, named_files, new_file
 from tw_autogen.safe_folder import SafeFolder, open_unlinked, remove_folder
 from tw_autogen.scenario.check_files import file as check_file
@@ -419,7 +419,7 @@ def test_the_hosts_files_of_an_exchange_have_names_that_code_can_not_know(inside
 
 @root_only
 def test_a_deep_folder_is_handed_over_and_given_back(deep):
-    tenants = Tenants()
+    tenants = FolderOwnership()
     tenants.enter(deep, USERS[1])
     with SafeFolder(deep) as folder:
         assert {one.info.st_uid for one in folder.walk()} == {USERS[1]}

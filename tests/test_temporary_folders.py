@@ -1,5 +1,6 @@
 """Temporary folders of processes that end in any way."""
 
+import json
 import os
 import signal
 import subprocess
@@ -95,3 +96,18 @@ def test_a_temporary_folder_is_this_users_alone():
         assert (made.stat().st_mode & 0o777, made.parent) == (0o700, Path(tempfile.gettempdir()).resolve())
     finally:
         remove_folder(made)
+
+
+@pytest.mark.parametrize("name", ["{place}/tw-other/inner", "../tw-other", "mine", 7, None])
+def test_a_record_that_names_anything_but_a_folder_beside_it_removes_nothing(place, begin, name):
+    for folder in ("tw-other/inner", "mine"):
+        (place / folder).mkdir(parents=True)
+    inner = (place / "tw-other" / "inner").stat()
+    named = name.format(place=place) if isinstance(name, str) else name
+    (place / "tw-made-forged").write_text(json.dumps([named, inner.st_dev, inner.st_ino]) + "\n")
+    (place / "tw-made-forged").chmod(0o600)
+
+    assert begin(_MAKE_ONE).wait(60) == 0
+
+    assert (place / "tw-other" / "inner").exists()
+    assert (place / "mine").exists()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.kernel.granting import too_much
+from tw_autogen.kernel.path_policy import too_broad_reason
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from tw_autogen.kernel.granting import too_much
 def test_a_home_what_lies_above_it_and_the_system_are_too_much(monkeypatch, folder, why):
     monkeypatch.setenv("HOME", "/home/me")
 
-    assert too_much(Path(folder)) == why
+    assert too_broad_reason(Path(folder)) == why

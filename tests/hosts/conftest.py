@@ -12,7 +12,7 @@ except ImportError:
     autogen = None  # the tests themselves are skipped, each with its reason
 
 
-class Served:
+class HostFunctions:
     """Serves replies, each call a server of its own; `requests` are those of all servers, in order of the servers."""
 
     def __init__(self, stack):
@@ -33,7 +33,7 @@ class Served:
 @pytest.fixture
 def served():
     with ExitStack() as stack:
-        yield Served(stack)
+        yield HostFunctions(stack)
 
 
 @pytest.fixture

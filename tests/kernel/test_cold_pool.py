@@ -7,11 +7,11 @@ import pytest
 
 from tests.kernel.test_pool import below, gone
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.launcher.wall import NAMESPACES
-from tw_autogen.kernel.place import Place
+from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.launcher.sandbox import NAMESPACES
 from tw_autogen.kernel.pool import KernelPool
 from tw_autogen.kernel.process import readable
-from tw_autogen.kernel.sandbox_trial import standing
+from tw_autogen.kernel.sandbox_probe import standing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `test_elsewhere` is the test of it")
 COLD = KernelSettings(fork=False, preload=("wave", "there_is_no_such_package"), warm=2)
@@ -32,7 +32,7 @@ def test_cold_kernels_are_kept_ready_handed_out_and_made_anew(tmp_path):
         assert pool.wait(COLD)
         kept = ready_in(pool)
         assert len(kept) == 2
-        first = pool.take(COLD, Place(tmp_path))
+        first = pool.take(COLD, KernelFolders(tmp_path))
         try:
             assert first.way == "warm"
             assert first in kept
@@ -74,7 +74,7 @@ def test_none_is_kept_ready_where_none_is_wanted(tmp_path):
     with KernelPool() as pool:
         pool.prepare(settings)
         assert not pool._nests
-        started = pool.take(settings, Place(tmp_path))
+        started = pool.take(settings, KernelFolders(tmp_path))
         started.discard()
         assert started.way == "cold"
 

@@ -21,7 +21,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
 from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.inside.remote import settle_down
+from tw_autogen.kernel.guest.remote_files import settle_down
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
 from tw_autogen.testing import ScriptedModel, codes, plans

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tw_autogen.kernel.inside.guard import hush_status
+from tw_autogen.kernel.guest.guard import hush_status
 
 
 class Kernel:

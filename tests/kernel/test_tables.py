@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from tw_autogen.kernel.folder import HostExchange
-from tw_autogen.kernel.inside.arrays import Arrays
-from tw_autogen.kernel.inside.codec import Codec
-from tw_autogen.kernel.inside.texts import is_compressed, unpack_arrow
+from tw_autogen.kernel.guest.arrays import Arrays
+from tw_autogen.kernel.guest.codec import Codec
+from tw_autogen.kernel.guest.texts import is_compressed, unpack_arrow
 
 try:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tw_autogen.code_interpreter.bans import MAGICS, SHELL_MAGICS
 from tw_autogen.code_interpreter.policy import listed
 from tw_autogen.code_interpreter.rules import Fault, Rules
-from tw_autogen.kernel.inside.packages import install_words
+from tw_autogen.kernel.guest.packages import install_words
 
 _INSTALL = re.compile(
     r"^\s*(?:sudo\s+)?(?:\S*python[\d.]*\s+-m\s+)?(?:uv\s+)?(?:pip[\d.]*|conda|mamba|micromamba|poetry|uv|apt|apt-get|brew)"

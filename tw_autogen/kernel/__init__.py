@@ -3,7 +3,7 @@
 from tw_autogen.kernel.container import ContainerKernel
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.gateway import GatewayKernel
-from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, test_plugin
+from tw_autogen.kernel.guest import Plugin, PluginContext, register_plugin, test_plugin
 from tw_autogen.kernel.kernel import Kernel, Loadable, OnOutput
 from tw_autogen.kernel.local import LocalKernel
 from tw_autogen.kernel.settings import KernelSettings

@@ -1,4 +1,4 @@
-"""The texts that are sent into a kernel: the package `inside`, and what starts a local process."""
+"""The texts that are sent into a kernel: the package `guest`, and what starts a local process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from importlib import resources
 
 PACKAGE = "tw_inside"
-"""What `inside` is called in the kernel, where tw_autogen need not be installed."""
+"""What `guest` is called in the kernel, where tw_autogen need not be installed."""
 
 _ALONE = ("boot.py", "install.py")
 
@@ -20,7 +20,7 @@ def boot_text() -> str:
 @functools.cache
 def install_expression() -> str:
     """Return a Python expression that makes the bundle importable in a kernel; it leaves no name behind."""
-    names = [one.name for one in resources.files("tw_autogen.kernel.inside").iterdir() if one.name.endswith(".py")]
+    names = [one.name for one in resources.files("tw_autogen.kernel.guest").iterdir() if one.name.endswith(".py")]
     sources = {
         PACKAGE if name == "__init__.py" else f"{PACKAGE}.{name[:-3]}": _read(name)
         for name in sorted(names)
@@ -29,10 +29,10 @@ def install_expression() -> str:
     return f"exec({_read('install.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
 
 
-def call_expression(function: str, argument: str, *, module: str = "door") -> str:
+def call_expression(function: str, argument: str, *, module: str = "entry") -> str:
     """Return a Python expression that calls a function of one of the modules of the bundle with one text."""
     return f"__import__({f'{PACKAGE}.{module}'!r}, fromlist=[{module!r}]).{function}({argument!r})"
 
 
 def _read(name: str) -> str:
-    return resources.files("tw_autogen.kernel.inside").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("tw_autogen.kernel.guest").joinpath(name).read_text(encoding="utf-8")

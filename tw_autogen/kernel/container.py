@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.container_process import Container, ContainerProcess
+from tw_autogen.kernel.handle import KernelHandle
+from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.live_kernel import LiveKernel
-from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.place import Place
 from tw_autogen.kernel.plain import start_otherwise
 from tw_autogen.kernel.settings import KernelSettings
 
@@ -61,14 +61,16 @@ class ContainerKernel(LiveKernel):
         one = self._container
         return f"container of {one.image} by {Path(one.engine).name}, {process}, network {one.network}"
 
-    def _open(self) -> Peer:
+    def _open(self) -> KernelHandle:
         one = self._container
         if shutil.which(one.engine) is None:
             raise KernelStartError(
                 f"container engine {one.engine!r}: there is no such command; install docker or podman, or pass engine=",
                 folder=self.folder,
             )
-        peer = start_otherwise(Place(self.folder), self._settings, lambda launch: ContainerProcess(launch, one), "")
+        peer = start_otherwise(
+            KernelFolders(self.folder), self._settings, lambda launch: ContainerProcess(launch, one), ""
+        )
         return dataclasses.replace(peer, said=lambda: self._with_advice(peer.said()))
 
     def _with_advice(self, said: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tw_autogen.kernel.execution import Log
-from tw_autogen.kernel.running import Outcome
+from tw_autogen.kernel.request import RawResult
 
 LOST = "All variables are lost; the next cell gets a fresh kernel with plugins loaded."
 COMES_BACK = (
@@ -17,12 +17,12 @@ ROLLBACK = "rollback"
 """In a report: what could not be undone, where a cell was; also the tag of the log lines that say so."""
 
 
-def went_well(outcome: Outcome) -> bool:
+def went_well(outcome: RawResult) -> bool:
     """Return whether a cell ran to its end."""
     return (outcome.reply or {}).get("status") == "ok" and not outcome.stopped and not outcome.died
 
 
-def error_text(outcome: Outcome, *, lost: str = LOST) -> str:
+def error_text(outcome: RawResult, *, lost: str = LOST) -> str:
     """Return why a cell did not run to its end."""
     reply = outcome.reply or {}
     trace = str(outcome.report.get("error") or "") or (

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from tw_autogen.kernel.inside.exchange import FOLDER
+from tw_autogen.kernel.guest.exchange import FOLDER
 from tw_autogen.safe_folder import SafeFolder
 
 KERNEL_FOLDERS: set[Path] = set()

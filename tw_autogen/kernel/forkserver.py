@@ -16,7 +16,7 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel.launcher.boot import STUB
 from tw_autogen.kernel.launcher.first.sitecustomize import PATH
 from tw_autogen.kernel.process import readable
-from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown, channel_pair
+from tw_autogen.kernel.supervised_process import SandboxFailed, SupervisedProcess, channel_pair
 
 _HERE = Path(__file__).parent
 _SEND_SECONDS = 10.0
@@ -70,7 +70,7 @@ class ForkServer:
                     raise KernelError("the fork server ended before it was ready")
                 message = json.loads(packet)
                 if message["kind"] == "failed":
-                    raise WallDown(message["why"])
+                    raise SandboxFailed(message["why"])
                 self._hello = message
         return bool(self._hello)
 
@@ -96,7 +96,7 @@ class ForkServer:
                 return True
         return False
 
-    def fork(self, request: Mapping[str, Any], log: int, sockets: Sequence[int]) -> StewardedProcess:
+    def fork(self, request: Mapping[str, Any], log: int, sockets: Sequence[int]) -> SupervisedProcess:
         """Start a kernel.
 
         Args:
@@ -114,7 +114,7 @@ class ForkServer:
         except BaseException:
             ours.close()
             raise
-        return StewardedProcess(ours)
+        return SupervisedProcess(ours)
 
     def close(self) -> None:
         """End it; kernels that it has forked go on."""
@@ -133,7 +133,7 @@ def launch_one(
     request: Mapping[str, Any],
     log: int,
     sockets: Sequence[int],
-) -> StewardedProcess:
+) -> SupervisedProcess:
     """Start one kernel without a server; `request`, `log` and `sockets` as for `ForkServer.fork`.
 
     Raises:
@@ -147,7 +147,7 @@ def launch_one(
     except BaseException:
         ours.close()
         raise
-    return StewardedProcess(ours, bury=lambda: _bury(process))
+    return SupervisedProcess(ours, bury=lambda: _bury(process))
 
 
 def _launch(
@@ -164,7 +164,7 @@ def _launch(
             python,
             "-c",
             STUB,
-            str(_HERE / "inside"),
+            str(_HERE / "guest"),
             str(_HERE / "launcher"),
             str(how),
             str(channel.fileno()),

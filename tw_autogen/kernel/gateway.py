@@ -9,14 +9,14 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.environment import variables
 from tw_autogen.kernel.execution import Log
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.gateway_process import Gateway, GatewayProcess
-from tw_autogen.kernel.live import Live
+from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.live_kernel import LiveKernel
-from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.running import Outcome
+from tw_autogen.kernel.request import RawResult
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.websocket_wire import WebsocketWire
 
@@ -64,7 +64,7 @@ class GatewayKernel(LiveKernel):
     def _place(self, process: str) -> str:
         return f"gateway {self._gateway.url}, kernel {self._kernel_name}, {process}, no sandbox but the gateway's"
 
-    def _open(self) -> Peer:
+    def _open(self) -> KernelHandle:
         self._files = FileTransfer(self.folder, self._file_bytes)  # a fresh kernel has seen no file
         kernel = self._gateway.start(self._kernel_name, self._kernel_environment, self._settings.start_seconds)
         process = GatewayProcess(self._gateway, kernel)
@@ -83,10 +83,10 @@ class GatewayKernel(LiveKernel):
             "folder_name": self._folder_name,
             "leftover": leftover,
         }
-        return Peer(wire, process, options={"remote": remote}, files=self._files)
+        return KernelHandle(wire, process, options={"remote": remote}, files=self._files)
 
-    def _before_cell(self, live: Live) -> list[Log]:
+    def _before_cell(self, live: KernelClient) -> list[Log]:
         return self._files.send(lambda op, **fields: self._ask(live, op, **fields))
 
-    def _after_cell(self, live: Live, outcome: Outcome) -> list[Log]:
+    def _after_cell(self, live: KernelClient, outcome: RawResult) -> list[Log]:
         return self._files.fetch(lambda op, **fields: self._ask(live, op, **fields), outcome.report)

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.waiting import Doorbell
+from tw_autogen.kernel.poller import WakeupSocket
 
 _PATIENCE_SECONDS = 5.0
 """How long a gateway may take to answer what it can do at once."""
@@ -131,7 +131,7 @@ class GatewayProcess:
         self._gateway = gateway
         self._path = f"api/kernels/{quote(kernel)}"
         self._lock = threading.Lock()
-        self._bell = Doorbell()
+        self._bell = WakeupSocket()
         self._lost = ""
         self._ended = ""
         self.pid = 0  # another machine's: nothing here can be done with it

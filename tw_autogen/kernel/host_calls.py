@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.inside.amounts import check_call
-from tw_autogen.kernel.inside.codec import Codec
-from tw_autogen.kernel.inside.remote import FILES, PIECE
-from tw_autogen.kernel.served import Served, failure
+from tw_autogen.kernel.guest.codec import Codec
+from tw_autogen.kernel.guest.json_memory import check_call
+from tw_autogen.kernel.guest.remote_files import FILES, PIECE
+from tw_autogen.kernel.host_functions import HostFunctions, failure
 
 _OVER = "the cell that made this call was stopped or is over"
 _MOST_SUBMITTED = 10_000
@@ -76,7 +76,7 @@ class HostCalls:
 
     def __init__(
         self,
-        served: Served,
+        served: HostFunctions,
         codec: Codec,
         wake: Callable[[], None],
         *,

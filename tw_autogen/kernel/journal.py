@@ -12,8 +12,8 @@ from typing import Any
 
 from tw_autogen import bounded_json
 from tw_autogen.kernel.folder import make_hidden
-from tw_autogen.kernel.inside.amounts import MOST_BYTES, parsed_bytes
-from tw_autogen.kernel.inside.checkpoint import FOLDER
+from tw_autogen.kernel.guest.checkpoint import FOLDER
+from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust import keyed_hash, same_hash, user_key
 

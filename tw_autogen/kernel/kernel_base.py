@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import KernelError, KernelStartError, PluginLoadError
+from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.execution import Execution, Log, Variable
 from tw_autogen.kernel.failure import ROLLBACK, went_well
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.kernel.handle import KernelHandle
+from tw_autogen.kernel.host_functions import HostFunctions
 from tw_autogen.kernel.kernel import Loadable
-from tw_autogen.kernel.live import Live
-from tw_autogen.kernel.peer import Peer
+from tw_autogen.kernel.poller import WakeupSocket
 from tw_autogen.kernel.process import check_open_files
 from tw_autogen.kernel.recovery import Recovery
-from tw_autogen.kernel.running import Outcome
-from tw_autogen.kernel.served import Served
+from tw_autogen.kernel.request import RawResult
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.waiting import Doorbell
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 
 
@@ -46,12 +46,12 @@ class KernelBase:
         self._settings = settings or KernelSettings()
         KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))
         check_open_files(self.folder)
-        self._bell = Doorbell()
+        self._bell = WakeupSocket()
         weakref.finalize(self, self._bell.close)
-        self._live: Live | None = None
+        self._live: KernelClient | None = None
         self._end_live: Callable[[], object] | None = None
         self._plugins: dict[str, Loadable] = {}
-        self._served = Served()
+        self._served = HostFunctions()
         self._values: dict[str, Any] = {}
         self._variables: tuple[Variable, ...] = ()
         self._loss = ""
@@ -78,7 +78,7 @@ class KernelBase:
         """Return where code runs, given what is known of the process."""
         raise NotImplementedError
 
-    def _open(self) -> Peer:
+    def _open(self) -> KernelHandle:
         """Start a process.
 
         Raises:
@@ -89,15 +89,15 @@ class KernelBase:
     def _before_plugin(self, plugin: Loadable) -> None:
         """Prepare for a plugin that is about to be loaded."""
 
-    def _before_cell(self, live: Live) -> list[Log]:
+    def _before_cell(self, live: KernelClient) -> list[Log]:
         """Prepare the kernel for a cell; give what there is to say about it."""
         return []
 
-    def _after_cell(self, live: Live, outcome: Outcome) -> list[Log]:
+    def _after_cell(self, live: KernelClient, outcome: RawResult) -> list[Log]:
         """Take over what a cell left behind; give what there is to say about it."""
         return []
 
-    def _ready(self, *, replay_failure: type[KernelError] | None = None) -> Live:
+    def _ready(self, *, replay_failure: type[KernelError] | None = None) -> KernelClient:
         """Return a live process, a fresh one if there is none, with all that belongs into it."""
         if self._closed:
             raise KernelStartError("the kernel is closed", folder=self.folder)
@@ -111,7 +111,7 @@ class KernelBase:
             opened.unlock()  # code may have closed its own folder
         check_open_files(self.folder)
         peer = self._open()
-        live = Live(
+        live = KernelClient(
             self.folder,
             settings=self._settings,
             peer=peer,
@@ -139,11 +139,11 @@ class KernelBase:
             raise
         return live
 
-    def _resumed(self, live: Live) -> Live:
+    def _resumed(self, live: KernelClient) -> KernelClient:
         """Bring variables back that an earlier process had, if that is due; give the kernel, perhaps another one."""
         return self._recovery.bring_back(live, self._take_variables, self._renew)
 
-    def _renew(self) -> Live:
+    def _renew(self) -> KernelClient:
         self._end()
         return self._ready()
 
@@ -153,7 +153,7 @@ class KernelBase:
         self._live = self._end_live = None
         self._variables = ()
 
-    def _ask(self, live: Live, op: str, **fields: Any) -> dict[str, Any]:
+    def _ask(self, live: KernelClient, op: str, **fields: Any) -> dict[str, Any]:
         try:
             answer = live.ask(op, **fields)
         except KernelError as error:
@@ -163,7 +163,7 @@ class KernelBase:
         self._take_variables(answer)
         return answer
 
-    def _load(self, live: Live, plugin: Loadable) -> None:
+    def _load(self, live: KernelClient, plugin: Loadable) -> None:
         path = plugin.path or f"<plugin {plugin.name}>"
         where = str(plugin.path.resolve()) if plugin.path else None
         fields = {"name": plugin.name, "source": plugin.source, "settings": dict(plugin.settings), "path": where}
@@ -175,14 +175,14 @@ class KernelBase:
             problem = answer.get("problem") or answer.get("error") or "the kernel gave no answer"
             raise PluginLoadError(problem, path=path, line=answer.get("line"))
 
-    def _put(self, live: Live, name: str, value: Any) -> Any:
+    def _put(self, live: KernelClient, name: str, value: Any) -> Any:
         packed = live.codec.pack(value)
         answer = self._ask(live, "put", name=name, value=packed, session=not is_table(value))
         if "error" in answer:
             raise TypeError(answer["error"])
         return packed
 
-    def _put_back(self, live: Live) -> None:
+    def _put_back(self, live: KernelClient) -> None:
         """Make the variables again that `%reset` has removed with the cell's own: the host has promised them."""
         with contextlib.suppress(KernelError, TypeError):  # it died behind the cell, which the next one is told
             for name, value in self._values.items():
@@ -192,7 +192,7 @@ class KernelBase:
         loss, self._loss = self._loss, ""
         return Execution(False, error=f"{loss} This cell was not run. {self._recovery.lost}", state_lost=True)
 
-    def _taken_over(self, live: Live, outcome: Outcome) -> list[Log]:
+    def _taken_over(self, live: KernelClient, outcome: RawResult) -> list[Log]:
         if outcome.died or not outcome.report:
             return []
         try:
@@ -200,7 +200,7 @@ class KernelBase:
         except KernelError:  # it died behind the cell, which the next one is told
             return []
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: RawResult) -> None:
         """Take down what a cell did to the process; also behind an exception in this thread."""
         if outcome.died:
             self._loss = f"The kernel ended with the cell before: {outcome.died}."
@@ -208,7 +208,7 @@ class KernelBase:
         elif outcome.report:
             self._take_variables(outcome.report)
 
-    def _look_after(self, live: Live, outcome: Outcome) -> None:
+    def _look_after(self, live: KernelClient, outcome: RawResult) -> None:
         """Ask a kernel that did not report whether it still answers; end it if it does not."""
         try:
             answer = live.ask("hello")
@@ -220,7 +220,7 @@ class KernelBase:
             self._end()
             outcome.died = "it answered nothing any more, and was ended"
 
-    def _roll_back(self, live: Live, outcome: Outcome) -> None:
+    def _roll_back(self, live: KernelClient, outcome: RawResult) -> None:
         """Undo a cell that was stopped, and of whose end the kernel could not tell that it failed."""
         wanted = self._settings.rollback_on_error and not outcome.died and ROLLBACK not in outcome.report
         if wanted and not went_well(outcome):

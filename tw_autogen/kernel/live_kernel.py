@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError
 from tw_autogen.kernel.execution import Execution, Variable
+from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.kernel_base import KernelBase, is_table
+from tw_autogen.kernel.request import ExecuteRequest
 from tw_autogen.kernel.results import execution_of
-from tw_autogen.kernel.running import Running
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.turns import OutOfTurn, Turns
 from tw_autogen.safe_folder import remove_folder
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class LiveKernel(KernelBase):
 
     def __init__(self, folder: Path | str | None = None, *, settings: KernelSettings | None = None) -> None:
         super().__init__(folder, settings=settings)
-        self._turns = Turns(self._settings.turn_seconds)
+        self._turns = FairLock(self._settings.turn_seconds)
         self._executing = False
-        self._running: Running | None = None
+        self._running: ExecuteRequest | None = None
 
     def execute(
         self,
@@ -192,7 +192,7 @@ class LiveKernel(KernelBase):
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(self._turns.take())
-            except OutOfTurn:
+            except LockTimeout:
                 raise KernelBusyError(
                     "the kernel is running a cell; a function that this cell calls can't use it now, and another "
                     f"thread waits {self._settings.turn_seconds:g} s for its turn at most",

@@ -12,24 +12,24 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
+from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.execution import Execution
-from tw_autogen.kernel.granting import check_granted, closed, impassable, refuse_folder, shut_off, too_much
-from tw_autogen.kernel.inside.packages import INSTALL
-from tw_autogen.kernel.installing import Installer
+from tw_autogen.kernel.guest.packages import INSTALL
+from tw_autogen.kernel.handle import KernelHandle
+from tw_autogen.kernel.installer import Installer
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.kernel import Loadable, OnOutput
+from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.readable import pieces
-from tw_autogen.kernel.launcher.wall import OFF
-from tw_autogen.kernel.live import Live
+from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
-from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.place import Place
+from tw_autogen.kernel.path_policy import check_granted, closed, impassable, refuse_folder, shut_off, too_broad_reason
 from tw_autogen.kernel.plain import start_otherwise
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import StartProcess
 from tw_autogen.kernel.recovery import Recovery
-from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, words
-from tw_autogen.kernel.sandbox_trial import standing
+from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, words
+from tw_autogen.kernel.sandbox_probe import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder
 
@@ -190,14 +190,14 @@ class LocalKernel(LiveKernel):
         except SandboxError as error:
             return str(error)
 
-    def _open(self) -> Peer:
+    def _open(self) -> KernelHandle:
         if self._start is None:
             check_granted(self._settings, self.folder)
         packages = self._installer.prepare()
-        peer = self._begin(Place(self.folder, (*self._read, *([packages] if packages else []))))
+        peer = self._begin(KernelFolders(self.folder, (*self._read, *([packages] if packages else []))))
         return replace(peer, options={**peer.options, "packages": packages})
 
-    def _begin(self, place: Place) -> Peer:
+    def _begin(self, place: KernelFolders) -> KernelHandle:
         if self._start is not None:
             return start_otherwise(place, self._settings, self._start, STARTED_OTHERWISE)
         return self._pool.take(self._settings, place).peer(self._settings)
@@ -218,7 +218,7 @@ class LocalKernel(LiveKernel):
         if path is None or self._start is not None:
             return
         beside, settings = path.parent, self._settings
-        alone = too_much(beside) or impassable(beside, settings) or shut_off(self.folder, beside, settings)
+        alone = too_broad_reason(beside) or impassable(beside, settings) or shut_off(self.folder, beside, settings)
         granted = () if alone else pieces(str(beside), package=True)
         more = [one for one in (*granted, str(path)) if one not in self._read and str(beside) not in granted]
         more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
@@ -227,14 +227,14 @@ class LocalKernel(LiveKernel):
             if self._live is not None and self._fresh:
                 self._end()
 
-    def _load(self, live: Live, plugin: Loadable) -> None:
+    def _load(self, live: KernelClient, plugin: Loadable) -> None:
         try:
             super()._load(live, plugin)
         except PluginLoadError as error:
             folder = plugin.path.resolve().parent if plugin.path else None
             if folder is None or self._start is not None or not _MISSED.match(error.problem):
                 raise
-            why = too_much(folder)
+            why = too_broad_reason(folder)
             why = f"{why}: put the plugin into a folder of its own" if why else closed(folder, self._settings)
             if not why:
                 raise

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tw_autogen import bounded_json
-from tw_autogen.kernel.inside.amounts import MOST_BYTES, parsed_bytes
+from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
 
 _DELIMITER = b"<IDS|MSG>"
 _MOST_DIGESTS = 1 << 16

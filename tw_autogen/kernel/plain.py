@@ -17,15 +17,15 @@ from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import kernel_environment
-from tw_autogen.kernel.launcher.wall import OFF
-from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.place import Place, assignment_of, environment_of, furnish
+from tw_autogen.kernel.handle import KernelHandle
+from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, furnish
+from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.process import Launch, LocalProcess, Process, StartProcess
-from tw_autogen.kernel.sandbox import told, words
-from tw_autogen.kernel.sandbox_trial import standing, stood
+from tw_autogen.kernel.sandbox_levels import told, words
+from tw_autogen.kernel.sandbox_probe import standing, stood
 from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.stewarded_process import WallDown
+from tw_autogen.kernel.supervised_process import SandboxFailed
 
 _UP = "'up'"
 
@@ -45,10 +45,10 @@ class PlainKernel:
     connection: Connection
     process: Process
     level: str
-    place: Place | None = None
+    place: KernelFolders | None = None
     way: str = "cold"
 
-    def settle(self, place: Place, settings: KernelSettings) -> None:
+    def settle(self, place: KernelFolders, settings: KernelSettings) -> None:
         """Bind a kernel that was kept ready to its session's folders, and sandbox it.
 
         Raises:
@@ -61,18 +61,18 @@ class PlainKernel:
             text = _profile(settings, self.connection, place)
             said = _evaluated(self, call_expression("enclose", text, module="seatbelt"), settings.start_seconds)
             if said != _UP:
-                raise WallDown(said)
+                raise SandboxFailed(said)
         self.place = place
 
-    def peer(self, settings: KernelSettings) -> Peer:
+    def peer(self, settings: KernelSettings) -> KernelHandle:
         """Return the host's handle of it, once it has its session's folders."""
-        place = self.place or Place(Path())
+        place = self.place or KernelFolders(Path())
         stood(self.level, settings)
         options: dict[str, Any] = {"wall": told(self.level, settings, assignment_of(place, settings))}
         if self.way == "warm":
             environment = environment_of(place, settings, self.level, self.connection.own)
             options |= {"folder": str(place.folder), "environment": environment}
-        return Peer(
+        return KernelHandle(
             self.connection,
             self.process,
             self.connection.said,
@@ -99,7 +99,7 @@ def start_unsettled(level: str, settings: KernelSettings) -> PlainKernel:
     return started
 
 
-def start_plain(settings: KernelSettings, place: Place) -> PlainKernel:
+def start_plain(settings: KernelSettings, place: KernelFolders) -> PlainKernel:
     """Start a kernel for a session's folders.
 
     Raises:
@@ -112,7 +112,9 @@ def start_plain(settings: KernelSettings, place: Place) -> PlainKernel:
         raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error
 
 
-def start_otherwise(place: Place, settings: KernelSettings, start: StartProcess, walls: str | None = None) -> Peer:
+def start_otherwise(
+    place: KernelFolders, settings: KernelSettings, start: StartProcess, walls: str | None = None
+) -> KernelHandle:
     """Start a kernel by a function of the user's, or in a container.
 
     Args:
@@ -136,10 +138,10 @@ def start_otherwise(place: Place, settings: KernelSettings, start: StartProcess,
     except BaseException:
         connection.close()
         raise
-    return Peer(connection, process, connection.said, walls=words(OFF, settings) if walls is None else walls)
+    return KernelHandle(connection, process, connection.said, walls=words(OFF, settings) if walls is None else walls)
 
 
-def _start(level: str, settings: KernelSettings, place: Place | None) -> PlainKernel:
+def _start(level: str, settings: KernelSettings, place: KernelFolders | None) -> PlainKernel:
     connection = Connection(outside=assignment_of(place, settings)["write"] if place else ())
     try:
         with connection.begin() as new:
@@ -158,7 +160,7 @@ def _start(level: str, settings: KernelSettings, place: Place | None) -> PlainKe
         raise
 
 
-def _profile(settings: KernelSettings, connection: Connection, place: Place) -> str:
+def _profile(settings: KernelSettings, connection: Connection, place: KernelFolders) -> str:
     return profile(
         assignment_of(place, settings),
         own=connection.own,

@@ -12,14 +12,14 @@ from types import TracebackType
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.forkserver import ForkServer
-from tw_autogen.kernel.nest import Nest, begin, kernel_key, server_key
-from tw_autogen.kernel.place import Place
+from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.ownership import OWNERSHIP
 from tw_autogen.kernel.plain import PlainKernel, start_plain
-from tw_autogen.kernel.sandbox import failed
+from tw_autogen.kernel.sandbox_levels import failed
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_cold, start_forked
-from tw_autogen.kernel.stewarded_process import WallDown
-from tw_autogen.kernel.tenants import TENANTS
+from tw_autogen.kernel.supervised_process import SandboxFailed
+from tw_autogen.kernel.warm_pool import WarmPool, begin, kernel_key, server_key
 
 _MOST_SERVERS = 4
 _MOST_READY = 4
@@ -50,7 +50,7 @@ class KernelPool:
 
     def __init__(self, *, stewarded: bool = STEWARDED) -> None:
         self._stewarded = stewarded
-        self._nests: dict[object, Nest] = {}
+        self._nests: dict[object, WarmPool] = {}
         self._wanted: dict[object, KernelSettings] = {}
         self._failed: dict[object, float] = {}
         self._taken = 0.0
@@ -76,7 +76,7 @@ class KernelPool:
                 self._keeper.start()
             self._change.notify_all()
 
-    def take(self, settings: KernelSettings, place: Place) -> StartedKernel | PlainKernel:
+    def take(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | PlainKernel:
         """Return a kernel for a session's folders: one that was kept ready, else a forked one, else one of its own.
 
         Raises:
@@ -90,7 +90,7 @@ class KernelPool:
         finally:
             self.prepare(settings)
 
-    def take_for(self, settings: KernelSettings, place: Place, lent: Connection) -> StartedKernel:
+    def take_for(self, settings: KernelSettings, place: KernelFolders, lent: Connection) -> StartedKernel:
         """Return a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
         try:
             return self._forked(settings, place, lent) or start_cold(settings, place, lent)
@@ -130,17 +130,17 @@ class KernelPool:
     ) -> None:
         self.close()
 
-    def _nest(self, settings: KernelSettings) -> Nest | None:
+    def _nest(self, settings: KernelSettings) -> WarmPool | None:
         """Return a server that is ready and up to date."""
         with self._change:
             nest = self._nests.get(server_key(settings))
         usable = nest is not None and self._owner == os.getpid() and nest.server.greeted and not nest.server.stale()
         return nest if usable else None
 
-    def _settled(self, settings: KernelSettings, place: Place) -> StartedKernel | PlainKernel | None:
+    def _settled(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | PlainKernel | None:
         """Return a kernel that was kept ready, if there is one and nobody else works in that folder."""
         nest, key = self._nest(settings), kernel_key(settings)
-        while nest is not None and not TENANTS.user(place.folder):
+        while nest is not None and not OWNERSHIP.user(place.folder):
             with self._change:
                 started = nest.take(key)
             if started is None:
@@ -152,7 +152,9 @@ class KernelPool:
             started.discard()
         return None
 
-    def _forked(self, settings: KernelSettings, place: Place, lent: Connection | None = None) -> StartedKernel | None:
+    def _forked(
+        self, settings: KernelSettings, place: KernelFolders, lent: Connection | None = None
+    ) -> StartedKernel | None:
         nest = self._nest(settings)
         if nest is not None and isinstance(nest.server, ForkServer):
             with contextlib.suppress(OSError, KernelError):
@@ -184,7 +186,7 @@ class KernelPool:
         ends = [nest.used + nest.settings.warm_seconds for nest in self._nests.values()]
         return max(0.0, min(ends, default=time.monotonic()) - time.monotonic()) + 0.01
 
-    def _outworn(self, wanted: set[object]) -> list[Nest]:
+    def _outworn(self, wanted: set[object]) -> list[WarmPool]:
         """Take out what nobody needs any more, what is out of date, and what is too many."""
         now = time.monotonic()
         out = [
@@ -199,7 +201,7 @@ class KernelPool:
     def _tend(self, settings: KernelSettings) -> None:
         """Start a server if there is none, and fill up the kernels that it keeps ready."""
         key = server_key(settings)
-        nest: Nest | None = None
+        nest: WarmPool | None = None
         try:
             with self._change:
                 nest = self._nests.get(key)
@@ -217,7 +219,7 @@ class KernelPool:
             while not self.closed and nest.lacks(settings):
                 self._let_begin()
                 self._fill(nest, settings)
-        except WallDown as error:
+        except SandboxFailed as error:
             if nest is not None:
                 failed(nest.server.level, str(error))
             self._drop(key)
@@ -232,7 +234,7 @@ class KernelPool:
             while not self.closed and (left := self._taken + _HASTE_SECONDS - time.monotonic()) > 0:
                 self._change.wait(left)
 
-    def _fill(self, nest: Nest, settings: KernelSettings) -> None:
+    def _fill(self, nest: WarmPool, settings: KernelSettings) -> None:
         key, started = kernel_key(settings), nest.make(settings)
         with self._change:
             if not any(one is nest for one in self._nests.values()):  # it was closed meanwhile

@@ -20,7 +20,7 @@ from jupyter_client.win_interrupt import send_interrupt
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.bundle import boot_text
-from tw_autogen.kernel.launcher.endings import words
+from tw_autogen.kernel.launcher.exit_status import words
 
 if TYPE_CHECKING:
     from _typeshed import HasFileno

@@ -1,4 +1,4 @@
-"""`WalledProvisioner`: our forked, walled kernels for everybody who speaks Jupyter."""
+"""`SandboxedProvisioner`: our forked, walled kernels for everybody who speaks Jupyter."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from traitlets import Dict
 
 from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.granting import check_granted, refuse_folder
-from tw_autogen.kernel.place import Place, assignment_of
+from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of
+from tw_autogen.kernel.path_policy import check_granted, refuse_folder
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel
@@ -25,7 +25,7 @@ from tw_autogen.kernel.starting import STEWARDED, StartedKernel
 _LOOK_SECONDS = 0.05
 
 
-class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_client has no types that mypy follows
+class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_client has no types that mypy follows
     """Starts a kernelspec's kernels as `LocalKernel` starts its own: forked, behind a sandbox; on Linux.
 
     A kernelspec names it in its metadata: `"kernel_provisioner": {"provisioner_name": "tw-autogen", "config":
@@ -78,7 +78,9 @@ class WalledProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
         given = kwargs.get("env") or {}
-        place = Place(self._cwd, environment={name: given[name] for name in self.kernel_spec.env if name in given})
+        place = KernelFolders(
+            self._cwd, environment={name: given[name] for name in self.kernel_spec.env if name in given}
+        )
         if self._connection is None:
             self._connection = Connection(opens=False, outside=assignment_of(place, settings)["write"])
         self._kernel = await asyncio.to_thread(default_pool().take_for, settings, place, self._connection)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import KernelError
+from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.execution import Log
 from tw_autogen.kernel.failure import COMES_BACK, LOST, went_well
 from tw_autogen.kernel.journal import CellJournal
-from tw_autogen.kernel.live import Live
+from tw_autogen.kernel.request import RawResult
 from tw_autogen.kernel.resume import TAG, entry_of, resume
-from tw_autogen.kernel.running import Outcome
 
 
 class Recovery:
@@ -52,7 +52,7 @@ class Recovery:
         """Return what the end of a process means for the variables."""
         return COMES_BACK if self._journal else LOST
 
-    def begin(self, live: Live) -> None:
+    def begin(self, live: KernelClient) -> None:
         """Look what there is for a process that has just been started."""
         if self._journal:
             self._due = bool(self._journal.open(live.uid))
@@ -68,7 +68,9 @@ class Recovery:
         said, self._said = self._said, []
         return said
 
-    def bring_back(self, live: Live, told: Callable[[dict[str, Any]], None], renew: Callable[[], Live]) -> Live:
+    def bring_back(
+        self, live: KernelClient, told: Callable[[dict[str, Any]], None], renew: Callable[[], KernelClient]
+    ) -> KernelClient:
         """Bring variables back that an earlier process had, if that is due.
 
         Args:
@@ -100,7 +102,7 @@ class Recovery:
         if self._journal:
             self._journal.append({"put": name, **({} if is_table else {"value": packed})})
 
-    def note_cell(self, live: Live, code: str, outcome: Outcome, variables: Sequence[str]) -> None:
+    def note_cell(self, live: KernelClient, code: str, outcome: RawResult, variables: Sequence[str]) -> None:
         """Take down a cell, and have a copy of the variables written if that is due.
 
         Args:
@@ -116,6 +118,6 @@ class Recovery:
             self._journal.append(entry_of(code, seconds=outcome.seconds, called=called, variables=variables))
         self._checkpoint(live, urgent=called)
 
-    def _checkpoint(self, live: Live, *, urgent: bool) -> None:
+    def _checkpoint(self, live: KernelClient, *, urgent: bool) -> None:
         if self._journal and self._checkpoints:
             live.tell("checkpoint", position=self._journal.position, urgent=urgent)

@@ -9,14 +9,14 @@ from typing import Any
 
 from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.failure import error_text, not_undone, rows, went_well
-from tw_autogen.kernel.inside.output import MARK_CHARS, clip
-from tw_autogen.kernel.running import Outcome
+from tw_autogen.kernel.guest.output import MARK_CHARS, clip
+from tw_autogen.kernel.request import RawResult
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import SafeFolder
 
 
 def execution_of(
-    outcome: Outcome,
+    outcome: RawResult,
     said: Iterable[Log],
     variables: tuple[Variable, ...],
     folder: Path,

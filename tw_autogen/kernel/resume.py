@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.execution import Log
 from tw_autogen.kernel.failure import error_text, went_well
-from tw_autogen.kernel.live import Live
 
 TAG = "resume"
 _LEAST_SECONDS = 10.0
@@ -18,7 +18,7 @@ _MOST_SECONDS = 1200.0
 Entry = Mapping[str, Any]
 
 
-def resume(live: Live, entries: Sequence[Entry], *, rerun: bool = True) -> list[Log]:
+def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: bool = True) -> list[Log]:
     """Bring back what can be had; say what could not.
 
     From the checkpoint, if there is one, and the later cells are run again; or all cells are run again, if together
@@ -62,7 +62,7 @@ def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str
     return {"code": code, "seconds": round(seconds, 3), "called": called, "variables": list(variables)}
 
 
-def _again(live: Live, entry: Entry) -> str:
+def _again(live: KernelClient, entry: Entry) -> str:
     """Do what a line tells of; give why that failed, empty if it did not."""
     if "put" in entry:
         if "value" not in entry:

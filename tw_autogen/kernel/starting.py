@@ -14,16 +14,16 @@ from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import ForkServer, launch_one
-from tw_autogen.kernel.launcher.wall import LANDLOCK, OFF
-from tw_autogen.kernel.peer import Peer
-from tw_autogen.kernel.place import Place, assignment_of, environment_of, furnish
-from tw_autogen.kernel.sandbox import failed, levels, plan, told, user_for, words
-from tw_autogen.kernel.sandbox_trial import stood
+from tw_autogen.kernel.handle import KernelHandle
+from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, furnish
+from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
+from tw_autogen.kernel.ownership import OWNERSHIP, hand_over
+from tw_autogen.kernel.sandbox_levels import failed, levels, plan, told, user_for, words
+from tw_autogen.kernel.sandbox_probe import stood
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.stewarded_process import StewardedProcess, WallDown
-from tw_autogen.kernel.tenants import TENANTS, hand_over
+from tw_autogen.kernel.supervised_process import SandboxFailed, SupervisedProcess
 
-StartStewarded = Callable[[dict[str, Any], int, Sequence[int]], StewardedProcess]
+StartStewarded = Callable[[dict[str, Any], int, Sequence[int]], SupervisedProcess]
 """Takes the request, as `launcher.steward.attend` does, and the descriptors of the log and the sockets."""
 
 STEWARDED = sys.platform.startswith("linux")
@@ -46,33 +46,33 @@ class StartedKernel:
     """
 
     connection: Connection
-    process: StewardedProcess
+    process: SupervisedProcess
     level: str
     environment: dict[str, str]
     uid: int = 0
     way: str = "cold"
-    place: Place | None = None
+    place: KernelFolders | None = None
     lent: bool = False
 
-    def settle(self, place: Place, settings: KernelSettings) -> None:
+    def settle(self, place: KernelFolders, settings: KernelSettings) -> None:
         """Bind a kernel that was kept ready to its session's folders.
 
         Raises:
             KernelError: it has ended meanwhile, or code there could write to its runtime folder.
             WallDown: the wall can't stand with these folders.
         """
-        TENANTS.enter(place.folder, self.uid)
+        OWNERSHIP.enter(place.folder, self.uid)
         self.place = place
         self.environment = environment_of(place, settings, self.level, self.connection.own)
         assignment = assignment_of(place, settings)
         _check_apart(self.connection, assignment, self.level)
         self.process.assign(assignment, settings.start_seconds)
 
-    def peer(self, settings: KernelSettings) -> Peer:
+    def peer(self, settings: KernelSettings) -> KernelHandle:
         """Return the host's handle of it, once it has its session's folders."""
-        place = self.place or Place(Path())
+        place = self.place or KernelFolders(Path())
         stood(self.level, settings)
-        return Peer(
+        return KernelHandle(
             self.connection,
             self.process,
             self.connection.said,
@@ -91,7 +91,7 @@ class StartedKernel:
     def move_out(self) -> None:
         """Forget where it worked, and give its folder back."""
         if self.place is not None:
-            TENANTS.leave(self.place.folder, self.uid)
+            OWNERSHIP.leave(self.place.folder, self.uid)
             self.place = None
 
     def discard(self) -> None:
@@ -105,7 +105,7 @@ class StartedKernel:
 
 
 def start_forked(
-    server: ForkServer, settings: KernelSettings, place: Place | None, lent: Connection | None = None
+    server: ForkServer, settings: KernelSettings, place: KernelFolders | None, lent: Connection | None = None
 ) -> StartedKernel:
     """Fork a kernel.
 
@@ -138,7 +138,7 @@ def start_waiting(settings: KernelSettings, level: str) -> StartedKernel:
     return _start(level, settings, None, "cold", _launched(settings))
 
 
-def start_cold(settings: KernelSettings, place: Place, lent: Connection | None = None) -> StartedKernel:
+def start_cold(settings: KernelSettings, place: KernelFolders, lent: Connection | None = None) -> StartedKernel:
     """Start a kernel without a server; `lent` as for `start_forked`.
 
     Raises:
@@ -154,7 +154,7 @@ def start_cold(settings: KernelSettings, place: Place, lent: Connection | None =
             ) from error
         try:
             started.process.await_assignment(settings.start_seconds)
-        except WallDown as error:
+        except SandboxFailed as error:
             started.discard()
             failed(level, str(error))
         except KernelError as error:
@@ -167,7 +167,7 @@ def start_cold(settings: KernelSettings, place: Place, lent: Connection | None =
 
 
 def _launched(settings: KernelSettings) -> StartStewarded:
-    def start(request: dict[str, Any], log: int, sockets: Sequence[int]) -> StewardedProcess:
+    def start(request: dict[str, Any], log: int, sockets: Sequence[int]) -> SupervisedProcess:
         environment = clean_environment(os.environ, allowed=settings.environment)
         level = request["wall"]["level"]
         return launch_one(settings.python, environment, level=level, request=request, log=log, sockets=sockets)
@@ -178,7 +178,7 @@ def _launched(settings: KernelSettings) -> StartStewarded:
 def _start(
     level: str,
     settings: KernelSettings,
-    place: Place | None,
+    place: KernelFolders | None,
     way: str,
     start: StartStewarded,
     lent: Connection | None = None,
@@ -216,8 +216,8 @@ def _start(
                 connection.runtime.chmod(0o711)  # its user must pass it; behind other walls it is not seen
             hand_over(new.folder, uid)
             if place is not None:
-                TENANTS.enter(place.folder, uid)
-                undo.callback(TENANTS.leave, place.folder, uid)
+                OWNERSHIP.enter(place.folder, uid)
+                undo.callback(OWNERSHIP.leave, place.folder, uid)
                 request["assignment"] = assignment
                 if lent is not None:  # otherwise our end of the bridge goes there
                     request["cwd"] = str(place.folder)

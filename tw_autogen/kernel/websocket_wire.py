@@ -17,7 +17,7 @@ from typing import Any
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.gateway_process import INSTALL, Gateway, GatewayProcess
-from tw_autogen.kernel.waiting import Doorbell
+from tw_autogen.kernel.poller import WakeupSocket
 from tw_autogen.kernel.wire import CHANNELS, Channel, execute_content
 
 _QUICKACK: int = getattr(socket, "TCP_QUICKACK", 0)
@@ -70,7 +70,7 @@ class WebsocketWire:
         self._lock = threading.Condition()
         self._inbox: dict[str, deque[dict[str, Any]]] = {"iopub": deque(), "shell": deque(), "stdin": deque()}
         self._outbox: deque[str] = deque()
-        self._news, self._orders = Doorbell(), Doorbell()
+        self._news, self._orders = WakeupSocket(), WakeupSocket()
         self._closed = False
         self._asked: dict[str, Any] = {}
         self._unheard: tuple[str, dict[str, Any]] = ("", {})

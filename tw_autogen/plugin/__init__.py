@@ -1,7 +1,7 @@
 """Plugins: functions that generated code calls; their specs, how a model sees them, and which fit a request."""
 
-from tw_autogen.kernel.inside import Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin
-from tw_autogen.kernel.inside.plugin import plugin
+from tw_autogen.kernel.guest import Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin
+from tw_autogen.kernel.guest.plugin import plugin
 from tw_autogen.plugin.callables import callable_plugin
 from tw_autogen.plugin.check import Flaw, check_files
 from tw_autogen.plugin.choose import Chosen, Enabled, choose, names_used, rank, selects, texts_of

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import Unreadable, read_object
 from tw_autogen.plugin.callables import Parameters, Returns, as_model, callable_plugin
 from tw_autogen.plugin.files import bring, linked_files, new_file, table_words

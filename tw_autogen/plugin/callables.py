@@ -14,7 +14,7 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ValidationError
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.inside import plugin_options
+from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.plugin.annotation import spelled, type_and_words
 from tw_autogen.plugin.docstring import Doc, read_doc
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec

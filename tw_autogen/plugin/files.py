@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from tw_autogen.kernel.inside.artifacts import FileNames
+from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.safe_folder import SafeFolder, open_unlinked
 
 _HEAD_ROWS = 5

@@ -12,8 +12,8 @@ from typing import Any
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.folder import session_name
-from tw_autogen.kernel.inside import PluginContext, PluginProblem, load_plugin, run_plugin_tests
-from tw_autogen.kernel.inside.context import Made
+from tw_autogen.kernel.guest import PluginContext, PluginProblem, load_plugin, run_plugin_tests
+from tw_autogen.kernel.guest.context import Made
 from tw_autogen.plugin.callables import run_through
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports

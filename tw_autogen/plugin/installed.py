@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.inside import plugin_options
+from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.plugin.callables import function_plugin
 from tw_autogen.plugin.folder import read_file, read_folder
 from tw_autogen.plugin.functions import read_functions

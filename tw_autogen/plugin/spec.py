@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import PluginSpecError, nearest
 from tw_autogen.kernel import Loadable
-from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.stub import as_function, as_line
 from tw_autogen.trusted_files import TrustedFiles, read_text
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.inside import plugin_options
+from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.plugin.callables import callable_plugin
 from tw_autogen.plugin.load import check_source
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec

@@ -40,7 +40,7 @@ def temporary_folder(prefix: str = PREFIX, *, place: Path | str | None = None) -
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place)).resolve()
     if sys.platform != "win32":
         with _MAKING, contextlib.suppress(OSError):  # without a record it is removed by its maker only
-            _own_record().add(folder)
+            _own_record(str(folder.parent)).add(folder)
     return folder
 
 
@@ -69,7 +69,7 @@ class _Record:
     def add(self, folder: Path) -> None:
         """Note a folder with its number, since another one may have its name later."""
         found = folder.lstat()
-        os.write(self._file, json.dumps([str(folder), found.st_dev, found.st_ino]).encode() + b"\n")
+        os.write(self._file, json.dumps([folder.name, found.st_dev, found.st_ino]).encode() + b"\n")
         self._folders.append(folder)
 
     def _end(self) -> None:
@@ -82,9 +82,8 @@ class _Record:
 _RECORDS: dict[str, _Record] = {}
 
 
-def _own_record() -> _Record:
-    """Return this process's record; the first call removes what ended processes have left."""
-    place = tempfile.gettempdir()
+def _own_record(place: str) -> _Record:
+    """Return this process's record of a folder; the first call removes what ended processes have left there."""
     if place not in _RECORDS or not _RECORDS[place].counts:
         _RECORDS[place] = _Record(place)
         _clean_up(place)
@@ -110,8 +109,11 @@ def _clean_up_after(file: int, path: str) -> None:
         return
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     for line in os.read(file, _MOST_BYTES).decode("utf-8", "replace").splitlines():
-        with contextlib.suppress(ValueError, OSError):  # a line cut off, or a folder that its maker has removed
-            folder, device, number = json.loads(line)
+        with contextlib.suppress(ValueError, OSError, RecursionError):  # cut off, not ours, or removed by its maker
+            name, device, number = json.loads(line)
+            if not isinstance(name, str) or not name.startswith(PREFIX) or "/" in name:
+                continue  # no record of ours: only what lies beside it, and is named so, is removed
+            folder = os.path.join(os.path.dirname(path), name)
             there = os.lstat(folder)
             if stat.S_ISDIR(there.st_mode) and (there.st_dev, there.st_ino) == (device, number):
                 remove_folder(folder)

@@ -15,7 +15,7 @@ from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings
-from tw_autogen.kernel.granting import refuse_folder
+from tw_autogen.kernel.path_policy import refuse_folder
 from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.crossing import why_not_crossing
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.kernel.transferable import untransferable_reason
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.journal import JOURNAL
 
@@ -78,7 +78,7 @@ def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Seq
     for name, value in variables.items():
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigError(f"{name!r} can't be a variable: it is no Python identifier")
-        if why := why_not_crossing(value):
+        if why := untransferable_reason(value):
             raise ConfigError(f"variable {name!r}: {why}")
     return paths
 

@@ -114,7 +114,7 @@ PROBES = (
     Probe(probes_files.SharedMemory),
     Probe(probes_processes.Environment),
     Probe(probes_processes.Memory, sure=False),
-    Probe(probes_processes.Descriptors),
+    Probe(probes_processes.FdCapture),
     Probe(probes_processes.Seen),
     Probe(probes_processes.Signals),
     Probe(probes_processes.ChangeProcess),

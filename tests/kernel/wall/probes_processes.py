@@ -98,7 +98,7 @@ class Memory:
             return found(w, file.read(60))
 
 
-class Descriptors:
+class FdCapture:
     """Code takes open files from other processes, or finds them left open in its own."""
 
     def taken(w):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.approval import Decision
-from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.mcp import McpServers, read_mcp_servers
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.mcp.gate import Gate, ToolCallRefusedError

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.mcp import McpServers, read_mcp_servers
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")

@@ -8,7 +8,7 @@ import keyword
 import pandas as pd
 import pytest
 
-from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.mcp import tool_spec
 from tw_autogen.plugin.mcp.names import tool_names
 from tw_autogen.plugin.mcp.types import Schema

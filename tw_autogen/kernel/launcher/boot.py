@@ -30,7 +30,7 @@ def load() -> None:
     Garbage is collected from here on, but none of this: a collection in a child would copy it for that process.
     """
     importlib.import_module(f"{_INSIDE}.boot").load()
-    importlib.import_module(f"{_INSIDE}.door")
+    importlib.import_module(f"{_INSIDE}.entry")
     gc.freeze()
     gc.enable()
 

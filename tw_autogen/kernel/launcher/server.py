@@ -20,9 +20,9 @@ from . import namespaces, seccomp
 from .boot import STUB, load, prepare
 from .bubblewrap import run_wrapped
 from .readable import LISTED, editable_paths, environment_paths
-from .steward import attend, tell, whole_path
+from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
+from .supervisor import attend, tell, whole_path
 from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
-from .wall import BUBBLEWRAP, NAMESPACES, Wall
 
 _PACKET = 1 << 20
 _MOST_DESCRIPTORS = 16
@@ -116,7 +116,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
             os.close(one)
         waiting.close()
         _known_folders()  # again if they have changed, and the next stewards know the filter of kernels like this one
-        Wall(json.loads(packet)["wall"]).prepare()
+        Sandbox(json.loads(packet)["wall"]).prepare()
         waiting = _stand_by(control, level)
     waiting.shutdown(socket.SHUT_WR)
     waiting.recv(1)  # until it has ended

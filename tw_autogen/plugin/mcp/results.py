@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.kernel.guest import PluginContext
 
 _LARGE_CHARS = 100_000
 

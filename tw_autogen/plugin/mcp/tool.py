@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tw_autogen.kernel.inside import PluginContext
+from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.mcp.gate import Gate, SentCalls
 from tw_autogen.plugin.mcp.names import free, identifier
 from tw_autogen.plugin.mcp.results import read_result

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.kernel.inside.plugin import install_names
+from tw_autogen.kernel.guest.plugin import install_names
 from tw_autogen.role.taskweaver import author, emitting, talk
 
 ROOT = "taskweaver"

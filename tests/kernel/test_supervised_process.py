@@ -1,0 +1,57 @@
+"""What a steward said before its end is heard, whenever that came."""
+
+import json
+import socket
+import sys
+
+import pytest
+
+from tw_autogen.errors import KernelError
+from tw_autogen.kernel.supervised_process import SupervisedProcess, channel_pair
+
+fcntl = pytest.importorskip("fcntl", reason="kernels have a steward on Linux only")
+resource = pytest.importorskip("resource", reason="kernels have a steward on Linux only")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels have a steward on Linux only")
+
+
+def test_a_death_keeps_its_reason_when_the_host_says_something_meanwhile():
+    ours, theirs = channel_pair()
+    process = SupervisedProcess(ours)
+    with theirs:
+        theirs.send(json.dumps({"kind": "ended", "how": "killed by SIGKILL"}).encode())
+        process.watch()  # never read: the system tells of that first
+
+    assert not process.alive()
+    assert process.end() == "killed by SIGKILL"
+
+
+def test_a_steward_that_says_nothing_before_its_end_is_missed():
+    ours, theirs = channel_pair()
+    process = SupervisedProcess(ours)
+    with theirs:
+        process.watch()
+
+    assert not process.alive()
+    assert process.end() == "killed with its steward"
+
+
+@pytest.fixture
+def beyond_select():
+    """Give a number of a file that `select` takes no more, as in a process with a hundred kernels."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2000:
+        pytest.skip(f"this user may have {hard} files open only")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    yield 1500
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_it_is_waited_for_also_where_more_than_a_thousand_files_are_open(beyond_select):
+    low, theirs = channel_pair()
+    with low, theirs:
+        process = SupervisedProcess(socket.socket(fileno=fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, beyond_select)))
+        with pytest.raises(KernelError, match="was not ready within 0.01 s"):
+            process.await_assignment(0.01)
+        theirs.send(json.dumps({"kind": "assigned"}).encode())
+        process.await_assignment(10)
+    process.end()

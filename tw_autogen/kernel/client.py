@@ -1,0 +1,240 @@
+"""`KernelClient`: one kernel process with its sockets, from its start to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tw_autogen import bounded_json
+from tw_autogen.errors import KernelError, KernelStartError
+from tw_autogen.kernel.bundle import call_expression, install_expression
+from tw_autogen.kernel.folder import HostExchange, session_name
+from tw_autogen.kernel.guest.codec import Codec
+from tw_autogen.kernel.guest.crash_output import file_name
+from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
+from tw_autogen.kernel.guest.output import MARK_CHARS
+from tw_autogen.kernel.guest.remote_files import PIECE
+from tw_autogen.kernel.handle import KernelHandle
+from tw_autogen.kernel.host_calls import HostCalls
+from tw_autogen.kernel.host_functions import HostFunctions
+from tw_autogen.kernel.kernel import OnOutput
+from tw_autogen.kernel.poller import Poller, WakeupSocket
+from tw_autogen.kernel.request import ExecuteRequest, RawResult
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.supervised_process import SupervisedProcess
+from tw_autogen.kernel.wire import await_life
+
+_MOST_TABLE = 2 << 30
+"""How much memory a table from a kernel without a limit may take here."""
+
+
+class KernelClient:
+    """A process that is ready, with our bridge in it.
+
+    Args:
+        folder: Where its code runs.
+        settings: Limits.
+        peer: The kernel, just started; this owns it from now on.
+        served: The functions that code may call.
+        bell: Rings when another thread wants the running request stopped.
+        keeps: Its variables are to come back in a later process.
+
+    Raises:
+        KernelStartError: the process does not start.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: KernelSettings,
+        peer: KernelHandle,
+        served: HostFunctions,
+        bell: WakeupSocket,
+        keeps: bool = False,
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._served = served
+        self._keeps = keeps
+        self._owner = os.getpid()
+        self._exchange = HostExchange(folder, peer.uid)
+        most = settings.memory_mb << 19  # a kernel that packs a table has it twice
+        self.codec = Codec(self._exchange, most_bytes=most or _MOST_TABLE)
+        self.python = ""
+        self._peer = peer
+        self._connection = peer.wire
+        self.process = peer.process
+        self.walls = peer.walls
+        self._waiting = Poller(peer.wire, peer.process, bell)
+        try:
+            self._make_ready()
+        except KernelError as error:
+            said = peer.said().strip()[-2000:]
+            self.end()
+            raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=folder) from error
+        except BaseException:
+            self.end()
+            raise
+
+    def run(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> RawResult:
+        """Run a cell."""
+        return self.start_cell(code, seconds=seconds, on_output=on_output).wait()
+
+    def start_cell(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> ExecuteRequest:
+        """Send a cell; give what waits for it."""
+        if isinstance(self.process, SupervisedProcess):
+            self.process.watch()
+        return self._running(self._connection.request(code), seconds, on_output, self._crash_output)
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        """Ask the bridge in the kernel; give its answer.
+
+        Raises:
+            KernelError: the process ended, or did not answer in time and was killed.
+        """
+        text = json.dumps({"op": op, **fields})
+        if self._peer.files is None or len(text) <= PIECE:
+            return self._evaluate("answer", text, self._settings.load_seconds)
+        return self._evaluate("answer_file", self.codec.leave(text), self._settings.load_seconds)
+
+    def tell(self, op: str, **fields: Any) -> None:
+        """Ask the bridge to do something before the next cell; its answer is not waited for."""
+        expression = call_expression("answer", json.dumps({"op": op, **fields}))
+        self._connection.request("", expressions={"a": expression}, silent=True)
+
+    @property
+    def uid(self) -> int:
+        """Return the user that the kernel is, where the host is root; 0: the same as the host."""
+        return self._peer.uid
+
+    def end(self) -> str:
+        """End the process and remove what belongs to it; give how it ended."""
+        if os.getpid() != self._owner:  # a fork of the owner must not end the owner's kernel
+            return ""
+        how = self.process.end()
+        self._waiting.close()
+        self._connection.close()
+        self._exchange.close()
+        self._peer.release()
+        return how
+
+    def _make_ready(self) -> None:
+        began = time.monotonic()
+        options: dict[str, Any] = {
+            "session_id": session_name(self._folder),
+            "output_chars": self._settings.output_chars,
+            "result_chars": self._settings.result_chars,
+            "max_artifacts": self._settings.max_artifacts,
+            "rollback": _rollback_limits(self._settings),
+            "arrow": _has_arrow(),
+            "checkpoint": _checkpoint_limits(self._settings) if self._keeps else None,
+            "max_artifact_bytes": self._settings.max_artifact_mb << 20,
+            **self._peer.options,
+        }
+        bundle = "None" if self._peer.bundled else install_expression()
+        start = call_expression("start", json.dumps(options))
+        hello = call_expression("answer", json.dumps({"op": "hello"}))
+        request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
+        self._exchange.make_folder()  # while the kernel answers, which needs it with the first cell only
+        outcome = self._running(request, self._settings.start_seconds).wait()
+        self._check(outcome, self._settings.start_seconds)
+        error = _first_error(outcome.reply or {})
+        if error or "ok" not in outcome.report:
+            raise KernelError(error or "the kernel gave no answer", folder=self._folder)
+        self.python = outcome.report["ok"]["python"]
+        self.codec.arrow = _has_arrow() and bool(outcome.report["ok"]["arrow"])
+        patience = began + self._settings.start_seconds - time.monotonic()
+        heard = self._peer.listens or outcome.heard  # ipykernel greets who subscribes, since version 7
+        if not (heard or await_life(self._connection, self.process.alive, patience)):
+            raise KernelError("no output comes from the kernel", folder=self._folder)
+
+    def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:
+        expression = call_expression(function, argument)
+        request = self._connection.request("", expressions={"a": expression}, silent=True)
+        outcome = self._running(request, seconds).wait()
+        self._check(outcome, seconds)
+        if self._peer.files is None or "file" not in outcome.report:
+            return outcome.report
+        try:
+            text = self.codec.find(str(outcome.report["file"]))
+            answer = bounded_json.loads(text) if parsed_bytes(text) <= MOST_BYTES else {}
+        except (OSError, ValueError) as error:
+            raise KernelError(f"the kernel's answer can't be read: {error}", folder=self._folder) from error
+        return answer if isinstance(answer, dict) else {}
+
+    def _check(self, outcome: RawResult, seconds: float) -> None:
+        if outcome.died:
+            why = f"did not answer within {seconds:g} s" if outcome.killed else f"ended: {outcome.died}"
+            raise KernelError(f"the kernel's process {why}", folder=self._folder)
+        if outcome.stopped:
+            raise KernelError(f"the kernel's process was stopped {outcome.stopped}", folder=self._folder)
+
+    def _crash_output(self, stream: str, request: str) -> str:
+        """Return what a cell flushed, from the file that the kernel keeps; empty if there is none of this cell."""
+        most = 4 * (self._settings.output_chars + MARK_CHARS)
+        with contextlib.suppress(OSError), self._exchange.open(file_name(stream)) as file:
+            of, _, text = file.read(most).decode("utf-8", "ignore").partition("\n")
+            return text if of == request else ""
+        return ""
+
+    def _running(
+        self,
+        request: str,
+        seconds: float,
+        on_output: OnOutput | None = None,
+        crash_output: Callable[[str, str], str] = lambda stream, request: "",
+    ) -> ExecuteRequest:
+        return ExecuteRequest(
+            self._connection,
+            self.process,
+            request,
+            seconds=seconds,
+            grace_seconds=self._settings.grace_seconds,
+            ends_unresponsive=self._settings.end_unresponsive,
+            output_chars=self._settings.output_chars + MARK_CHARS,
+            calls=lambda wake: HostCalls(
+                self._served, self.codec, wake, threads=self._settings.host_threads, files=self._peer.files
+            ),
+            waiting=self._waiting,
+            on_output=on_output,
+            crash_output=crash_output,
+        )
+
+
+def _rollback_limits(settings: KernelSettings) -> dict[str, float] | None:
+    if not settings.rollback_on_error:
+        return None
+    return {"most_bytes": settings.rollback_mb << 20, "most_seconds": settings.rollback_seconds}
+
+
+@functools.cache
+def _has_arrow() -> bool:
+    """Return whether pyarrow is here, and one that runs no code that is hidden in what it reads (CVE-2023-47248)."""
+    try:
+        return int(metadata.version("pyarrow").partition(".")[0]) > 14
+    except (metadata.PackageNotFoundError, ValueError):
+        return False
+
+
+def _checkpoint_limits(settings: KernelSettings) -> dict[str, float]:
+    return {
+        "every_seconds": settings.checkpoint_seconds,
+        "most_bytes": settings.checkpoint_mb << 20,
+        "most_seconds": settings.load_seconds / 2,
+        "memory_bytes": settings.memory_mb << 20,
+    }
+
+
+def _first_error(reply: Mapping[str, Any]) -> str:
+    for one in (reply.get("user_expressions") or {}).values():
+        if one.get("status") == "error":
+            return f"{one.get('ename')}: {one.get('evalue')}"
+    return ""

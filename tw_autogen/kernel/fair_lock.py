@@ -1,0 +1,84 @@
+"""Who may use a kernel now: one thread after the other, in the order in which they came."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+
+class LockTimeout(Exception):
+    """It is not this caller's turn, and won't be in time."""
+
+
+class FairLock:
+    """Gives a kernel to one caller at a time.
+
+    Args:
+        seconds: How long a caller waits at most; so a helper thread that a host call waits for ends too.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._guard = threading.Lock()
+        self._holder: object | None = None
+        self._line: deque[tuple[object, threading.Event]] = deque()
+
+    @contextlib.contextmanager
+    def take(self) -> Iterator[None]:
+        """Wait for a turn and keep it.
+
+        Raises:
+            OutOfTurn: the caller is inside the running turn, as a host call of its cell is; or it took too long.
+        """
+        turn = object()
+        inside = _INSIDE.get()
+        with self._guard:
+            if self._holder is not None and self._holder in inside:
+                raise LockTimeout
+            mine = threading.Event()
+            self._line.append((turn, mine))
+            self._next()
+        try:
+            if not mine.wait(self._seconds):
+                raise LockTimeout
+            before = _INSIDE.set((*inside, turn))
+            try:
+                yield
+            finally:
+                _INSIDE.reset(before)
+        finally:
+            self._leave(turn, mine)
+
+    @contextlib.contextmanager
+    def take_if_free(self) -> Iterator[bool]:
+        """Keep a turn if nobody has one; tell whether."""
+        turn, mine = object(), threading.Event()
+        with self._guard:
+            free = self._holder is None and not self._line
+            if free:
+                self._line.append((turn, mine))
+                self._next()
+        try:
+            yield free
+        finally:
+            self._leave(turn, mine)
+
+    def _leave(self, turn: object, mine: threading.Event) -> None:
+        with self._guard:
+            if self._holder is turn:
+                self._holder = None
+            elif (turn, mine) in self._line:
+                self._line.remove((turn, mine))
+            self._next()
+
+    def _next(self) -> None:
+        if self._holder is None and self._line:
+            self._holder, its = self._line.popleft()
+            its.set()
+
+
+_INSIDE: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar("tw_kernel_turns", default=())
+"""The turns that this context is inside of; a host call's thread has a copy of its cell's context."""

@@ -1,0 +1,247 @@
+"""The kernel's end of the bridge: hooks around each cell, one report behind it, answers to the host's own requests.
+
+Reports and answers travel in the payload of `execute_reply`: the one place that reaches the host in the same round
+trip whether the cell succeeded or failed (`user_expressions` are not evaluated behind an error).
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from json import dumps, loads  # held here: code may overwrite them in the module
+from pathlib import Path
+from typing import Any
+
+from .calls import take_input
+from .crash_output import CrashOutput
+from .display import AfterImport, Display, tune_pandas
+from .exit_flush import speak_before_exit
+from .fd_capture import FdCapture
+from .guard import Guard, always_reply, hush_status, pack_anything, say_less
+from .hints import Hints
+from .interrupts import Interrupts
+from .output import LimitedStream
+from .packages import INSTALL, Packages
+from .plugin import PluginProblem, install_names
+from .remote_files import PIECE, RunOnce, settle_down
+from .session import Session
+from .shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
+from .trace import Cells, short_warning, trace
+
+SOURCE = "tw_autogen"
+QUIET = "quiet"
+"""In a report: no output comes behind this reply, and no `idle`."""
+
+
+class Bridge:
+    """Everything of ours that lives in a kernel; of no use before `settle`.
+
+    Args:
+        shell: IPython's shell.
+    """
+
+    session: Session
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._ask = take_input(shell.kernel)
+        self._errors: list[str] = []
+        self._was_reset = False
+        self._quiet = False
+        self._display = Display(shell)
+        self._crash_output = [CrashOutput(name, self._request) for name in ("stdout", "stderr")]
+        streams = zip((sys.stdout, sys.stderr), self._crash_output, strict=True)
+        self._streams = [LimitedStream(*pair) for pair in streams]
+        self._descriptors = FdCapture({1: sys.stdout, 2: sys.stderr})
+        for number in self._descriptors.numbers:
+            os.register_at_fork(after_in_child=partial(self._streams[number - 1].speak_into, number))
+        self._tune()
+
+    def settle(self, options: Mapping[str, Any]) -> None:
+        """Begin a session; what an earlier call of this has begun is forgotten.
+
+        Args:
+            options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
+                `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (limits, see
+                `Checkpoint`), where variables are to come back; `folder` and `environment`, where this process was made
+                before its session was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks
+                the host, who puts them there; empty: it never does; `remote`, where the host's folder is not seen from
+                here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
+        """
+        shell = self._shell
+        if "folder" in options:
+            os.chdir(options["folder"])
+            os.environ.clear()
+            os.environ.update(options["environment"])
+        remote = options.get("remote")
+        if remote:
+            settle_down(remote["environment"], folder_name=remote["folder_name"], leftover=remote["leftover"])
+            shell.history_manager.enabled = False  # a database on a disk, written behind each cell
+            handlers = shell.kernel.shell_handlers
+            handlers["execute_request"] = RunOnce(handlers["execute_request"])
+        else:
+            hush_status(shell.kernel, self._was_quiet)
+        self.session = Session(shell, self._ask, options)
+        self._cells = Cells(self._forget)
+        self._hints = Hints(str(self.session.folder), options.get("wall") or {})
+        self._guard = Guard(self.session.folder)
+        self._display.settle(self.session.ctx, options["result_chars"])
+        for stream in self._streams:
+            stream.settle(options["output_chars"])
+        for words in self._crash_output:
+            words.settle(None if remote or not options["session_id"] else self.session.folder)
+        if "packages" in options:
+            Packages(lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
+
+    def answer(self, request: str) -> None:
+        """Do what the host asks and put the answer into the payload.
+
+        Args:
+            request: JSON, see `Session.answer`.
+        """
+        try:
+            with self._streams[0].muted(), self._streams[1].muted():
+                answer = {"ok": self.session.answer(loads(request))}
+        except PluginProblem as error:
+            answer = {"problem": error.problem, "line": error.line}
+        except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
+            answer = {"error": str(error), "type": type(error).__name__}
+        answer["variables"] = self.session.variables()
+        answer[QUIET] = self._quiet = not self.session.remote
+        if self.session.remote and len(text := dumps(answer)) > PIECE:
+            answer = {"file": self.session.codec.leave(text)}
+        self._payload(dumps(answer))
+
+    def answer_file(self, name: str) -> None:
+        """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
+        self.answer(self.session.codec.find(name))
+
+    # Around each cell.
+
+    def _before(self, info: Any = None) -> None:
+        self._guard.restore()
+        self._descriptors.restore()
+        for stream in self._streams:
+            stream.begin()
+        self.session.ctx.begin(self._shell.execution_count)
+        self._display.begin((info.raw_cell if info else "") or "")
+        self._errors.clear()
+        self._was_reset = False
+        self.session.restore()
+        if self.session.checkpoint:
+            self.session.checkpoint.begin_cell()
+        if self.session.rollback:
+            self.session.rollback.begin(info.raw_cell, hidden=self.session.hidden())
+
+    def _name_cell(self, raw_code: str | None, code: str, number: int) -> str:
+        """Name a cell for tracebacks, and remember its text under that name: IPython asks for it before it compiles."""
+        self._cells.add(number, code if raw_code is None else raw_code)
+        return f"<cell {number}>"
+
+    def _forget(self, number: int) -> None:
+        """Drop what IPython keeps of a cell for tracebacks."""
+        name = f"<cell {number}>"
+        self._shell.compile._filename_map.pop(name, None)
+        linecache.cache.pop(name, None)
+
+    def _after(self, result: Any = None) -> None:
+        self._guard.restore()
+        failed = result is None or not result.success
+        self._guard.end_fork(failed)
+        if not failed and self._errors:  # a chart that could not be drawn behind the cell
+            print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
+        error = (self._errors[-1] if self._errors else "") if failed else ""
+        if self.session.checkpoint and not failed and result.info.raw_cell:
+            self.session.checkpoint.note(result.info.raw_cell, self._transform_of(result.info))
+        self._display.end()
+        self._descriptors.drain()
+        for stream in self._streams:
+            stream.end()
+        self._quiet = not (self.session.remote or any(stream.spoke for stream in self._streams))
+        kept, logs = self.session.ctx.take()
+        undone = self.session.rollback.end(failed=failed) if self.session.rollback else None
+        self.session.restore()
+        self._send(
+            {
+                "error": error,
+                "result": self._display.result,
+                "artifacts": [[one.name, one.kind, self._relative(one.path), one.preview] for one in kept],
+                "logs": logs,
+                "variables": self.session.variables(),
+                **({} if undone is None else {"rollback": undone}),
+                "reset": self._was_reset,
+                QUIET: self._quiet,
+                **({"files": self.session.remote.changed()} if self.session.remote else {}),
+            }
+        )
+        self._display.result = None
+
+    def _transform_of(self, info: Any) -> Callable[[str], str]:
+        """Return what makes Python of a cell; of the one that has just run, the shell knows it."""
+        known = {info.raw_cell: getattr(info, "transformed_cell", None)}  # not before IPython 9
+        return lambda code: known.get(code) or self._shell.transform_cell(code)
+
+    def _was_quiet(self) -> bool:
+        quiet, self._quiet = self._quiet, False
+        return quiet
+
+    def _say_rest(self) -> None:
+        """Hand all that was written to what sends it."""
+        self._descriptors.drain()
+        for stream in self._streams:
+            stream.end()
+            stream.flush()
+
+    def _request(self) -> str:
+        return str(self._shell.kernel.get_parent("shell")["header"]["msg_id"])
+
+    def _relative(self, path: Path) -> str:
+        return os.path.relpath(path, self.session.folder)
+
+    def _show_error(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Take the place of IPython's `showtraceback`, whose text is slow to make and long to read."""
+        error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
+        if error is not None:
+            text = trace(error, self._cells, self.session.plugin_files, self._hints)
+            self._errors.append(text)
+            self._shell._last_traceback = [text]
+
+    def _reset(self) -> None:
+        self._was_reset = True
+        self.session.restore()
+
+    def _send(self, content: Mapping[str, Any]) -> None:
+        """Send what a cell left; half a surrogate pair in it, which nobody can write to a file, becomes a `?`."""
+        self._payload(dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode())
+
+    def _payload(self, report: str) -> None:
+        self._shell.payload_manager.write_payload({"source": SOURCE, "report": report})
+
+    def _tune(self) -> None:
+        shell = self._shell
+        shell.events.register("pre_run_cell", self._before)
+        shell.events.register("post_run_cell", self._after)
+        shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
+        shell.compile.get_code_name = self._name_cell
+        shell.ask_exit = _refuse_exit
+        shell.automagic = False  # `sx ('rm' 'x')` is Python, as the check before it took it to be
+        forget_outputs(shell)
+        watch_reset(shell, self._reset)
+        pipe_commands(shell)
+        ask_once(shell)
+        cancel_on_interrupt(shell.kernel, Interrupts(shell.kernel))
+        always_reply(shell.kernel)
+        pack_anything(shell.kernel.session)
+        say_less(shell.kernel)
+        speak_before_exit(shell.kernel.iopub_thread, self._say_rest)
+        warnings.formatwarning = short_warning
+        AfterImport("pandas", tune_pandas).install()
+        install_names()
+
+
+def _refuse_exit() -> None:
+    raise SystemExit("exit() and quit() are not needed: a cell ends behind its last line")

@@ -1,0 +1,76 @@
+"""Keeps what a cell has flushed where a crash does not reach it: in files that the host reads behind a death.
+
+Sent messages lie with zmq for a moment, whose threads end with the process. Lost with a crash is what was not flushed,
+what passed the limit of a cell, and what C code and commands wrote to a descriptor in that moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from .exchange import FOLDER, make_folder
+
+
+def file_name(stream: str) -> str:
+    """Return the name of a stream's file in the exchange; its first line is the request that the rest belongs to."""
+    return f"last-words-{stream}"
+
+
+class CrashOutput:
+    """Writes down one stream's text, cell by cell.
+
+    Args:
+        stream: `stdout` or `stderr`.
+        request: Gives the id of the request that is being answered.
+    """
+
+    def __init__(self, stream: str, request: Callable[[], str]) -> None:
+        self._name = file_name(stream)
+        self._request = request
+        self._folder: Path | None = None
+        self._process = os.getpid()
+        self._begins = True
+        self._file: int | None = None
+        self._known: os.stat_result | None = None
+
+    def settle(self, folder: Path | None) -> None:
+        """Begin a session that works in a folder; None: the host doesn't see it."""
+        if self._file is not None and self._is_ours(self._file):
+            os.close(self._file)
+        self._folder, self._file, self._begins = folder, None, True
+
+    def begin(self) -> None:
+        """Forget the cell before."""
+        self._begins = True
+
+    def add(self, text: str) -> None:
+        """Write down what was flushed."""
+        if self._folder is None or os.getpid() != self._process:  # forked ones print as well
+            return
+        with contextlib.suppress(Exception):  # a disk that is full, a folder that is gone: the stream has it anyway
+            file, head = self._file, self._begins
+            if file is None or not self._is_ours(file):
+                file = self._file = self._open(self._folder / FOLDER)
+                head = head or not os.fstat(file).st_size
+            if self._begins:
+                os.ftruncate(file, 0)
+            os.write(file, (f"{self._request()}\n{text}" if head else text).encode("utf-8", "replace"))
+            self._begins = False
+
+    def _open(self, folder: Path) -> int:
+        """Open the file, to stay open: ext4 waits for the disk where one closes that was emptied."""
+        make_folder(folder)
+        file = os.open(folder / self._name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._known = os.fstat(file)
+        return file
+
+    def _is_ours(self, file: int) -> bool:
+        """Return whether code has left the file open, put no other in its place, and not removed it."""
+        try:
+            found = os.fstat(file)
+        except OSError:
+            return False
+        return self._known is not None and os.path.samestat(found, self._known) and found.st_nlink > 0

@@ -1,0 +1,109 @@
+"""`KernelFolders`: what a kernel may see of its session, and what follows from it: its folders, its environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.kernel.environment import cache_folder, kernel_environment
+from tw_autogen.kernel.launcher.namespaces import HOME
+from tw_autogen.kernel.launcher.readable import LISTED
+from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
+from tw_autogen.kernel.seatbelt import SEATBELT
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import protected_below
+
+_MOST_KEPT = 500
+
+
+@dataclass(frozen=True)
+class KernelFolders:
+    """What a kernel may see of its session.
+
+    Args:
+        folder: Where its code runs.
+        read: Files and folders that it may read besides.
+        environment: Variables that it has besides.
+    """
+
+    folder: Path
+    read: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def environment_of(place: KernelFolders | None, settings: KernelSettings, level: str, own: Path) -> dict[str, str]:
+    """Return a kernel's variables.
+
+    Args:
+        place: Its session's; None: they come later.
+        settings: What passes.
+        level: Its wall: most have a home of their own behind it.
+        own: The folder of the kernel's process.
+    """
+    beside = level in (LANDLOCK, SEATBELT)  # it sees the same folders as the host
+    home = None if level == OFF else str(own / "home") if beside else HOME
+    found = kernel_environment(os.environ, allowed=settings.environment, own=own, home=home)
+    if beside:
+        found["TMPDIR"] = str(own / "tmp")
+    return {**found, **(place.environment if place else {})}
+
+
+def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, Any]:
+    """Return the folders that a kernel may read and write, and what stays read-only in these; links are followed.
+
+    Raises:
+        OverflowError: as of `protected_in`.
+    """
+
+    def real(paths: tuple[str, ...]) -> list[str]:
+        found = [(os.path.expanduser(one), LISTED if str(one).endswith(LISTED) else "") for one in paths]
+        return [f"{os.path.realpath(one)}{mark}" for one, mark in found if os.path.exists(one)]
+
+    write = real(settings.write)
+    return {
+        "folder": str(place.folder),
+        "read": real((*settings.read, *place.read)),
+        "write": [str(place.folder), *write],
+        "kept": protected_in(write, place.folder) if settings.sandbox != OFF else [],
+    }
+
+
+def protected_in(folders: Iterable[str], own: Path | None = None) -> list[str]:
+    """Return the settings files and hooks in folders that code may write to; they stay read-only.
+
+    Args:
+        folders: Absolute, links resolved.
+        own: The kernel's folder, which is the code's own; what lies there is left out.
+
+    Raises:
+        OverflowError: there are more files, or more such files, than can be kept read-only.
+    """
+    found = []
+    for folder in folders:
+        for path, _ in protected_below(folder):
+            if own is None or not Path(path).is_relative_to(own):
+                found.append(path)
+            if len(found) > _MOST_KEPT:
+                raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
+    return sorted(found)
+
+
+def furnish(own: Path) -> None:
+    """Make the folders that code behind a wall has instead of the user's, with matplotlib's list of fonts.
+
+    Args:
+        own: The folder of a kernel's process; new, because links that code left there would be followed.
+
+    Raises:
+        FileExistsError: it is not new.
+    """
+    for name in ("home", "tmp", "matplotlib"):
+        (own / name).mkdir()
+    for fonts in (cache_folder(os.environ) / "matplotlib").glob("fontlist-*.json"):
+        with contextlib.suppress(OSError):
+            shutil.copyfile(fonts, own / "matplotlib" / fonts.name, follow_symlinks=False)

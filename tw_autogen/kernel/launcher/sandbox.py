@@ -1,0 +1,162 @@
+"""Which wall stands around a kernel, and the steps that put it up, in the steward and in the kernel's own process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from . import landlock, namespaces
+from .privileges import become, give_up
+from .readable import listed_and_read
+from .rlimits import limit
+from .seccomp import prepare as prepare_filter
+from .seccomp import refuse
+
+NAMESPACES, LANDLOCK, BUBBLEWRAP, OFF = "namespaces", "landlock", "bubblewrap", "off"
+_ENCLOSED = {"connects": True, "signals": True, "truncates": True, "others": True}
+"""What the filter of system calls may allow where namespaces hide all else."""
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_OWN = ("auxv", "cgroup", "cmdline", "comm", "fd", "limits", "maps", "smaps", "stat", "statm", "status", "task")
+_PROC = (
+    *(f"/proc/self/{name}" for name in _OWN),
+    *(f"/proc/{name}" for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")),
+    *(f"/proc/sys/{name}" for name in ("vm/overcommit_memory", "vm/max_map_count", "kernel/osrelease")),
+)
+
+
+class SandboxFailed(Exception):
+    """A part of the wall can't stand on this system; the host then tries another one."""
+
+
+class FolderRefusedError(Exception):
+    """The wall could stand, but not with these folders: code could change what processes outside of it run."""
+
+
+class Sandbox:
+    """A wall of one level.
+
+    Args:
+        plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
+            kernel's own folders), `kept` (what stays read-only though it lies in a folder that code may write to),
+            `network`, `limits` (see `limits.limit`), `uid` (0: the host's own user).
+    """
+
+    def __init__(self, plan: Mapping[str, Any]) -> None:
+        self.level = str(plan["level"])
+        self._plan = plan
+
+    @property
+    def late(self) -> bool:
+        """Return whether a session's folders can be added when the kernel is running already."""
+        return self.level not in (LANDLOCK, BUBBLEWRAP)
+
+    @property
+    def encloses(self) -> bool:
+        """Return whether the steward is the first process of a process namespace."""
+        return self.level in (NAMESPACES, BUBBLEWRAP)
+
+    def prepare(self) -> None:
+        """Compute, in the process that stewards are forked from, the filter of kernels with this plan."""
+        if self.level == NAMESPACES:
+            prepare_filter(**self._filter(**_ENCLOSED))
+
+    def around_steward(self) -> None:
+        """Build what the kernel will see; in the steward, before the kernel's process is made."""
+        if self.level == NAMESPACES:
+            with _told():
+                namespaces.build(
+                    self._plan["stage"],
+                    read=self._plan["read"],
+                    write=self._plan["write"],
+                    network=self._plan["network"],
+                    memory_bytes=self._plan["limits"]["memory_bytes"] // 4,
+                )
+
+    def admit(self, assignment: Mapping[str, Any]) -> None:
+        """Show the running kernel its session's folders; runs in the steward."""
+        if self.level == NAMESPACES:
+            with _told():
+                namespaces.admit(
+                    read=assignment["read"],
+                    write=assignment["write"],
+                    own=self._plan["write"],
+                    kept=[*self._plan.get("kept", ()), *assignment.get("kept", ())],
+                )
+
+    def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
+        """Drop, in the kernel's process, all that code must not have. It can't be undone.
+
+        Args:
+            assignment: `read` and `write`: the session's folders, and `kept`; known by now if the wall is not `late`.
+
+        Raises:
+            WallDown: a part of the wall can't stand.
+            FolderRefusedError: code may write to a folder that the interpreter or its packages lie in, and this wall
+                can't keep them read-only.
+        """
+        if self.level != OFF:
+            with _told():
+                limit(self._plan["limits"], counts_all=self.level == LANDLOCK and not self._plan["uid"])
+                if self.encloses:
+                    self._inside_namespaces()
+                else:
+                    self._behind_landlock(assignment or {"read": [], "write": []})
+
+    def _inside_namespaces(self) -> None:
+        if self._plan["uid"]:
+            become(self._plan["uid"])
+        elif self.level == NAMESPACES:
+            namespaces.own_user()  # so that its processes are counted for themselves
+        give_up()
+        refuse(**self._filter(**_ENCLOSED))
+
+    def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
+        _check_kept(assignment["write"], self._plan.get("kept", ()))
+        uid, network = self._plan["uid"], self._plan["network"]
+        read = [*self._plan["read"], *_PROC, *assignment["read"]]
+        write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
+        keep_reading = bool(uid) and any(_closed(path) for path in (*listed_and_read(read)[1], *write))
+        if uid:
+            become(uid, keep_reading=keep_reading)
+        landlock.restrict(read=read, write=write, network=network)
+        known = landlock.version()
+        give_up(keep_reading=keep_reading)
+        signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
+        refuse(**self._filter(connects=network, signals=signals, truncates=truncates, others=False))
+
+    def _filter(self, **rest: bool) -> dict[str, Any]:
+        shared_bytes = self._plan["limits"]["memory_bytes"] // 4
+        return {"network": self._plan["network"], "shared_bytes": shared_bytes, **rest}
+
+
+def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
+    """Raise an error if something that has to stay read-only lies in a folder that code may write to."""
+    for folder in write:
+        for one in kept:
+            if f"{one}/".startswith(f"{folder.rstrip('/')}/"):
+                raise FolderRefusedError(
+                    f"{folder}: code may write here, and {one}, which is imported and run outside the sandbox, lies in "
+                    "it; Landlock can't keep a part of a folder read-only. Let code work in another folder, for one "
+                    "below this, move the environment, or set kernel.sandbox to 'namespaces' or 'bubblewrap'"
+                )
+
+
+def _closed(path: str) -> bool:
+    """Return whether a folder on the way to a path is closed to other users."""
+    while path != "/":
+        path = os.path.dirname(path)
+        with contextlib.suppress(OSError):
+            if not os.stat(path).st_mode & stat.S_IXOTH:
+                return True
+    return False
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SandboxFailed(error.strerror or str(error)) from error

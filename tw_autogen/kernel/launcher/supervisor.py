@@ -1,0 +1,248 @@
+"""The steward of one kernel: starts it, tells the host of its end, and ends all that it started.
+
+Behind a wall of namespaces, our own or bubblewrap's, it is the first process of the kernel's own process namespace, so
+that nothing outlives it. Elsewhere it adopts what the kernel's children leave behind.
+
+It speaks with the host over a socket, in packets of JSON: `assign`, `signal`, `end` come in; `kernel`, `assigned`,
+`failed`, `ended` go out. When the host's end closes, however the host ended, all is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from . import resource_watch
+from .boot import kernel_app
+from .exit_status import words
+from .memory import Unseen
+from .sandbox import FolderRefusedError, Sandbox, SandboxFailed
+from .sockets import Sockets
+from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
+
+_LOOK_SECONDS = 3.0
+_PACKET = 1 << 20
+_MOST_FILES = 4096
+_IN_MEMORY = ("/tmp", "/dev/shm")
+"""File systems in memory that a kernel in namespaces has for itself."""
+
+
+def attend(
+    channel: socket.socket, request: Mapping[str, Any], sockets: Sequence[int], log: int | None = None
+) -> NoReturn:
+    """Start a kernel and stay with it to its end; this process ends here.
+
+    Args:
+        channel: To the host.
+        request: `wall`, `environment`, `connection_file`, `ports`, `heartbeat`, and `assignment`, unless it comes
+            later; `cwd` if nobody but us will send the kernel to its folder.
+        sockets: Descriptors of the kernel's listening sockets, in the order of `ports`.
+        log: A descriptor that takes what the kernel writes; None: this process's own streams do.
+    """
+    try:
+        _Supervisor(channel, request, sockets, log).run()
+    except BaseException as error:  # noqa: BLE001 - the host is told of whatever it is, and this process ends
+        _tell_failure(channel, error)
+    finally:
+        os._exit(1)
+
+
+class _Supervisor:
+    def __init__(
+        self, channel: socket.socket, request: Mapping[str, Any], sockets: Sequence[int], log: int | None
+    ) -> None:
+        self._channel = channel
+        self._request = request
+        self._sockets = sockets
+        self._log = log
+        self._wall = Sandbox(request["wall"])
+        self._bounds: resource_watch.ResourceWatch | None = None
+        self._child = 0
+
+    def run(self) -> None:
+        os.setsid()
+        os.chdir("/")  # a folder of the old root would lead out of the new one
+        given = [*self._sockets, *([] if self._log is None else [self._log])]
+        _close_others([self._channel.fileno(), *given])
+        tell(self._channel, kind="steward")
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if not self._wall.encloses:
+            prctl(PR_SET_CHILD_SUBREAPER, 1)
+        self._wall.around_steward()
+        assignment = self._request.get("assignment")
+        if assignment is None and not self._wall.late:
+            assignment = self._receive()
+            if assignment is None or assignment["op"] != "assign":
+                return
+        goes_there = "cwd" in self._request
+        if assignment is not None and goes_there:
+            self._wall.admit(assignment)
+        self._child = os.fork()
+        if self._child == 0:
+            _lead_streams(self._log)
+            _become_kernel(self._channel, self._request, self._wall, assignment, self._sockets)
+        for one in given:
+            os.close(one)
+        if assignment is not None:
+            self._assign(assignment, admitted=goes_there)
+        else:  # not kept: the first run copies memory that is shared with the fork server, and a session would wait
+            self._watching({"folder": self._request["wall"]["write"][0], "read": [], "write": []})
+        self._end(self._watch())
+
+    def _watch(self) -> str:
+        """Wait for the kernel's end, and do what the host says; give how the kernel ended."""
+        death = os.pidfd_open(self._child)
+        poller = select.poll()
+        poller.register(self._channel.fileno(), select.POLLIN)
+        poller.register(death, select.POLLIN)
+        while True:
+            patience = _LOOK_SECONDS if self._bounds is None else self._bounds.seconds
+            ready = [found for found, _ in poller.poll(patience * 1000)]
+            if death in ready:
+                return words(os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1]))
+            if self._channel.fileno() in ready:
+                message = self._receive()
+                if message is None or message["op"] == "end":
+                    return "killed"
+                self._obey(message)
+            if self._wall.encloses or not ready:
+                self._reap()
+            if not ready and self._bounds is not None and (why := self._bounds.look(self._child)):
+                return why
+
+    def _obey(self, message: Mapping[str, Any]) -> None:
+        if message["op"] == "assign":
+            self._assign(message)
+        elif message["op"] == "cell" and self._bounds is not None:
+            self._bounds.seconds = resource_watch.SOON
+        elif message["op"] == "signal":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._child, message["number"])
+
+    def _assign(self, assignment: Mapping[str, Any], *, admitted: bool = False) -> None:
+        if not admitted:
+            self._wall.admit(assignment)
+        tell(self._channel, kind="assigned")
+        self._bounds = self._watching(assignment)
+
+    def _watching(self, assignment: Mapping[str, Any]) -> resource_watch.ResourceWatch:
+        plan, granted = self._request["wall"], {*assignment["read"], *assignment["write"]}
+        in_memory = [one for one in _IN_MEMORY if self._wall.encloses and one not in granted]
+        own_network = self._wall.encloses and not plan["network"]
+        unseen = Unseen(in_memory, Sockets(own=own_network, network=plan["network"]))
+        return resource_watch.ResourceWatch([assignment["folder"], *plan["write"]], plan["limits"], unseen)
+
+    def _receive(self) -> dict[str, Any] | None:
+        packet = self._channel.recv(_PACKET)
+        return json.loads(packet) if packet else None
+
+    def _reap(self) -> None:
+        """Bury what the kernel's children left behind; the kernel itself is waited for elsewhere."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                if found.si_pid == self._child:
+                    return
+                os.waitpid(found.si_pid, 0)
+
+    def _end(self, how: str) -> None:
+        tell(self._channel, kind="ended", how=how)
+        if self._wall.encloses:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)  # all of this namespace but ourselves
+        else:
+            resource_watch.kill_below(os.getpid())
+        os._exit(0)
+
+
+def _become_kernel(
+    channel: socket.socket,
+    request: Mapping[str, Any],
+    wall: Sandbox,
+    assignment: Mapping[str, Any] | None,
+    sockets: Sequence[int],
+) -> NoReturn:
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.setsid()
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        time.tzset()
+        wall.around_kernel(assignment)
+        sys.path[:] = whole_path()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # behind the change of user, which clears it
+        tell(channel, kind="kernel")
+        channel.close()
+        _reseed()
+        if "cwd" in request:
+            os.chdir(request["cwd"])
+        gc.disable()  # it would look through all that was imported, and copy it for this process by doing so
+        listening = dict(zip(request["ports"], sockets, strict=True))
+        app = kernel_app(request["connection_file"], heartbeat=request["heartbeat"], sockets=listening)
+        gc.enable()
+        app.start()
+        os._exit(0)
+    except BaseException as error:  # noqa: BLE001 - told to the host, through the log and the channel if it is open
+        with contextlib.suppress(OSError):
+            _tell_failure(channel, error)
+        sys.excepthook(type(error), error, error.__traceback__)
+    finally:
+        os._exit(1)
+
+
+def _close_others(kept: Iterable[int]) -> None:
+    """Close all descriptors but the standard streams and these, and let none of these be inherited by programs."""
+    below = 2
+    for one in sorted(kept):
+        os.closerange(below + 1, one)
+        os.set_inheritable(one, False)
+        below = one
+    os.closerange(below + 1, _MOST_FILES)
+
+
+def _lead_streams(log: int | None) -> None:
+    """Lead stdout and stderr to a descriptor, and stdin to nothing; None: they are led already."""
+    if log is None:
+        return
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for found, places in ((nothing, (0,)), (log, (1, 2))):
+        for place in places:
+            os.dup2(found, place)
+        os.close(found)
+
+
+def whole_path() -> list[str]:
+    """Return the path for imports as the user has set it, of which a part may be left out before a sandbox stands.
+
+    See `first.sitecustomize`.
+    """
+    return [os.fspath(one) for one in vars(sys).get("tw_path", sys.path)]
+
+
+def _reseed() -> None:
+    """Draw new random numbers: forked kernels have the same state otherwise."""
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+def _tell_failure(channel: socket.socket, error: BaseException) -> None:
+    why = str(error) if isinstance(error, SandboxFailed | FolderRefusedError) else f"{type(error).__name__}: {error}"
+    tell(channel, kind="failed", why=why, wall=isinstance(error, SandboxFailed))
+
+
+def tell(channel: socket.socket, **message: Any) -> None:
+    """Send the host a packet of JSON."""
+    with contextlib.suppress(OSError):  # the host is gone: then nobody wants to know
+        channel.send(json.dumps(message).encode())

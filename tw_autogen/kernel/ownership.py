@@ -1,0 +1,109 @@
+"""`FolderOwnership`: to whom the folders of kernels belong while these run, where the host is root, and afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tw_autogen.safe_folder import SafeFolder
+
+USERS = range(61184, 65520)
+"""The numbers that systemd gives to services that need a user for a while; nobody's files belong to them."""
+
+_ROOT = (0, 0)
+_Owners = dict[tuple[int, int], tuple[int, int]]
+"""User and group of what was not root's own alone, by device and number of the file."""
+
+
+@dataclass
+class _Let:
+    """A folder where kernels work: the users that they are, and whose was what they were given."""
+
+    users: list[int] = field(default_factory=list)
+    owners: _Owners = field(default_factory=dict)
+
+
+class FolderOwnership:
+    """Which users the kernels of this process have become, by the folders that they work in.
+
+    With the first kernel a folder, and what is root's in it, becomes its user's. With the end of the last one it is
+    given back: to whom it belonged; what code has made there, to root.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._let: dict[Path, _Let] = {}
+
+    def user(self, folder: Path) -> int:
+        """Return the user that a folder belongs to while a kernel works there; a second kernel must be the same."""
+        with self._lock:
+            return self._let[folder].users[-1] if folder in self._let else 0
+
+    def enter(self, folder: Path, uid: int) -> None:
+        """Remember a kernel, and make the folder its own; 0: it is the host's user, and nothing changes."""
+        with self._lock:
+            let = self._let.setdefault(folder, _Let())
+            let.users.append(uid)
+            let.owners = {**hand_over(folder, uid), **let.owners}
+
+    def leave(self, folder: Path, uid: int) -> None:
+        """Forget a kernel that has ended; the last one's folder is given back."""
+        with self._lock:
+            let = self._let.get(folder, _Let())
+            if uid in let.users:
+                let.users.remove(uid)
+                if not let.users:
+                    del self._let[folder]
+                    _give_back(folder, uid, let.owners)
+
+
+OWNERSHIP = FolderOwnership()
+
+
+def hand_over(folder: Path, uid: int) -> _Owners:
+    """Change the owner of a session's folder to its kernel's user, where it is root's or an earlier kernel's.
+
+    All by descriptor: what another kernel exchanges in the folder meanwhile leads to no other file. What belongs to
+    somebody else stays theirs, and so does a file of root's that has a second hard link: it may lie elsewhere too.
+
+    Args:
+        folder: With all in it.
+        uid: The kernel's user; 0: nothing is done.
+
+    Returns:
+        User and group of what was not root's own alone, by device and number of the file.
+    """
+    owners: _Owners = {}
+    if not uid:
+        return owners
+    with contextlib.suppress(FileNotFoundError), SafeFolder(folder) as opened:
+        top = opened.info(".")
+
+        def take(found: os.stat_result) -> tuple[int, int] | None:
+            linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # a file that has a name elsewhere too
+            whole = os.path.samestat(found, top)
+            if found.st_uid == uid or not (whole or found.st_uid in USERS or (found.st_uid == 0 and not linked)):
+                return None
+            owner = (found.st_uid, found.st_gid)
+            if owner[0] not in USERS and owner != _ROOT:
+                owners[found.st_dev, found.st_ino] = owner
+            return uid, uid
+
+        opened.give(take)
+    return owners
+
+
+def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
+    """Return what is a kernel's user's to its owner before, else to root; no link that code made is followed."""
+    if not uid:
+        return
+
+    def give(found: os.stat_result) -> tuple[int, int] | None:
+        return owners.get((found.st_dev, found.st_ino), _ROOT) if found.st_uid == uid else None
+
+    with contextlib.suppress(OSError), SafeFolder(folder) as opened:  # it may be gone
+        opened.give(give)

@@ -1,0 +1,201 @@
+"""What code may be let read: which folders are too much, and which are closed to the user that runs it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.kernel_folders import protected_in
+from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
+from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import is_protected
+
+_SYSTEM = (
+    "/bin",
+    "/boot",
+    "/dev",
+    "/dev/shm",
+    "/etc",
+    "/home",
+    "/lib",
+    "/lib64",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/sbin",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/var",
+    "/var/lib",
+    "/var/log",
+    "/var/spool",
+    "/var/tmp",
+)
+_KEYS = (
+    ".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".local/share/keyrings", ".mozilla", ".password-store",
+    ".ssh", ".thunderbird", "Library",
+)  # fmt: skip
+_HOLD_KEYS = (".cache", ".local", ".local/share")
+_CLOSED_BELOW = ("/dev", "/etc", "/proc", "/run/secrets", "/sys", "/private/etc")
+"""Where what lies below is as much as the folder itself."""
+
+
+def too_broad_reason(folder: Path) -> str:
+    """Return the reason why code may not read a whole folder without being told so; empty if it may.
+
+    Args:
+        folder: Absolute, links resolved.
+    """
+    for home in _homes():
+        if folder == home:
+            return "your home folder"
+        if home.is_relative_to(folder):
+            return "above your home folder"
+        if folder in [home / one for one in _HOLD_KEYS] or any(folder.is_relative_to(home / one) for one in _KEYS):
+            return "where programs keep keys and settings of yours"
+    if str(folder.parent) in ("/home", "/Users"):
+        return "another user's home folder"
+    system = str(folder) in _SYSTEM or any(folder.is_relative_to(one) for one in _CLOSED_BELOW)
+    if system or folder == Path(tempfile.gettempdir()).resolve():
+        return "one of the system's folders"
+    return ""
+
+
+def refuse_folder(folder: Path, settings: KernelSettings) -> None:
+    """Refuse to let code work in a folder that holds more than its own: it may read and write all of it.
+
+    Args:
+        folder: Where a kernel is to work, with all in it its own; as root, it changes owner until the kernel is closed.
+        settings: Without a sandbox nothing is refused, because code may do what this user may do anyway.
+
+    Raises:
+        ConfigError: names the folder, why, and what to do.
+    """
+    folder = folder.resolve()
+    if settings.sandbox != OFF and (why := too_broad_reason(folder)):
+        raise ConfigError(
+            f"{folder}: no kernel works here, because it is {why}, and code may read and write all of its kernel's "
+            "folder; give it one of its own, and name files and folders to be read in kernel.read"
+        )
+
+
+def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
+    """Return the reason why the user that a kernel becomes can't read a path, and what to do; empty if it can.
+
+    A kernel becomes another user only where the host is root, and a wall stands that keeps root's rights from it.
+
+    Args:
+        path: What code was to read.
+        settings: `sandbox` says which wall.
+        write: Whether it was to write there too.
+
+    Raises:
+        SandboxError: no wall can stand here.
+    """
+    return _lacking(path, settings, "rwx" if write else "rx")
+
+
+def impassable(path: Path, settings: KernelSettings) -> str:
+    """Return the reason why the user that a kernel becomes can't reach what lies in a folder; as `closed`."""
+    return _lacking(path, settings, "x")
+
+
+def _lacking(path: Path, settings: KernelSettings, wanted: str) -> str:
+    """Return which of the rights `rwx` others lack; that to pass is for folders alone."""
+    if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return ""
+    try:
+        found = os.stat(path)
+        listed = "system.posix_acl_access" in os.listxattr(path)  # who may read stands in a list of its own
+    except OSError:
+        return ""
+    word = wanted if stat.S_ISDIR(found.st_mode) else wanted.replace("x", "")
+    needed = sum({"r": stat.S_IROTH, "w": stat.S_IWOTH, "x": stat.S_IXOTH}[one] for one in word)
+    if listed or found.st_mode & needed == needed or standing(settings) == LANDLOCK:
+        return ""
+    mode = f"{stat.S_IMODE(found.st_mode):04o}"
+    return f"closed to others (mode {mode}), and root's code runs as another user: chmod o+{word} {path}"
+
+
+def shut_off(folder: Path, granted: Path, settings: KernelSettings) -> str:
+    """Return the reason why a kernel could not reach its folder if it were granted one above; empty if it could.
+
+    Behind a wall, folders above a kernel's own are passable whatever their mode, but a granted one is as it is.
+
+    Args:
+        folder: Where it is to work.
+        granted: What it was to read.
+        settings: `sandbox` says which wall.
+
+    Raises:
+        SandboxError: no wall can stand here.
+    """
+    folder, granted = folder.resolve(), granted.resolve()
+    between = [one for one in folder.parents if one.is_relative_to(granted)]
+    return next((f"{one} is {why}" for one in reversed(between) if (why := impassable(one, settings))), "")
+
+
+def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
+    """Refuse to grant what is not there, or what code could not read or write all the same, before any runs.
+
+    Args:
+        settings: `read` and `write` say what is granted.
+        folder: Where the kernel is to work; None: not known yet.
+
+    Raises:
+        ConfigError: names the setting, the path, and what to do.
+        SandboxError: no wall can stand here.
+    """
+    for key, paths in (("read", settings.read), ("write", settings.write)):
+        for one in paths:
+            if not Path(one).expanduser().exists():
+                raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
+            if why := closed(Path(one).expanduser(), settings, write=key == "write"):
+                instead = "; the command line saves files that a request names in the current folder without it"
+                raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
+            if key == "write" and (why := _unprotectable(Path(one).expanduser(), settings, folder)):
+                raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
+            if folder and (why := shut_off(folder, Path(one).expanduser(), settings)):
+                raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
+
+
+def _unprotectable(granted: Path, settings: KernelSettings, folder: Path | None) -> str:
+    """Return why settings files and hooks in a folder can't stay read-only if code may write there; empty if they can.
+
+    Raises:
+        SandboxError: no wall can stand here.
+    """
+    if settings.sandbox == OFF:
+        return ""
+    real = granted.resolve()
+    if is_protected(real.name) or ".git" in real.parts:
+        return "settings files and hooks stay read-only"
+    try:
+        found = protected_in([str(real)], folder)
+    except OverflowError as error:
+        return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder"
+    linked = next((one for one in found if os.path.islink(one)), "")
+    if linked:
+        return f"{linked} is a link, which can't be kept read-only; grant a folder without it"
+    if found and standing(settings) == LANDLOCK:
+        return (
+            f"the sandbox's level landlock can't keep {found[0]} read-only there, as settings files and hooks have to "
+            "be; grant a folder without such files"
+        )
+    return ""
+
+
+def _homes() -> tuple[Path, ...]:
+    """Return the user's home folder: the one that the environment says, and root's own where this is root."""
+    said = Path(os.path.expanduser("~")).resolve()
+    return (said, Path("/root")) if hasattr(os, "geteuid") and os.geteuid() == 0 else (said,)

@@ -1,0 +1,159 @@
+"""`WarmPool`: one source of kernels, a fork server or none, with those that it keeps ready; what tells two apart."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tw_autogen.errors import KernelError
+from tw_autogen.kernel.environment import clean_environment, matcher, variables
+from tw_autogen.kernel.forkserver import ForkServer
+from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
+from tw_autogen.kernel.plain import PlainKernel, start_unsettled
+from tw_autogen.kernel.sandbox_levels import levels
+from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_forked, start_waiting
+from tw_autogen.kernel.warm_up import warm_up
+from tw_autogen.safe_folder import remove_folder, temporary_folder
+
+_FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
+
+
+@dataclass
+class WarmPool:
+    """One source of kernels, and those that it keeps ready, each with the key of what it was made with.
+
+    Args:
+        settings: It was made for these.
+        server: Its server, or what starts each kernel for itself.
+        folder: Its own; removed by `close`.
+        ready: The kernels.
+        used: When somebody last needed it, on the clock of `time.monotonic`.
+    """
+
+    settings: KernelSettings
+    server: ForkServer | ColdStart
+    folder: Path
+    ready: list[tuple[object, StartedKernel | PlainKernel]] = field(default_factory=list)
+    used: float = field(default_factory=time.monotonic)
+
+    def take(self, key: object) -> StartedKernel | PlainKernel | None:
+        """Return a kernel that was made with this, and forget it; None if there is none."""
+        found = next((one for one in self.ready if one[0] == key), None)
+        if found is None:
+            return None
+        self.ready.remove(found)
+        return found[1]
+
+    def lacks(self, settings: KernelSettings) -> bool:
+        """Return whether kernels are to be made; never behind a wall that must know a session's folders at once."""
+        if self.server.level in (LANDLOCK, BUBBLEWRAP):
+            return False
+        key = kernel_key(settings)
+        return sum(one == key for one, _ in self.ready) < settings.warm
+
+    def make(self, settings: KernelSettings) -> StartedKernel | PlainKernel:
+        """Make a kernel to be kept ready; it has done once what takes long.
+
+        Raises:
+            KernelError: it ends, or does not answer.
+            OSError: the server is gone, or it can't be started.
+        """
+        started: StartedKernel | PlainKernel
+        modules: tuple[str, ...] = ()
+        if isinstance(self.server, ForkServer):
+            started = start_forked(self.server, settings, None)
+        else:
+            started, modules = self.server.start(), settings.preload
+        try:
+            warm_up(started, settings.start_seconds, modules=modules)
+        except BaseException:
+            started.discard()
+            raise
+        return started
+
+    def close(self) -> None:
+        """End the server and the kernels."""
+        self.server.close()
+        for _, started in self.ready:
+            started.discard()
+        remove_folder(self.folder)
+
+
+class ColdStart:
+    """Where kernels come from that are started each for itself, and kept ready; takes a `ForkServer`'s place.
+
+    Args:
+        level: Their wall.
+        start: Starts one that has no session yet.
+    """
+
+    greeted = True
+
+    def __init__(self, level: str, start: Callable[[], StartedKernel | PlainKernel]) -> None:
+        self.level = level
+        self.start = start
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Return False: there is nothing to wait for."""
+        return True
+
+    def stale(self) -> bool:
+        """Return whether it is out of date; it holds nothing that could be."""
+        return False
+
+    def close(self) -> None:
+        """End nothing: there is no server."""
+
+
+def begin(settings: KernelSettings, *, stewarded: bool = STEWARDED) -> WarmPool:
+    """Begin to make kernels.
+
+    Args:
+        settings: How.
+        stewarded: They have a steward; elsewhere than on Linux they are plain processes.
+
+    Raises:
+        KernelError: kernels with these settings are not forked.
+        OSError: the server can't be started.
+        SandboxError: no wall can stand.
+    """
+    folder = temporary_folder("tw-server-")
+    try:
+        server: ForkServer | ColdStart
+        if not stewarded:
+            level = standing(settings)
+            server = ColdStart(level, lambda: start_unsettled(level, settings))
+        elif not settings.fork:
+            level = next(levels(settings))
+            server = ColdStart(level, lambda: start_waiting(settings, level))
+        else:
+            server = _fork_server(settings, folder / "log")
+    except BaseException:
+        remove_folder(folder)
+        raise
+    return WarmPool(settings, server, folder)
+
+
+def _fork_server(settings: KernelSettings, log: Path) -> ForkServer:
+    level = next(levels(settings))
+    if level == BUBBLEWRAP:
+        raise KernelError("kernels behind bubblewrap are not forked")
+    environment = clean_environment(os.environ, allowed=settings.environment)
+    return ForkServer(settings.python, environment, level=level, modules=settings.preload, log=log)
+
+
+def server_key(settings: KernelSettings) -> object:
+    """Return all that a server is made with."""
+    fixed = sorted(variables(os.environ, matcher(_FIXED)).items())
+    return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
+
+
+def kernel_key(settings: KernelSettings) -> object:
+    """Return all that a kernel kept ready is made with and can't be told later."""
+    limits = (settings.memory_mb, settings.file_mb, settings.disk_mb, settings.processes, settings.open_files)
+    return server_key(settings), settings.allow_network, limits
