@@ -31,6 +31,7 @@ _TARGETS = frozenset({"path_or_buf", "path_or_buffer", "buf", None})
 _LOADS = re.compile(r"(?:PATH|LIBRARY|LIBRARIES|TOKEN|KEY)$")
 _DUNDER = re.compile(r"(?<!\w)__[A-Za-z0-9]\w*__(?!\w)")
 _PLACE = re.compile(r"[a-z][a-z0-9+.-]+://\S*|(?:~|\.\.?|[a-z]:)[/\\]\S*|(?:/[^\s/<>]+){2,}/?", re.IGNORECASE)
+_FILE_NAME = re.compile(r"[\w/-]+\.[A-Za-z]\w{1,9}")
 _LONGEST_PLACE = 2000
 _IN_BRACKETS = re.compile(r" \([^()]*\)")
 
@@ -440,10 +441,11 @@ class RuleSet:
             return self.method(func.attr)
         return self.name(func.id) if isinstance(func, ast.Name) and self._blocks(func.id) else None
 
-    def place(self, text: str) -> Finding | None:
-        """Check a text that a call gets: where no file may be used, it may name neither a path nor an address."""
+    def place(self, text: str, *, names: bool = False) -> Finding | None:
+        """Check a text that a call gets: where no file may be used, it names no path, address, or (`names`) file."""
         text = text.strip()
-        if not self._strict or len(text) > _LONGEST_PLACE or not _PLACE.fullmatch(text):
+        is_place = len(text) <= _LONGEST_PLACE and (_PLACE.fullmatch(text) or (names and _FILE_NAME.fullmatch(text)))
+        if not self._strict or not is_place:
             return None
         short = text if len(text) <= 60 else f"{text[:57]}..."
         return _found(

@@ -180,7 +180,7 @@ FILES = Rule(
         .joinpath .connect .mkstemp .mkdtemp .unpack_archive .make_archive .DataSource .ZipFile .TarFile .FileIO
         .ExcelFile .ExcelWriter .HDFStore .*Writer .*Reader .PdfPages .FontProperties .TfidfFile .show_versions
         .from_custom_template .formatwarning .showwarning .warn_explicit .reset_tzpath .get_file_obj .switch_backend
-        .set_*backend .x13_* .x12_* .memory .file_digest .rc_params* .clear_cache
+        .set_*backend .main .x13_* .x12_* .memory .file_digest .rc_params* .clear_cache
         pandas.io numpy.lib numpy.info numpy.show_config numpy.show_runtime scipy.io scipy.datasets scipy.misc
         matplotlib.image matplotlib.cbook matplotlib.font_manager matplotlib.texmanager matplotlib.animation
         matplotlib.backends matplotlib.backend_bases matplotlib.testing matplotlib.sphinxext matplotlib.use
@@ -254,7 +254,8 @@ SETTINGS = (
 )
 """Names of the settings of matplotlib and pandas that may be set: none that name files, programs or modules."""
 
-RUN_TEXT = {"from_formula": "formula", "MICE": "model_formula", "use": "style"}
+RUN_TEXT = {"from_formula": "formula", "MICE": "model_formula", "gettz": "name"}
+RUN_TEXT |= {"use": "style", "context": "style"}
 """Functions whose first argument is text that they run, or load by its name, with the argument's keyword."""
 
 FORMULA_MODULES = _words("statsmodels.formula")
@@ -293,11 +294,11 @@ MODULES_INSIDE = (
     frozenset(sys.stdlib_module_names)
     | _words("bltns builtin_mod np pd plt requests psutil urllib3 joblib cloudpickle numexpr sympy patsy pooch")
 ) - _words(
-    """abc array ast bisect calendar cmath code cmd codecs collections contextlib copy csv dataclasses datetime decimal
-    difflib email enum filecmp fractions functools getopt graphlib hashlib heapq html http imp io itertools json keyword
+    """abc array ast bisect calendar cmath code cmd collections contextlib copy csv dataclasses datetime decimal
+    difflib email enum fractions functools graphlib hashlib heapq html http imp io itertools json keyword
     locale math mailbox numbers operator parser pprint profile queue random re resource sched secrets select signal site
     statistics string stat struct symbol table textwrap this time timeit token trace turtle types typing unicodedata
-    uuid warnings weakref xml zlib stringprep dis test nt numpy graph copyreg wave sndhdr chunk crypt pipes pwd grp"""
+    uuid warnings xml zlib dis test nt numpy graph wave chunk crypt pipes pwd grp"""
 )
 """Names of modules that are no ordinary words: a policy without `dynamic` takes them for modules anywhere."""
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tw_autogen.code_interpreter.rules import RULES, USUAL_NAMES, WORDS
+from tw_autogen.code_interpreter.rules import METHODS_BY_NAME, RULES, USUAL_NAMES, WORDS
 
 ModulePath = tuple[str, ...]
 
@@ -319,6 +319,21 @@ class Values:
         if isinstance(node, ast.Call):
             return last_name(node.func) not in _TYPE_CALLS
         return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.BinOp) and not isinstance(node.op, ast.BitOr))
+
+    def named_methods(self, node: ast.Call) -> Iterator[ast.expr]:
+        """Yield the names of methods that `df.apply("to_csv")` and its like get, also in a variable or a container."""
+        func = node.func
+        ways = [func, *(self.known.get(func.id, ()) if isinstance(func, ast.Name) else ())]
+        name = next((way for way in map(last_name, ways) if way in METHODS_BY_NAME), "")
+        handed = any(isinstance(one, ast.Attribute) and one.attr in METHODS_BY_NAME for one in node.args)
+        if not name and not handed:
+            return
+        first = node.args if handed else node.args[1:2] if name == "NamedAgg" else node.args[:1]
+        named = [one.value for one in node.keywords if one.arg not in ("args", "kwargs", "axis", "column")]
+        # `agg(total=("eval", "sum"))`: a column and a method
+        for one in [*first, *(one.elts[-1] if isinstance(one, ast.Tuple) and one.elts else one for one in named)]:
+            if not (name == "map" and isinstance(one, ast.Dict)):  # what values become
+                yield from self.possible(one)
 
     def possible(self, node: ast.expr) -> Iterator[ast.expr]:
         """Yield what an expression may come to, through variables, conditions and containers."""

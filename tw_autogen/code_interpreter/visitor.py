@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from tw_autogen.code_interpreter import syntax
 from tw_autogen.code_interpreter.policy import PLUGIN, RuleSet
-from tw_autogen.code_interpreter.rules import FORMULA_MODULES, METHODS_BY_NAME, PURE_MODULES, RUN_TEXT, Finding
+from tw_autogen.code_interpreter.rules import FORMULA_MODULES, PURE_MODULES, RUN_TEXT, Finding
 from tw_autogen.code_interpreter.syntax import OWN, ModulePath, Scope, Values, chain, last_name, literal_text
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -23,7 +23,6 @@ _STYLER_OPTIONS = frozenset({"precision", "subset", "formatter", "na_rep", "thou
 _DUNDER = re.compile(r"__\w+__")
 _AT_NAME = re.compile(r"@\s*[A-Za-z_]\w*(?:\.\w+)*")
 _HANDED = "'getattr' may be called, but not handed around"
-_MODULE_DICT = Finding(0, "attribute", "'__dict__' of a module is not allowed", "Name what you need.")
 EVALUATED = Finding(
     0,
     "function",
@@ -152,9 +151,14 @@ class PolicyChecker(ast.NodeVisitor):
         for target in node.targets:
             if isinstance(target, ast.Attribute):
                 self._option(target, "", target.attr, node.value)
-            if self._strict and isinstance(target, ast.Subscript) and last_name(target.value) == "rcParams":
+            if isinstance(target, ast.Subscript) and self._is_settings(target.value):
                 self._settings(target, [target.slice])
             self.visit(target)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: D102
+        if self._is_settings(node.target):
+            self._settings(node, [node.value])
+        self._visit_all([node.value, node.target])
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: D102
         self._annotations([node.annotation])
@@ -195,22 +199,19 @@ class PolicyChecker(ast.NodeVisitor):
         for name in self._plugins.intersection(node.names):
             self._within(self._module, [ast.copy_location(ast.Name(name, ast.Store()), node)])
 
-    # Imports
-
-    def visit_Import(self, node: ast.Import) -> None:  # noqa: D102
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:  # noqa: D102
+        module: ModulePath = ()
+        if isinstance(node, ast.ImportFrom):
+            module = tuple((node.module or "").split("."))
+            if node.level:
+                message = "relative import is not allowed: a cell is in no package"
+                return self._add(node, Finding(0, "module", message, "Import the module by its full name."))
         for alias in node.names:
-            path = tuple(alias.name.split("."))
-            self._imported(node, path, renamed=alias.asname not in (None, path[-1]))
-            self._bind(alias.asname or path[0], node)
+            path = (*module, alias.name) if module else tuple(alias.name.split("."))
+            self._imported(alias, path, renamed=alias.asname not in (None, path[-1]))
+            self._bind(alias.asname or (alias.name if module else path[0]), alias)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: D102
-        if node.level:
-            message = "relative import is not allowed: a cell is in no package"
-            return self._add(node, Finding(0, "module", message, "Import the module by its full name."))
-        module = tuple((node.module or "").split("."))
-        for alias in node.names:
-            self._imported(alias, (*module, alias.name), renamed=alias.asname not in (None, alias.name))
-            self._bind(alias.asname or alias.name, alias)
+    visit_ImportFrom = visit_Import  # noqa: N815
 
     def _imported(self, node: ast.AST, path: ModulePath, *, renamed: bool) -> None:
         finding = self._rules.star(path[:-1]) if path[-1] == "*" else self._rules.path(path, importing=True)
@@ -263,10 +264,13 @@ class PolicyChecker(ast.NodeVisitor):
         else:
             self.visit(root)
         if in_module and "__dict__" in names:
-            self._add(node, _MODULE_DICT)
+            message = "'__dict__' of a module is not allowed"
+            self._add(node, Finding(0, "attribute", message, "Name what you need."))
         taken = names[:-1] if call else names
         if self._strict and not {"eval", "query"}.isdisjoint(taken):
             self._add(node, EVALUATED, end=True)
+        if self._strict and taken[-1:] in (("format",), ("format_map",)) and not isinstance(root, ast.Name):
+            self._run_text(node, node.value if not call else root)
         if in_module:
             return
         for name in taken:
@@ -296,8 +300,6 @@ class PolicyChecker(ast.NodeVisitor):
         name = literal_text(key)
         if name and isinstance(held, ast.Call) and ast.unparse(held) in ("globals()", "locals()", "vars()"):
             self.visit_Name(ast.copy_location(ast.Name(name, ast.Load()), key))
-
-    # Texts
 
     def visit_Constant(self, node: ast.Constant) -> None:  # noqa: D102
         if isinstance(node.value, str):
@@ -335,7 +337,7 @@ class PolicyChecker(ast.NodeVisitor):
             if texts is None and not self._values.is_number(one):
                 self._add(node, _RUN_LATER)
             for text in texts or ():
-                self._add(node, self._rules.text(f"~{text}") or self._rules.place(text))
+                self._add(node, self._rules.text(f"~{text}") or self._rules.place(text, names=True))
 
     # Calls
 
@@ -354,10 +356,12 @@ class PolicyChecker(ast.NodeVisitor):
             given = self._getter(node, func) + given[2:]
         self._text_arguments(node, name, given)
         if self._strict:
+            wrapped = node.args[0] if name == "partial" and node.args else func
+            function = self._path(wrapped)[-1:]
             for keyword in node.keywords:
-                self._keyword(node, name, keyword)
-            self._run_texts(node, name)
-            self._methods_by_name(node, name)
+                self._keyword(node, function[0] if function else name, keyword)
+            self._run_texts(node, wrapped, node.args if wrapped is func else node.args[1:])
+            self._methods_by_name(node)
             for one in given if name != "print" else ():
                 for item in one.elts if isinstance(one, ast.List | ast.Tuple | ast.Set) else [one]:
                     self._add(node, self._rules.place(literal_text(item) or ""))
@@ -393,26 +397,37 @@ class PolicyChecker(ast.NodeVisitor):
             self._add(node, _RUN_LATER if name.endswith("Vectorizer") else None)
         else:
             self._option(node, name, keyword.arg, keyword.value)
+            self._settings(node, [keyword.value] if keyword.arg == "rc" else [])
             if "formula" in keyword.arg or keyword.arg == RUN_TEXT.get(name):
                 self._run_text(node, keyword.value)
 
-    def _run_texts(self, node: ast.Call, name: str) -> None:
+    def _path(self, node: ast.expr) -> ModulePath:
+        """Return the names in `a.b.c`, where `a` may stand for a path of its own."""
+        root, names = chain(node)
+        return (self._scope.find(root.id) or (root.id,)) + names if isinstance(root, ast.Name) else names
+
+    def _is_settings(self, node: ast.expr) -> bool:
+        return self._strict and self._path(node)[-1:] in (("rcParams",), ("rcParamsDefault",))
+
+    def _run_texts(self, node: ast.Call, func: ast.expr, given: list[ast.expr]) -> None:
         """Check the texts that a library runs, or takes as a format, a formula, a style or a setting."""
-        root, names = chain(node.func)
-        path = (self._scope.find(root.id) or (root.id,)) + names if isinstance(root, ast.Name) else names
-        first: list[ast.expr] = node.args[:1]
-        if (name in RUN_TEXT and (name != "use" or "style" in path)) or ".".join(path[:2]) in FORMULA_MODULES:
-            for one in first:
+        path = self._path(func)
+        name = path[-1] if path else ""
+        first: list[ast.expr] = given[:1]
+        if (name in RUN_TEXT and (RUN_TEXT[name] != "style" or "style" in path)) or ".".join(
+            path[:2]
+        ) in FORMULA_MODULES:
+            for one in [*first, *(one for one in given[1:] if isinstance(one, ast.Dict))]:
                 self._run_text(node, one)
-        elif name in ("format", "format_map") and isinstance(node.func, ast.Attribute):
+        elif name in ("format", "format_map") and isinstance(func, ast.Attribute):
             styled = "style" in "".join(path) or (first and isinstance(first[0], ast.Dict) and name == "format")
             styled = styled or any(one.arg in _STYLER_OPTIONS for one in node.keywords)
-            for one in (first if path[-2:-1] == ("str",) else [node.func.value]) if not styled else ():
+            for one in (first if path[-2:-1] == ("str",) else [func.value]) if not styled else ():
                 self._run_text(node, one)
         elif name in ("set_option", "option_context", "rc"):
-            self._settings(node, node.args[::2])
-        elif (name == "update" and path[-2:-1] == ("rcParams",)) or name in ("rc_context", "set_theme"):
-            self._settings(node, [*first, *(one.value for one in node.keywords if one.arg == "rc")])
+            self._settings(node, given[::2])
+        elif name == "rc_context" or (isinstance(func, ast.Attribute) and self._is_settings(func.value)):
+            self._settings(node, first)
 
     def _option(self, node: ast.AST, function: str, name: str, value: ast.expr) -> None:
         if isinstance(value, ast.Constant) and not isinstance(value.value, str) and name != "usetex":
@@ -429,23 +444,14 @@ class PolicyChecker(ast.NodeVisitor):
                 for text in texts or ():
                     self._add(node, self._rules.setting(text))
 
-    def _methods_by_name(self, node: ast.Call, name: str) -> None:
+    def _methods_by_name(self, node: ast.Call) -> None:
         """Check `df.apply("to_csv")` and its like, with a name that may be a variable or put together."""
-        ways = [name, *map(last_name, self._values.known.get(name, ()) if isinstance(node.func, ast.Name) else ())]
-        name = next((way for way in ways if way in METHODS_BY_NAME), "")
-        handed = any(isinstance(one, ast.Attribute) and one.attr in METHODS_BY_NAME for one in node.args)
-        if not name and not handed:
-            return
-        first = node.args if handed else node.args[1:2] if name == "NamedAgg" else node.args[:1]
-        named = [one.value for one in node.keywords if one.arg not in ("args", "kwargs", "axis", "column")]
-        # `agg(total=("eval", "sum"))`: a column and a method
-        for one in [*first, *(one.elts[-1] if isinstance(one, ast.Tuple) and one.elts else one for one in named)]:
-            for way in self._values.possible(one) if not (name == "map" and isinstance(one, ast.Dict)) else ():
-                text = literal_text(way)
-                if text in ("eval", "query") or (text is None and self._values.is_computed(way)):
-                    self._add(node, EVALUATED)
-                elif text:
-                    self._add(node, self._rules.method(text))
+        for way in self._values.named_methods(node):
+            text = literal_text(way)
+            if text in ("eval", "query") or (text is None and self._values.is_computed(way)):
+                self._add(node, EVALUATED)
+            elif text:
+                self._add(node, self._rules.method(text))
 
     def _getter(self, node: ast.Call, func: ast.Name) -> list[ast.expr]:
         """Check `getattr(x, "name")` as `x.name`; return the arguments that are still to be visited."""
@@ -484,14 +490,8 @@ class PolicyChecker(ast.NodeVisitor):
         """Check a call under a list of functions that may be called."""
         root, names = chain(node.func)
         path = self._scope.find(root.id) if isinstance(root, ast.Name) else OWN
-        if path and path[0] == PLUGIN:
+        own = not names and path == OWN and isinstance(root, ast.Name | ast.Lambda)  # its body is checked
+        if own or (path and path[0] == PLUGIN):
             return
-        if names:
-            dotted = ".".join((*path, *names)) if path else f".{names[-1]}"
-        elif isinstance(root, ast.Name) and path != OWN:
-            dotted = ".".join(path or (root.id,))
-        elif isinstance(root, ast.Name | ast.Lambda):  # the cell's own, whose body is checked
-            return
-        else:
-            dotted = ast.unparse(root)
+        dotted = ".".join((*path, *names)) if path else f".{names[-1]}" if names else ast.unparse(root)
         self._add(node, self._rules.listed_call(dotted))
