@@ -169,14 +169,12 @@ def _nodes_of_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def operands(node: ast.BinOp) -> list[ast.expr]:
-    """Return what is added in `a + b + c`; of another operation its two sides."""
-    if not isinstance(node.op, ast.Add):
-        return [node.left, node.right]
+    """Return what one operator joins in `a + b + c`, in its order."""
     found: list[ast.expr] = []
     todo: list[ast.expr] = [node]
     while todo:
         one = todo.pop()
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add):
+        if isinstance(one, ast.BinOp) and type(one.op) is type(node.op):
             todo += [one.right, one.left]
         else:
             found.append(one)

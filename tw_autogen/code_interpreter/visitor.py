@@ -314,7 +314,7 @@ class PolicyChecker(ast.NodeVisitor):
         """Check the literals of a sum together: `"__cla" + "ss__"` is one text."""
         pieces: list[str] = []
         for one in [*syntax.operands(node), None]:
-            text = None if one is None else literal_text(one)
+            text = literal_text(one) if one is not None and isinstance(node.op, ast.Add) else None
             if text is not None:
                 pieces.append(text)
                 continue
