@@ -245,6 +245,8 @@ def test_where_the_host_installs_nothing_else_passes(code, kind):
         ("x = 1\n\n%matplotlib inline\n\ndef f(:\n    pass", [5]),
         ("x = 1\nx = = 2\n", [2]),
         ("eval('1'); exec('2')\nexit()", [1, 1, 2]),
+        ("x = 'why?'\r\n" * 150 + "eval('1')", [151]),
+        ("x = 1\n" * 150 + "%time 1\n!echo \\\n a\n" + "x = 1\n" * 150 + "eval('1')", [152, 304]),
     ],
 )
 def test_lines_are_those_of_the_code_as_written(code, lines):

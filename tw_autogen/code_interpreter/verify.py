@@ -177,36 +177,46 @@ def to_python(cell: str) -> tuple[str, list[int]]:
     """Transform a cell as IPython does in our kernels, where a magic begins with `%` (automagic is off).
 
     Returns:
-        The text, and the line of the cell, counted from 1, that each line of the text came from; no lines if nothing
-        was changed. A magic on several lines becomes one line, which came from the first of them.
+        The text, and the line of the cell, counted from 1, that each line of the text came from; no lines if each
+        came from its own. A magic on several lines becomes one line, which came from the first of them.
 
     Raises:
         SyntaxError: IPython's own transformation fails, or has too much to do.
     """
-    escapes = len(_MAY_CHANGE.findall(cell))
-    if not escapes:
+    if not _MAY_CHANGE.search(cell):
         return cell, []
-    if escapes > min(_MOST_ESCAPES, max(2, _MOST_CHARS_PASSED // len(cell))):
-        raise SyntaxError(f"{escapes} magics in one cell of {len(cell)} characters")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # IPython warns of odd line ends, which concern the cell's author alone
         try:
-            text = str(_manager().transform_cell(cell))
+            text = "".join(_transformed(cell if cell.endswith("\n") else cell + "\n"))
         except SyntaxError:
             raise
         except Exception as error:  # IPython's, which fails in ways of its own on broken text
             raise SyntaxError(f"IPython can't read it ({type(error).__name__}: {error})") from error
-    lines: list[int] = []
-    given = _python_lines(cell)
-    for kind, before, end, first, last in SequenceMatcher(
-        None, given, _python_lines(text), autojunk=False
-    ).get_opcodes():
-        while (
-            kind == "replace" and before < end - 1 and not given[before].strip()
-        ):  # IPython leaves out empty lines before the first
-            before += 1
+    given, made = _python_lines(cell), _python_lines(text)
+    if len(given) == len(made):
+        return text, []
+    head = next((i for i, (one, other) in enumerate(zip(given, made, strict=False)) if one != other), 0)
+    lines = list(range(1, head + 1))
+    for kind, before, end, first, last in SequenceMatcher(None, given[head:], made[head:]).get_opcodes():
+        before, end = before + head, end + head
+        while kind == "replace" and before < end - 1 and not given[before].strip():
+            before += 1  # IPython leaves out empty lines before the first
         lines += [min(before + i, max(end - 1, before)) + 1 for i in range(last - first)]
     return text, lines
+
+
+def _transformed(cell: str) -> list[str]:
+    manager = _manager()
+    lines = cell.splitlines(keepends=True)
+    for step in [*manager.cleanup_transforms, *manager.line_transforms]:
+        lines = step(lines)
+    most = min(_MOST_ESCAPES, max(2, _MOST_CHARS_PASSED // max(1, len(cell))))
+    for _ in range(most):
+        changed, lines = manager.do_one_token_transform(lines)
+        if not changed:
+            return lines
+    raise SyntaxError(f"more than {most} magics in one cell of {len(cell)} characters")
 
 
 def _python_lines(text: str) -> list[str]:
