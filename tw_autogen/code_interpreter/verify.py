@@ -208,7 +208,7 @@ def to_python(cell: str) -> tuple[str, list[int]]:
 
 def _transformed(cell: str) -> list[str]:
     manager = _manager()
-    lines = cell.splitlines(keepends=True)
+    lines: list[str] = cell.splitlines(keepends=True)
     for step in [*manager.cleanup_transforms, *manager.line_transforms]:
         lines = step(lines)
     most = min(_MOST_ESCAPES, max(2, _MOST_CHARS_PASSED // max(1, len(cell))))
