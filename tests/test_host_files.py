@@ -52,7 +52,7 @@ TABLE = {
     "tw_autogen/cli/scenario_show.py": "scenarios of the user's or of the package",
     "tw_autogen/cli/streams.py": "opens the null device",
     "tw_autogen/cli/workspace.py": "makes the sessions' folder before a kernel runs there",
-    "tw_autogen/code_interpreter/words.py": "prompts of the package",
+    "tw_autogen/code_interpreter/prompts.py": "prompts of the package",
     "tw_autogen/hosts/conversable/agent.py": "opens a session; no file",
     "tw_autogen/hosts/conversable/shared.py": "opens a session; no file",
     "tw_autogen/kernel/bundle.py": "the package's own source",

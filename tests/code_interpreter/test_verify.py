@@ -70,6 +70,32 @@ def test_an_expression_that_is_written_out_passes_a_strict_policy(code):
     assert said(code, STRICT) == []
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from scipy import stats\nfor name in ['norm', distribution]:\n    getattr(stats, name)",
+        "getattr(df, 'mean')()",
+        "limit = 3\ndf.query(f'a > {limit}')\ndf.query(f'a > {len(df)} and b < {x:.2f}')",
+        "how = 'mean'\ndf.agg(how)\ndf.groupby('save').agg({'load': 'sum', 'open': ['min', 'max']})",
+        "import io\nbuffer = io.StringIO()\ndf.info(buf=buffer)",
+        "from numpy.lib.stride_tricks import sliding_window_view\nnp.testing.assert_allclose(a, b)",
+        "from mpl_toolkits.mplot3d import Axes3D",
+        "from scipy.datasets import ascent\nascent().mean()",
+        "import statsmodels.api as sm\nsm.datasets.longley.load()\nsm.datasets.longley.load_pandas().data",
+        "from sklearn.datasets import load_iris\nload_iris(as_frame=True)",
+        "plt.rcParams['figure.figsize'] = (w, h)\nplt.rcParams.update({'font.size': 12})",
+        "pd.set_option('display.max_rows', n)",
+        "template = '{:>10}'\nprint(template.format(x), '{} of {}'.format(1, 2))\ndf.style.format('{:.2f}')",
+        "import statsmodels.formula.api as smf\nsmf.ols('y ~ np.log(x) + C(g)', data=df).fit()",
+        "pd.to_datetime(s).dt.to_period('M').to_timestamp().to_numpy()\ndf.to_dict()\ndf.to_string(index=False)",
+        "def f(x: int | None, y: list[float]) -> 'pd.DataFrame':\n    return x",
+        "json.loads(json.dumps(d))\nfunctools.lru_cache(f)\na.flags.writeable",
+    ],
+)
+def test_honest_work_without_files_passes_a_strict_policy(code):
+    assert said(code, STRICT) == []
+
+
 def test_a_computed_expression_is_told_with_its_line_and_what_to_write():
     (found,) = verify('q = f"a > {limit}"\ndf.query(q)', STRICT)
 
@@ -219,6 +245,8 @@ def test_where_the_host_installs_nothing_else_passes(code, kind):
         ("x = 1\n\n%matplotlib inline\n\ndef f(:\n    pass", [5]),
         ("x = 1\nx = = 2\n", [2]),
         ("eval('1'); exec('2')\nexit()", [1, 1, 2]),
+        ("x = 'why?'\r\n" * 150 + "eval('1')", [151]),
+        ("x = 1\n" * 150 + "%time 1\n!echo \\\n a\n" + "x = 1\n" * 150 + "eval('1')", [152, 304]),
     ],
 )
 def test_lines_are_those_of_the_code_as_written(code, lines):

@@ -2,8 +2,7 @@
 
 from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.interpreter import CodeInterpreter
-from tw_autogen.code_interpreter.policies import POLICIES, find_policy, read_policy
-from tw_autogen.code_interpreter.policy import Policy
+from tw_autogen.code_interpreter.policy import POLICIES, Policy, find_policy, read_policy
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.verify import Finding, verify
 

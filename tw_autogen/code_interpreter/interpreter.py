@@ -11,13 +11,13 @@ from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.approving import approve_cell, asks_for
 from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.policy import Policy
+from tw_autogen.code_interpreter.prompt_state import PromptState
+from tw_autogen.code_interpreter.prompts import introduction, static_prompt
 from tw_autogen.code_interpreter.selection import Selection
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
-from tw_autogen.code_interpreter.told import Told
 from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import Finding, verify
-from tw_autogen.code_interpreter.words import introduction, static_prompt
 from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round, is_json
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
@@ -90,7 +90,7 @@ class CodeInterpreter(Role):
         self._later = later and not self._policy.only_plugins
         self._cells = self._cells_of(kernel, wanted) if isinstance(kernel, Kernel) else None
         self._recall = recall or Recall()
-        self._talks: dict[str, Told] = {}
+        self._talks: dict[str, PromptState] = {}
         self._offer_only(self._cells.plugins if self._cells else wanted)
 
     @property
@@ -142,7 +142,7 @@ class CodeInterpreter(Role):
         mine = self._talks.get(memory.session_id)
         if mine is None:
             known = KnownVariables(self._settings.variables_chars)
-            mine = self._talks[memory.session_id] = Told(self.name, Talk(self.prompt), known)
+            mine = self._talks[memory.session_id] = PromptState(self.name, Talk(self.prompt), known)
             mine.remember(self._reminded(memory.rounds[-1], asked), asked)
         mine.enter(memory.rounds[-1])
         mine.listen(memory, asked)
@@ -223,7 +223,7 @@ class CodeInterpreter(Role):
         about = here.user_query or asked.message
         return self._recall.rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
-    def _shorten(self, mine: Told, turn: Turn) -> None:
+    def _shorten(self, mine: PromptState, turn: Turn) -> None:
         """Summarize what is old in a talk that has grown too long; what is told once only is told again then."""
         done = self._recall.shorten(mine.talk, self._model, self.name, turn.emit, **self._counted(turn))
         if done:
@@ -238,7 +238,7 @@ class CodeInterpreter(Role):
             "cancelled": turn.cancelled,
         }
 
-    def _tell_task(self, mine: Told, asked: Post, turn: Turn) -> None:
+    def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
         """Tell the model its task, and before it variables, plugins and lessons where they have changed."""
         news = mine.variables.news(self._open(turn).kernel.variables())
         plugins = self._selection.task(mine.shown, mine.talk, turn, asked.message, name=self.name)
@@ -246,7 +246,7 @@ class CodeInterpreter(Role):
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 
-    def _work(self, mine: Told, cells: Cells, turn: Turn) -> Work:
+    def _work(self, mine: PromptState, cells: Cells, turn: Turn) -> Work:
         """Write, check and run code until it runs, or until the tries are used up."""
         work = Work(unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
@@ -328,7 +328,7 @@ class CodeInterpreter(Role):
         self._selection.ran(work.code)
         return execution
 
-    def _write(self, mine: Told, turn: Turn) -> CodeReply:
+    def _write(self, mine: PromptState, turn: Turn) -> CodeReply:
         growing = Growing(turn, self.name, CodeStream)
         offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
         tools = tools_of(offered) if self._policy.only_plugins else None

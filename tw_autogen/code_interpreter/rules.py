@@ -1,30 +1,16 @@
-"""One policy made ready for judging: is this import, path, name, method or attribute allowed, and if not, what then."""
+"""The table of rules: what a cell is refused for, with what to do instead, and the words that the checks look for.
+
+Names of functions are patterns, as `Policy.blocked_functions` explains them. `default` refuses the rows of `RULES`;
+`strict` also those of `STRICT_RULES`, which go by kinds of names (`read…`, `to_…`, `save…`) and by library.
+"""
 
 from __future__ import annotations
 
-import ast
-import builtins
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from functools import lru_cache
-
-from tw_autogen.code_interpreter.bans import (
-    BANS,
-    DISPLAY_HOOKS,
-    ESCAPES,
-    LIBRARY_VARIABLES,
-    MODULES_INSIDE,
-    PICKLING_HOOKS,
-    PLAIN_DUNDERS,
-    STRICT_BANS,
-    WORDS,
-)
-from tw_autogen.code_interpreter.expressions import EVALUATORS
-from tw_autogen.code_interpreter.literals import attributes_read, is_place
-from tw_autogen.code_interpreter.names import PLUGIN, Path
-from tw_autogen.code_interpreter.policy import Policy, listed
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase, translate
 
 
 @dataclass(frozen=True)
@@ -44,304 +30,370 @@ class Finding:
     remedy: str
 
     def __str__(self) -> str:
-        """Give `line 1 (module): import of 'os' is not allowed; allowed: math`."""
+        """Return `line 1 (module): import of 'os' is not allowed; allowed: math`."""
         return f"line {self.line} ({self.kind}): {self.message}"
+
+    def at(self, line: int) -> Finding:
+        """Return the same finding for another line."""
+        return replace(self, line=line)
 
 
 @dataclass(frozen=True)
-class Fault:
-    """A finding that doesn't know its line yet."""
+class Rule:
+    """One row of the table: things that are refused for one reason.
 
-    kind: str
-    message: str
+    Args:
+        what: The reason, as it stands in a list of what code may not do.
+        remedy: What a model should do instead.
+        modules: Names of modules.
+        functions: Patterns of functions, parts of modules and methods.
+    """
+
+    what: str
     remedy: str
+    modules: frozenset[str] = field(default_factory=frozenset)
+    functions: frozenset[str] = field(default_factory=frozenset)
 
-    def at(self, line: int) -> Finding:
-        """Give the finding."""
-        return Finding(line, self.kind, self.message, self.remedy)
+    def reason(self, *, packages: bool) -> str:
+        """Return `what`, without the installing of packages where `packages` may be asked for."""
+        return self.what.replace(" or install packages", "").replace(", `%pip`", "") if packages else self.what
 
 
-EVALUATED = Fault(
-    "function",
-    "'.eval' and '.query' of a text that is not written out in the call are not allowed",
-    "Write the expression in the call, with `@name` for values, such as `df.query('a > @limit')`, or plain Python; "
-    "`query` of a search tree passes with its `k=`.",
+OTHER_REMEDY = "Solve the task without it."
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PROCESSES = Rule(
+    what="start, control or end processes (`subprocess`, `multiprocessing`, `os.system`, `exit`)",
+    remedy="Do the work in this cell with Python and the libraries that are installed; don't start or end a process.",
+    modules=_words(
+        """subprocess _subprocess _posixsubprocess multiprocessing _multiprocessing pty tty pexpect ptyprocess sh
+        plumbum fabric invoke signal _signal atexit billiard loky winreg _winapi msvcrt posix nt"""
+    ),
+    functions=_words(
+        """os.system os.popen os.exec* os.spawn* os.posix_spawn* os.fork* os.kill* os.abort os._exit os.startfile
+        os.nice os.setuid os.setgid os.chroot os.wait* os.pidfd_open
+        asyncio.create_subprocess_* asyncio.subprocess concurrent.futures.ProcessPoolExecutor
+        concurrent.futures.process sys._exit exit quit
+        .popen .Popen .getstatusoutput .check_output .check_call .execv .execve .execvp .spawnv .spawnl .posix_spawn
+        .fork .system
+        joblib.externals
+        numpy.f2py numpy.testing.measure numpy.testing.rundocs"""
+    ),
 )
-"""Of a text that is computed, or of one of these methods that is handed around."""
 
-_BUILTIN_FUNCTIONS = frozenset(
-    name for name, value in vars(builtins).items() if callable(value) and not name.startswith("_")
-) - {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
-_OTHER_REMEDY = "Solve the task without it."
-_COLUMN_WORDS = frozenset({"open", "load", "save", "dump", "connect", "glob", "walk", "touch", "system", "fork", "mro"})
-_TEXT_WRITERS = frozenset({"to_csv", "to_json", "to_string", "to_html", "to_latex", "to_markdown", "to_xml"})
-_TARGETS = frozenset({"path_or_buf", "path_or_buffer", "buf", None})
-_LOADS = re.compile(r"(?:PATH|LIBRARY|LIBRARIES|TOKEN|KEY)$")
-_DUNDER = re.compile(r"(?<!\w)__[A-Za-z0-9]\w*__(?!\w)")
+NETWORK = Rule(
+    what="use the network (`socket`, `requests`, `urllib.request`, …)",
+    remedy="Nothing may be fetched or sent; work with the files in the current folder, the variables and the plugins.",
+    modules=_words(
+        """socket _socket socketserver ssl _ssl select selectors requests httpx httpcore aiohttp urllib3 http ftplib
+        smtplib smtpd poplib imaplib telnetlib nntplib xmlrpc wsgiref websocket websockets paramiko zmq pycurl
+        httplib2 mechanize scrapy selenium playwright webbrowser antigravity asyncore asynchat twisted tornado flask
+        fastapi uvicorn docker grpc cgi"""
+    ),
+    functions=_words(
+        """asyncio.open_connection asyncio.open_unix_connection asyncio.start_server asyncio.start_unix_server
+        urllib.request urllib.robotparser .urlopen .urlretrieve numpy.DataSource numpy.lib.npyio.DataSource
+        logging.handlers.SocketHandler logging.handlers.DatagramHandler logging.handlers.HTTPHandler
+        logging.handlers.SMTPHandler logging.handlers.SysLogHandler"""
+    ),
+)
+
+ENVIRONMENT = Rule(
+    what="read or change the environment, accounts or stored passwords (`os.environ`, `os.getenv`, …)",
+    remedy="There is nothing in the environment that a task needs; take values from the task, files or variables.",
+    modules=_words("""dotenv decouple environs keyring getpass pwd grp spwd crypt netrc"""),
+    functions=_words(
+        """os.path.expandvars os.environ os.environb os.getenv os.getenvb os.putenv os.unsetenv os.getlogin os.getpwnam
+        os.umask os.chmod os.chown os.lchown os.lchmod os.mknod os.mkfifo os.setxattr
+        .getenv"""
+    ),
+)
+
+DELETION = Rule(
+    what="delete files or folders",
+    remedy="Leave files where they are; write results under a new name.",
+    modules=_words("send2trash"),
+    functions=_words(
+        """os.remove os.unlink os.rmdir os.removedirs os.truncate
+        shutil.rmtree
+        .unlink .rmdir .rmtree .removedirs
+        pathlib.Path.unlink pathlib.Path.rmdir pathlib.PosixPath.unlink pathlib.PosixPath.rmdir"""
+    ),
+)
+
+DYNAMIC = Rule(
+    what="run code from text or reach into Python's internals (`eval`, `exec`, `importlib`, `__globals__`)",
+    remedy="Write the code itself in plain Python, and import modules with an `import` statement.",
+    modules=_words(
+        """builtins __builtin__ __main__ code codeop cgitb pydoc trace site runpy imp zipimport marshal bdb pdb
+        ipdb pudb doctest ctypes _ctypes cffi _cffi_backend mmap _xxsubinterpreters _interpreters interpreters dis"""
+    ),
+    functions=_words(
+        """eval exec execfile compile __import__
+        importlib.import_module importlib.reload importlib.__import__
+        sys.modules sys._getframe sys._current_frames sys.settrace sys.setprofile sys.meta_path sys.path_hooks
+        sys.addaudithook
+        types.FunctionType types.LambdaType types.CodeType types.ModuleType
+        cProfile.run cProfile.runctx profile.run profile.runctx inspect.currentframe inspect.stack inspect.trace
+        gc.get_objects gc.get_referrers gc.get_referents numpy.ctypeslib
+        yaml.unsafe_load yaml.unsafe_load_all yaml.UnsafeLoader
+        torch.utils.cpp_extension sqlite3.enable_load_extension .enable_load_extension pandas.core.computation
+        enum.bltns .mro"""
+    ),
+)
+
+WAITING = Rule(
+    what="ask or wait for somebody at the keyboard (`input`, `breakpoint`)",
+    remedy="Nobody can type here; take the value from the task, or ask for it in words instead of code.",
+    functions=_words("input raw_input breakpoint license credits copyright"),
+)
+
+KERNEL = Rule(
+    what="reach into the kernel or install packages (`get_ipython`, `!command`, `%pip`)",
+    remedy="Write plain Python; the kernel itself can't be changed from a cell.",
+    modules=_words(
+        """ipykernel jupyter_client jupyter_core nbclient nbconvert tw_autogen taskweaver pip ensurepip venv"""
+    ),
+    functions=_words(
+        """get_ipython IPython.get_ipython
+        .run_line_magic .run_cell_magic .run_cell .getoutput .system_raw .system_piped"""
+    ),
+)
+
+RULES = (PROCESSES, NETWORK, ENVIRONMENT, DELETION, DYNAMIC, WAITING, KERNEL)
+"""What the default policy refuses."""
+
+FILES = Rule(
+    what="read or write files (`open`, `read_csv`, `to_csv`, `savefig`, …)",
+    remedy="Work with the variables that exist and with what plugins give; show the result as the last expression.",
+    functions=_words(
+        """open
+        .read* .write* .save* .dump* .load* .open* .fetch* .download* .upload* .export* .to_* .print_* .import_*
+        .*file .file_* .*_file_* .*files .*filename .from_file* .*memmap .*pickle* .*sql* .*clipboard .*hdf*
+        .*datasource .*data_home .*_cache_dir .get_*dir .get_data_path .webdoc .webuse .get_rdataset
+        .get_dataset_names .get_sample_data .genfromtxt .fromregex .imread .imsave .check_memory .math_to_image
+        .mkdir .makedirs .touch .symlink_to .hardlink_to .listdir .scandir .iterdir .glob .rglob .walk .copytree
+        .joinpath .connect .mkstemp .mkdtemp .unpack_archive .make_archive .DataSource .ZipFile .TarFile .FileIO
+        .ExcelFile .ExcelWriter .HDFStore .*Writer .*Reader .PdfPages .FontProperties .TfidfFile .show_versions
+        .from_custom_template .formatwarning .showwarning .warn_explicit .reset_tzpath .get_file_obj .switch_backend
+        .set_*backend .main .x13_* .x12_* .memory .file_digest .rc_params* .clear_cache
+        pandas.io numpy.lib numpy.info numpy.show_config numpy.show_runtime scipy.io scipy.datasets scipy.misc
+        matplotlib.image matplotlib.cbook matplotlib.font_manager matplotlib.texmanager matplotlib.animation
+        matplotlib.backends matplotlib.backend_bases matplotlib.testing matplotlib.sphinxext matplotlib.use
+        matplotlib.mathtext matplotlib.dviread
+        statsmodels.iolib statsmodels.datasets.utils statsmodels.tools.web statsmodels.tools.print_version
+        sklearn.datasets.get_data_home io.open"""
+    ),
+)
+
+GUESSING = Rule(
+    what="do what only shows when it runs (`getattr`, `vars`, `operator.attrgetter`, text that is evaluated)",
+    remedy="Write the attribute, the call or the expression out in plain Python.",
+    functions=_words(
+        """getattr setattr delattr vars globals locals help memoryview
+        operator.attrgetter operator.methodcaller string.Formatter typing.get_type_hints typing.ForwardRef
+        dataclasses.make_dataclass enum.bltns
+        pandas.eval pandas.core pandas.compat pandas.util pandas.tests pandas.test
+        numpy.testing numpy.core numpy.compat numpy.test
+        scipy.LowLevelCallable scipy.test sklearn.externals sklearn.tests sklearn.show_versions
+        statsmodels.compat statsmodels.sandbox statsmodels.test
+        .mro .ctypes .ctypeslib .attrgetter .methodcaller .get_type_hints .make_dataclass .vformat .get_field
+        .set_trace .run_path .run_module .runctx .runeval .runcall .runcode .runsource .runstring .rundocs .sympify
+        .lambdify .parse_expr .exec_module .find_spec .bltns .design_info .dmatrix .dmatrices .ForwardRef .Formatter"""
+    ),
+)
+
+STRICT_RULES = (FILES, GUESSING)
+"""What the strict policy refuses beside that."""
+
+STRICT_FUNCTIONS = FILES.functions | GUESSING.functions
+
+HARMLESS = _words(
+    """.loads .dumps .loading* .load_iris .load_wine .load_digits .load_breast_cancer .load_diabetes .load_linnerud
+    .load_pandas .load_sample_image* .ready .readonly .writeable .writable .opening* .openness .export_text
+    .to_numpy .to_dict .to_list .to_frame .to_series .to_records .to_array .to_coo .to_dense .to_sparse .to_cuda
+    .to_datetime .to_timedelta .to_numeric .to_period .to_timestamp .to_pydatetime .to_pytimedelta .to_flat_index
+    .to_datetime64 .to_timedelta64 .to_julian_date .to_offset .to_rgb .to_rgba .to_rgba_array .to_hex .to_xarray
+    .to_tuples .to_tuple .to_tree .to_mlab_linkage .to_zpk .to_tf .to_ss .to_discrete .to_interval .to_arrays
+    .to_eng_string .to_integral* .to_pylist .to_pandas .to_bytes .to_polynomial .to_device .to_rows .to_iter
+    .to_latex_string .profile
+    numpy.lib.stride_tricks numpy.lib.scimath numpy.lib.recfunctions numpy.lib.mixins numpy.lib.NumpyVersion
+    numpy.lib.array_utils numpy.lib.Arrayterator numpy.lib.arraysetops numpy.lib.function_base numpy.lib.polynomial
+    numpy.testing.assert_* numpy.testing.suppress_warnings numpy.testing.clear_and_catch_warnings
+    pandas.core.nanops pandas.util.hash_* pandas.util.version .set_backend .set_global_backend
+    pandas.io.formats.style.Styler pandas.core.groupby pandas.core.window pandas.core.indexers pandas.core.dtypes
+    pandas.core.arrays pandas.core.resample pandas.core.indexes pandas.core.algorithms pandas.core.reshape
+    scipy.datasets.ascent scipy.datasets.face scipy.datasets.electrocardiogram
+    statsmodels.datasets.*.load statsmodels.api.datasets.*.load statsmodels.sandbox.regression"""
+)
+"""What a pattern of `STRICT_RULES` would refuse by its name alone; a name that is refused in full stays refused."""
+
+TEXT_WRITERS = _words("to_csv to_json to_string to_html to_latex to_markdown to_xml to_typst")
+"""Methods that return a text where they get no target."""
+
+COLUMN_WORDS = _words("open load save dump connect glob walk touch system fork mro file profile memory sql")
+"""Methods whose names are also those of columns: refused when called, not when they are looked up."""
+
+OPTIONS = _words(
+    """*.*file *.*filename *.*filenames *.*fname *.*filepath *.*path *.path_or_* *.*_dir *.directory *.*folder
+    *.*data_home *.memory *__memory *.url *.*_url *.*backend *.usetex *.*preamble *.executable *.*command
+    *.storage_options *Vectorizer.input .input set_params.*input set_params.memory"""
+)
+"""Options, as `function.option`, that name files, addresses or programs; an attribute that is set has no function."""
+
+HARMLESS_OPTIONS = {"input": "content", "backend": "matplotlib"}
+"""The one text that such an option may be, beside what is no text."""
+
+SETTINGS = (
+    r"(?!animation|backend|datapath|toolbar|webagg|interactive|text\.(usetex|latex)|pgf|ps\.|savefig\.dir|keymap|plotting)"
+    r"(?!.*(backend|path|preamble|writer|reader))[\w. ]+$"
+)
+"""Names of the settings of matplotlib and pandas that may be set: none that name files, programs or modules."""
+
+RUN_TEXT = {"from_formula": "formula", "MICE": "model_formula", "gettz": "name"}
+RUN_TEXT |= {"use": "style", "context": "style"}
+"""Functions whose first argument is text that they run, or load by its name, with the argument's keyword."""
+
+FORMULA_MODULES = _words("statsmodels.formula")
+"""Modules of functions whose first argument is a formula, which is run."""
+
+METHODS_BY_NAME = _words("apply agg aggregate transform pipe map applymap NamedAgg")
+"""Methods that take another by its name."""
+
+PURE_MODULES = _words(
+    """math cmath statistics scipy.stats scipy.special scipy.optimize scipy.signal scipy.linalg scipy.spatial.distance
+    scipy.interpolate scipy.integrate numpy.linalg numpy.random numpy.fft sklearn.metrics numpy.polynomial"""
+)
+"""Modules without functions that read, write or run anything: `getattr` may look up a computed name in these."""
+
+STRICT_MODULES = _words(
+    """math cmath statistics random datetime time calendar zoneinfo decimal fractions numbers re string textwrap
+    unicodedata difflib itertools functools operator collections heapq bisect copy json typing dataclasses enum abc
+    contextlib hashlib base64 warnings pprint io.StringIO io.BytesIO
+    numpy pandas scipy sklearn statsmodels matplotlib seaborn mpl_toolkits dateutil
+    array_api_strict array_api_extra"""
+)
+"""The modules that the strict policy lets code import."""
+
+PLAIN_DUNDERS = _words(
+    """__name__ __doc__ __version__ __init__ __post_init__ __new__ __repr__ __str__ __len__ __iter__ __next__
+    __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __bool__ __int__ __float__ __index__
+    __add__ __radd__ __iadd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __mod__
+    __pow__ __matmul__ __neg__ __pos__ __abs__ __and__ __or__ __xor__ __invert__ __getitem__ __setitem__ __delitem__
+    __call__ __enter__ __exit__ __format__ __round__ __slots__ __all__ __main__ __future__ __array__ __copy__
+    __deepcopy__ __array_namespace_info__ __array_ufunc__ __array_function__ __array_priority__
+    __array_finalize__ __array_wrap__"""
+)
+"""Dunder names that lead nowhere; a policy without `dynamic` allows no others."""
+
+MODULES_INSIDE = (
+    frozenset(sys.stdlib_module_names)
+    | _words("bltns builtin_mod np pd plt requests psutil urllib3 joblib cloudpickle numexpr sympy patsy pooch")
+) - _words(
+    """abc array ast bisect calendar cmath code cmd collections contextlib copy csv dataclasses datetime decimal
+    difflib email enum fractions functools graphlib hashlib heapq html http imp io itertools json keyword
+    locale math mailbox numbers operator parser pprint profile queue random re resource sched secrets select signal site
+    statistics string stat struct symbol table textwrap this time timeit token trace turtle types typing unicodedata
+    uuid warnings xml zlib dis test nt numpy graph wave chunk crypt pipes pwd grp"""
+)
+"""Names of modules that are no ordinary words: a policy without `dynamic` takes them for modules anywhere."""
+
+# os without processes, environment and deletion; the same for other modules that are needed in part, though blocked
+PARTS = _words(
+    """os.path os.listdir os.scandir os.walk os.fwalk os.getcwd os.getcwdb os.chdir os.makedirs os.mkdir os.stat
+    os.lstat os.access os.rename os.renames os.replace os.readlink os.utime os.sep os.altsep os.linesep
+    os.extsep os.pathsep os.curdir os.pardir os.devnull os.name os.PathLike os.DirEntry os.fspath os.fsencode
+    os.fsdecode os.error os.cpu_count os.process_cpu_count os.sched_getaffinity os.getpid os.getppid os.getuid
+    os.uname os.urandom os.times os.get_terminal_size os.terminal_size os.stat_result os.F_OK os.R_OK os.W_OK
+    os.X_OK os.SEEK_SET os.SEEK_CUR os.SEEK_END os.fsync os.close os.fdopen os.statvfs os.strerror os.__name__
+    os.__doc__
+    sys.version sys.version_info sys.hexversion sys.implementation sys.platform sys.byteorder sys.maxsize
+    sys.maxunicode sys.float_info sys.int_info sys.hash_info sys.float_repr_style sys.getsizeof sys.getrefcount
+    sys.intern sys.argv sys.path sys.executable sys.prefix sys.base_prefix sys.stdout sys.stderr sys.stdin
+    sys.__stdout__ sys.__stderr__ sys.exit sys.exc_info sys.getrecursionlimit sys.setrecursionlimit
+    sys.getdefaultencoding sys.getfilesystemencoding sys.set_int_max_str_digits sys.get_int_max_str_digits
+    sys.flags sys.warnoptions sys.builtin_module_names sys.stdlib_module_names sys.displayhook sys.is_finalizing
+    sys.__name__ sys.api_version sys.copyright
+    shutil.copy shutil.copy2 shutil.copyfile shutil.copyfileobj shutil.copymode shutil.copystat shutil.copytree
+    shutil.move shutil.disk_usage shutil.make_archive shutil.unpack_archive shutil.get_archive_formats
+    shutil.get_unpack_formats shutil.get_terminal_size shutil.ignore_patterns shutil.which shutil.Error
+    shutil.SameFileError
+    importlib.metadata importlib.util.find_spec importlib.resources importlib.invalidate_caches
+    urllib.parse urllib.error pkgutil.iter_modules
+    psutil.virtual_memory psutil.cpu_count psutil.cpu_percent psutil.disk_usage psutil.__version__
+    IPython.display IPython.core.display IPython.core.display_functions IPython.lib.display IPython.__version__
+    IPython.version_info IPython.lib.pretty
+    multiprocessing.cpu_count http.HTTPStatus http.HTTPMethod
+    resource.getrusage resource.RUSAGE_SELF resource.getpagesize
+    gc.collect gc.enable gc.disable gc.isenabled gc.get_count gc.get_stats gc.get_threshold gc.set_threshold
+    gc.freeze gc.DEBUG_LEAK gc.garbage"""
+)
+
+MAGICS = _words(
+    """matplotlib time timeit capture config precision pprint who whos who_ls pinfo pinfo2 pdoc pdef psearch"""
+)
+
+SHELL_MAGICS = _words(
+    """sx sc system bash sh script cmd ruby perl ls ll lf lk lx ldir cat cp mv rm rmdir mkdir man more less"""
+)
+"""Magics and IPython's aliases that run a shell command."""
+
+ESCAPES = _words(
+    """__builtins__ __import__ __loader__ __spec__ __bases__ __base__ __mro__ __subclasses__ __globals__
+    __builtin__ __code__ __closure__ __getattribute__ __self__ __reduce__ __reduce_ex__ __objclass__
+    __thisclass__ __self_class__ tb_frame tb_next f_globals f_locals f_builtins f_back f_code gi_frame gi_code
+    gi_yieldfrom cr_frame cr_code cr_origin ag_frame ag_code func_globals func_code co_code co_consts
+    __array_interface__ __array_struct__ __cuda_array_interface__"""
+)
+"""Attributes that lead out of an object into the interpreter, whatever the object is."""
+
+PICKLING_HOOKS = _words("__reduce__ __reduce_ex__")
+"""Escapes that a class may define for itself, though not read: what they return runs in the kernel, and is judged."""
+
+DISPLAY_HOOKS = _words("_repr_html_ _repr_javascript_ _repr_svg_ _repr_mimebundle_ _ipython_display_")
+"""Methods whose text a viewer runs or loads from elsewhere."""
+
+LIBRARY_VARIABLES = _words(
+    """TF_* KERAS_* XLA_* JAX_* TORCH_* PYTORCH_* CUDA_* NVIDIA_* OMP_* MKL_* OPENBLAS_* BLIS_* VECLIB_* GOTO_* KMP_*
+    NUMEXPR_* NUMBA_* LOKY_* JOBLIB_* TOKENIZERS_* TRANSFORMERS_* HF_HUB_* HF_DATASETS_* DATASETS_* ARROW_* POLARS_*
+    DASK_* RAY_* MODIN_* SCIPY_* SKLEARN_* TQDM_* WANDB_MODE WANDB_SILENT MPLBACKEND QT_QPA_PLATFORM SDL_VIDEODRIVER
+    PYTHONHASHSEED PYTHONWARNINGS TZ NO_COLOR COLUMNS LINES"""
+)
+"""Environment variables that set up a numerical library, and that neither a loader nor another program runs."""
+
+WORDS = _words(
+    """signal select selectors code trace resource sh http ssl site pip invoke fabric requests flask docker crypt
+    grp pwd
+    gc nt tty dis imp cgi zmq environs decouple mmap netrc interpreters psutil tornado scrapy loky"""
+)
+"""Modules whose names are also ordinary words for variables and for parts of other packages."""
+
+USUAL_NAMES = {
+    "np": "numpy",
+    "pd": "pandas",
+    "plt": "matplotlib.pyplot",
+    "mpl": "matplotlib",
+    "sns": "seaborn",
+    "sp": "scipy",
+    "sm": "statsmodels.api",
+    "tf": "tensorflow",
+}
+"""Short names that everybody uses; a cell may have them from an earlier cell."""
 
 
-class Rules:
-    """The questions that a policy answers; each answer is a fault, or None for allowed."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        blocked = policy.blocked_functions
-        self._prefixes = tuple(name[:-1] for name in blocked if name.endswith("*") and not name.startswith("."))
-        self._paths = {name for name in blocked if "." in name[1:] and not name.startswith(".")}
-        self._names = {name for name in blocked if "." not in name}
-        self._methods = {name[1:] for name in blocked if name.startswith(".") and not name.endswith("*")}
-        self._method_prefixes = tuple(name[1:-1] for name in blocked if name.startswith(".") and name.endswith("*"))
-        self._open_parts = policy.parts
-        self._partial = {part.partition(".")[0] for part in policy.parts}
-        # `pandas.io.common.os` is os wherever it hangs; `scipy.signal` is not signal
-        self._unmistakable = (policy.blocked_modules | self._partial) - WORDS
-
-    def path(self, path: Path, *, importing: bool = False, assumed: bool = False) -> Fault | None:
-        """Judge a name in a module.
-
-        Args:
-            path: Written out from the module's root.
-            importing: It is imported, not used.
-            assumed: The cell doesn't say that it is a module; it may be a variable.
-        """
-        if path[0] == PLUGIN:
-            return _plugin_part(path)
-        dotted = ".".join(path)
-        doing = "import" if importing else "use"
-        guessed = assumed and (self.policy.dynamic or path[0] not in MODULES_INSIDE)
-        fault = self._through(path, doing) or (None if guessed else self._unlisted(path, dotted, doing))
-        if fault:
-            return fault
-        for prefix in _prefixes(path):
-            if prefix in self.policy.blocked_modules and prefix not in self._partial:
-                return Fault("module", f"{doing} of {prefix!r} is not allowed", _remedy(prefix, prefix))
-            if prefix in self._paths or prefix.startswith(self._prefixes):
-                return Fault("function", f"{prefix!r} is not allowed", _remedy(prefix, path[0]))
-        return self._part(path, dotted, importing) or self._inside(path, doing)
-
-    def _through(self, path: Path, doing: str) -> Fault | None:
-        """Judge a path that leads through one module into another: `pandas.io.common.os.system`."""
-        inner = next((i for i in range(1, len(path)) if self.hidden(path[i])), 0)
-        if not inner or ".".join(path[: inner + 1]) in self._open_parts:
-            return None
-        module, where = path[inner].lstrip("_"), ".".join(path[:inner])
-        reached = self.path((module, *path[inner + 1 :]))
-        remedy = reached.remedy if reached else f"Write `import {module}`, and use it by its own name."
-        return Fault("module", f"{doing} of {module!r} through {where!r} is not allowed", remedy)
-
-    def _inside(self, path: Path, doing: str) -> Fault | None:
-        """Judge each name behind a module's own, where nothing may be left to running."""
-        if self.policy.dynamic:
-            return None
-        for at, name in enumerate(path[1:], 1):
-            where = ".".join(path[:at])
-            if name.startswith("_") and name not in PLAIN_DUNDERS:
-                return Fault("attribute", f"{doing} of {name!r} in {where!r} is not allowed", "Use public names only.")
-            fault = self.method(name) or self.inside(name)
-            if fault and ".".join(path[: at + 1]) not in (self.policy.modules or ()):
-                return fault
-        return None
-
-    def inside(self, name: str) -> Fault | None:
-        """Judge an attribute that is probably a module, whatever it hangs on."""
-        if self.policy.dynamic or name not in MODULES_INSIDE:
-            return None
-        return Fault("module", f"use of the module {name!r} inside something else is not allowed", _OTHER_REMEDY)
-
-    def reached(self, name: str) -> Fault | None:
-        """Judge an attribute that is taken by its name from an object that isn't known."""
-        if self.hidden(name):
-            return self.path((name.lstrip("_"), "?"))
-        return self.inside(name) or (self.method(name) if not self.policy.dynamic else None)
-
-    def place(self, text: str, *, opens: bool) -> Fault | None:
-        """Judge a text that a call gets: where no file may be used, it may name neither a path nor an address.
-
-        Args:
-            text: Given as it stands.
-            opens: The call or its keyword sounds like files, so that a plain file name is one too.
-        """
-        if self.policy.dynamic or not is_place(text, names=opens):
-            return None
-        short = text if len(text) <= 60 else f"{text[:57]}..."
-        return Fault("file", f"{short!r}: files and addresses are not allowed", "Work on the variables that are there.")
-
-    def defined(self, name: str) -> Fault | None:
-        """Judge a name that the cell gives to something of its own, such as a class's hook."""
-        honest = self.policy.dynamic and name in PICKLING_HOOKS  # what it returns is judged where it stands
-        if (name in ESCAPES and not honest) or (not self.policy.dynamic and name in DISPLAY_HOOKS):
-            return Fault("attribute", f"{name!r} may not be defined", "Print what is to be seen.")
-        return None
-
-    def handed(self, name: str) -> Fault | None:
-        """Judge a method that is taken without being called."""
-        return None if self.policy.dynamic or name in _COLUMN_WORDS else self.method(name)
-
-    def evaluator(self, names: Iterable[str]) -> Fault | None:
-        """Judge attributes that are taken without being called: `eval` and `query` would run any text later."""
-        return None if self.policy.dynamic or EVALUATORS.isdisjoint(names) else EVALUATED
-
-    def settable(self, variable: str) -> bool:
-        """Return whether code may set this environment variable, one that a numerical library reads."""
-        return self.policy.dynamic and bool(
-            any(fnmatchcase(variable, known) for known in LIBRARY_VARIABLES) and not _LOADS.search(variable)
-        )
-
-    def in_expression(self, name: str) -> Fault | None:
-        """Judge an attribute in a text that pandas runs, where there is no honest dunder."""
-        if "eval" not in self._names or not _DUNDER.fullmatch(name) or self.attribute(name):
-            return None
-        return Fault("attribute", f"{name!r} in an expression is not allowed", "Use columns, operators and methods.")
-
-    def _unlisted(self, path: Path, dotted: str, doing: str) -> Fault | None:
-        """Judge a path under an allow-list of modules."""
-        modules = self.policy.modules
-        if modules is None or path[0] == "__future__" or _within(dotted, modules):
-            return None
-        if doing == "import" and any(known.startswith(dotted + ".") for known in modules):
-            return None
-        known_root = any(known.partition(".")[0] == path[0] for known in modules)
-        what = dotted if known_root else path[0]
-        message = f"{doing} of {what!r} is not allowed; allowed: {listed(modules)}"
-        return Fault("module", message, "Use only the modules that are allowed, or plain Python.")
-
-    def hidden(self, name: str) -> bool:
-        """Tell whether a name inside something else is a blocked or partly open module, and nothing else."""
-        return name.lstrip("_") in self._unmistakable
-
-    def _part(self, path: Path, dotted: str, importing: bool) -> Fault | None:
-        """Judge a name in a module of which only parts may be used."""
-        if path[0] not in self._partial or _within(dotted, self._open_parts):
-            return None
-        parts = [part for part in self._open_parts if part.startswith(dotted + ".")]
-        if parts and importing:
-            return None
-        if parts:  # the bare module handed around: what is taken from it then can't be seen
-            remedy = f"Write what you need out in full where you use it, such as {min(parts)!r}."
-            return Fault("module", f"{dotted!r} may not be passed around, renamed or looked into", remedy)
-        return Fault("function", f"{dotted!r} is not allowed", _remedy(dotted, path[0]))
-
-    def renamed(self, path: Path) -> Fault | None:
-        """Judge the import of a module under another name, which a later cell couldn't tell from a variable."""
-        dotted = ".".join(path)
-        if path[0] in self._partial and not _within(dotted, self._open_parts):
-            return Fault(
-                "module", f"{dotted!r} may not get another name", f"Import {dotted!r} without `as`, and use it in full."
-            )
-        return None
-
-    def star(self, path: Path) -> Fault | None:
-        """Judge `from path import *`."""
-        fault = self.path(path, importing=True)
-        if fault is None and not self.policy.dynamic:
-            message = f"import of everything in {'.'.join(path)!r} is not allowed"
-            return Fault("module", message, "Import the names that you need, one by one.")
-        if fault is None and path[0] in self._partial and not _within(".".join(path), self._open_parts):
-            message = f"import of everything in {'.'.join(path)!r} is not allowed"
-            return Fault("module", message, "Import the names that you need, one by one.")
-        return fault
-
-    def name(self, name: str) -> Fault | None:
-        """Judge a built-in name."""
-        if name in self._names:
-            return Fault("function", f"{name!r} is not allowed", _remedy(name, name))
-        return self.call(name) if name in _BUILTIN_FUNCTIONS else self.attribute(name)
-
-    def method(self, name: str) -> Fault | None:
-        """Judge a method called on an object of unknown type."""
-        if name in self._methods or (self._method_prefixes and name.startswith(self._method_prefixes)):
-            return Fault("function", f"'.{name}' is not allowed", _remedy("." + name, name))
-        return None
-
-    def call_of(self, name: str, node: ast.Call) -> Fault | None:
-        """Judge a method by its call: `df.to_csv()` without a target writes nothing, and gives the text."""
-        writes = node.args or any(keyword.arg in _TARGETS for keyword in node.keywords)
-        return None if name in _TEXT_WRITERS and not writes else self.method(name)
-
-    def attribute(self, name: str) -> Fault | None:
-        """Judge an attribute of any object."""
-        if name in ESCAPES or (not self.policy.dynamic and _DUNDER.fullmatch(name) and name not in PLAIN_DUNDERS):
-            remedy = "Leave Python's internals alone; `type(x).__name__`, `vars(x)` and `dir(x)` are allowed."
-            return Fault("attribute", f"{name!r} is not allowed", remedy)
-        return None
-
-    def text(self, text: str) -> Fault | None:
-        """Judge a literal: dunder names, formulas; where nothing may be left to running, code and methods' names."""
-        read = list(attributes_read(text))
-        for name in [*_DUNDER.findall(text), *read]:
-            if fault := self.attribute(name):
-                return fault
-        for name in read:
-            if fault := self.reached(name):
-                return fault
-        if text.isidentifier():
-            return self.handed(text)
-        return self._code(text) if "(" in text and ("~" in text or not self.policy.dynamic) else None
-
-    def _code(self, text: str) -> Fault | None:
-        """Judge a literal that reads as an expression with calls in it, such as the right side of a formula."""
-        try:
-            tree = ast.parse(text.rpartition("~")[2].strip().lstrip("=").replace("@", ""), mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call):
-                continue
-            func = node.func
-            fault = None
-            if isinstance(func, ast.Name) and func.id in self._names:
-                fault = self.name(func.id)
-            elif isinstance(func, ast.Attribute):
-                fault = self.method(func.attr)
-            if fault:
-                return fault
-        return None
-
-    def call(self, name: str) -> Fault | None:
-        """Judge a call under an allow-list of functions."""
-        functions = self.policy.functions
-        if functions is None or name in functions:
-            return None
-        message = f"call of {name!r} is not allowed; allowed: {listed(functions)}"
-        return Fault("function", message, "Call only what is allowed, or plugins.")
-
-    @property
-    def calls_are_listed(self) -> bool:
-        """Whether only listed functions may be called."""
-        return self.policy.functions is not None
+def pattern(names: Iterable[str]) -> Callable[[str], bool]:
+    """Return a function that tells whether one of these patterns matches."""
+    found = re.compile("|".join(map(translate, sorted(names))) or r"(?!)")
+    return lambda name: found.match(name) is not None
 
 
-@lru_cache(maxsize=32)
-def rules_of(policy: Policy) -> Rules:
-    """Give a policy's rules, made once for each policy."""
-    return Rules(policy)
-
-
-def _prefixes(path: Path) -> Iterator[str]:
-    dotted = path[0]
-    yield dotted
-    for name in path[1:]:
-        dotted = f"{dotted}.{name}"
-        yield dotted
-
-
-def _within(dotted: str, known: frozenset[str]) -> bool:
-    """Whether a path, or something that it lies in, is among the known ones."""
-    while dotted not in known:
-        dotted, dot, _ = dotted.rpartition(".")
-        if not dot:
-            return False
-    return True
-
-
-def _plugin_part(path: Path) -> Fault | None:
-    if len(path) <= 2 or path[2] in {"__name__", "__doc__"} or path[2:] == ("submit",):
-        return None
-    return Fault("plugin", f"{'.'.join(path[1:])!r} is not allowed", f"Only call the plugin: `{path[1]}(...)`.")
-
-
-def _remedy(name: str, module: str) -> str:
-    for ban in (*BANS, *STRICT_BANS):
-        if any(name == known or (known.endswith("*") and name.startswith(known[:-1])) for known in ban.functions):
-            return ban.remedy
-    return next((ban.remedy for ban in BANS if module.partition(".")[0] in ban.modules), _OTHER_REMEDY)
+def remedy(name: str, module: str) -> str:
+    """Return what to do instead of a refused name, in a module or of its own."""
+    for rule in (*RULES, *STRICT_RULES):
+        if any(fnmatchcase(name, known) for known in rule.functions):
+            return rule.remedy
+    return next((rule.remedy for rule in RULES if module.partition(".")[0] in rule.modules), OTHER_REMEDY)

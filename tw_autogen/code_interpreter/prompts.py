@@ -1,4 +1,4 @@
-"""What the CodeInterpreter's model and the Planner are told of this role, once for all or with a task."""
+"""The prompts of the CodeInterpreter's model, and how the role introduces itself to the Planner."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FORWARDED = (
 
 
 def static_prompt(policy: Policy, plugins: str) -> str:
-    """Give the text that every prompt begins with.
+    """Return the text that every prompt begins with.
 
     Args:
         policy: What code may do.
@@ -56,7 +56,7 @@ def static_prompt(policy: Policy, plugins: str) -> str:
 
 
 def introduction(policy: Policy, max_tries: int) -> str:
-    """Say what the role does and what it may not, for the Planner."""
+    """Return what the role does and what it may not, for the Planner."""
     if policy.only_plugins:
         return _INTRO_ONLY_PLUGINS
     files = "reads and writes files in the working folder, " if policy.files else ""
@@ -69,6 +69,6 @@ def introduction(policy: Policy, max_tries: int) -> str:
 
 
 def board_news(before: str, now: str) -> str:
-    """Give the board, or what of it comes behind the paragraphs that it begins with as before."""
+    """Return the board, or the part of it after the paragraphs that it began with before."""
     same = os.path.commonprefix([before, now]).rfind("\n\n")
     return f"# Board\n{now}" if same < _SAME_CHARS else f"# Board, begins as before; then\n{now[same + 2 :]}"

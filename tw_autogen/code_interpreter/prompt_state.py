@@ -1,4 +1,4 @@
-"""`Told`: what the model of a CodeInterpreter has been told in one session, and need not be told again."""
+"""`PromptState`: what the prompt of a CodeInterpreter already holds in one session, and need not say again."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import datetime
 import re
 from dataclasses import dataclass, field, replace
 
+from tw_autogen.code_interpreter.prompts import FORWARDED, board_news
 from tw_autogen.code_interpreter.selection import Shown
 from tw_autogen.code_interpreter.variables import KnownVariables
-from tw_autogen.code_interpreter.words import FORWARDED, board_news
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.recall import Talk, remember
 
@@ -17,8 +17,8 @@ _ROLE_NAME = "{ROLE_NAME}"
 
 
 @dataclass
-class Told:
-    """What has been told in one session's talk.
+class PromptState:
+    """What the prompt of one session already holds.
 
     Args:
         name: Of the CodeInterpreter.
@@ -56,7 +56,7 @@ class Told:
         remember(self.talk, lambda lived: self.listen(Memory.of(self.name, lived), asked), rounds)
 
     def forget(self) -> None:
-        """Have all told again that is told once: the talk was summarized."""
+        """Forget what the prompt already holds; call after the conversation was summarized."""
         self.variables.forget()
         self.shown, self.board, self.lessons, self.date = Shown(), "", "", ""
 
@@ -79,7 +79,7 @@ class Told:
     def tell_task(
         self, asked: Post, here: Round, *, variables: str, plugins: str, lessons: str, forwarded: bool
     ) -> None:
-        """Tell the task, behind what has changed since the last one.
+        """Append the task to the prompt, after what has changed since the last one.
 
         Args:
             asked: The task.
@@ -121,7 +121,7 @@ def _named(lived: Round, name: str) -> Round:
 
 
 def _as_reply(post: Post) -> str:
-    """Give a stored post of the CodeInterpreter's in the form in which its model would have replied."""
+    """Return a stored post of the CodeInterpreter in the form in which its model would have replied."""
     code, thought = post.content(AttachmentType.reply_content), post.content(AttachmentType.thought)
     if not code or not thought:  # words, or code that somebody else wrote
         return post.message
