@@ -68,7 +68,6 @@ ONLY_PARSED = {
     # how a command begins: why nothing but its options is checked here
     "tw-autogen doctor": "tests/cli/test_doctor.py runs it",
     "tw-autogen scenario": "tests/scenario and tests/cli/test_scenario.py run it; a live model needs a key",
-    "tw-autogen bench": "needs the benchmark's files; tests/bench runs it on some made up",
     "tw-autogen --mcp-config": "uvx needs a network; tests/session/test_mcp.py starts servers",
     "tw-autogen --roles web_explorer": "needs a network and a browser; tests/roles/test_web_explorer.py",
     "tw-autogen --roles web_search": "needs a search engine; tests/roles/test_web_search.py",

@@ -59,7 +59,6 @@ class _Record:
         self._file, self._path = tempfile.mkstemp(prefix=_RECORD, dir=place)
         fcntl.flock(self._file, fcntl.LOCK_EX)
         self._process = os.getpid()
-        atexit.register(self._end)
 
     @property
     def counts(self) -> bool:
@@ -72,7 +71,7 @@ class _Record:
         os.write(self._file, json.dumps([folder.name, found.st_dev, found.st_ino]).encode() + b"\n")
         self._folders.append(folder)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """Remove the file, unless a folder is still there."""
         if self._process == os.getpid() and not any(one.exists() for one in self._folders):
             with contextlib.suppress(OSError):
@@ -80,6 +79,12 @@ class _Record:
 
 
 _RECORDS: dict[str, _Record] = {}
+
+
+@atexit.register  # with the import, so that it runs after what removes the folders
+def _end_records() -> None:
+    for record in _RECORDS.values():
+        record.end()
 
 
 def _own_record(place: str) -> _Record:
