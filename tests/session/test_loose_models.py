@@ -33,7 +33,7 @@ def test_prose_after_a_cell_is_the_answer_after_one_repair(ask):
     answer, planner, _ = ask([plans("compute it"), said, said], [codes("25.42")], "What is the mean of units?")
 
     assert (answer.text, answer.stop, len(planner.calls)) == (said, "Completed", 3)
-    assert '"send_to": "CodeInterpreter or User"' in planner.calls[-1][-1]["content"]
+    assert '"send_to": "User", "message": "…"' in planner.calls[-1][-1]["content"]
 
 
 def test_prose_in_the_form_that_was_asked_for_needs_no_repair(ask):
@@ -55,6 +55,22 @@ def test_replies_that_stay_unreadable_end_with_what_was_said_last(ask):
 
     assert answer.stop == "TaskFailure"
     assert answer.text.startswith("It is 42, tell them.\n\n(The model's replies could not be read: `send_to` is 'Cook'")
+
+
+def test_an_answer_with_another_word_for_completed_costs_no_call(ask):
+    said = plans("It is 42.", to="User", stop="Done")
+
+    answer, _, _ = ask([plans("compute"), said], [codes("42")], "How many?")
+
+    assert (answer.text, answer.stop) == ("It is 42.", "Completed")
+
+
+def test_a_task_without_a_plan_costs_no_call(ask):
+    answer, _, _ = ask(
+        ['{"Send_To": "Planner", "Message": "compute it"}', plans("It is 42.", to="User")], [codes("42")], "How many?"
+    )
+
+    assert answer.text == "It is 42."
 
 
 def test_a_model_that_says_nothing_is_an_error(ask):
