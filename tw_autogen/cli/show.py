@@ -105,6 +105,10 @@ class Show:
         """Print a line about the session."""
         self._console.print(Text(clean(words), style="dim"), soft_wrap=True)
 
+    def warn(self, words: str) -> None:
+        """Print a line about something that the answer does not say."""
+        self._console.print(Text(f"! {clean(words)}", style="yellow"), soft_wrap=True)
+
     def saved(self, files: Iterable[Saved], *, quiet: bool = False) -> None:
         """Print where files of the answer were copied to.
 
@@ -142,7 +146,7 @@ class Show:
 
     @_take.register
     def _file_unreadable(self, event: FileUnreadable) -> None:
-        self._console.print(Text(f"! {clean(event.problem)}", style="yellow"), soft_wrap=True)
+        self.warn(event.problem)
 
     @_take.register
     def _hooks_made(self, event: HooksMade) -> None:
@@ -249,6 +253,10 @@ class Show:
         post = event.post
         if post.send_from == _PLANNER:
             self._print_plan(post)
+        elif post.send_from != _USER:
+            self._ticks.worked(post)
+        if problem := post.content(AttachmentType.invalid_response):
+            self.warn(f"the answer may be wrong: {problem}")
         has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
         if _USER not in (post.send_from, post.send_to) and not has_code:
             self._head(post.send_from)

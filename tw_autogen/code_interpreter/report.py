@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tw_autogen.code_interpreter.verify import Finding
-from tw_autogen.conversation import is_json
+from tw_autogen.conversation import AnswerForm, is_json
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -51,11 +51,17 @@ def files_line(artifacts: Sequence[Artifact]) -> str:
     return f"Files: {', '.join(named)}" if named else ""
 
 
-def output_text(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
-    """Give what was printed, the result and the files that it doesn't name, as a user may read it; JSON stays JSON."""
+def output_text(
+    execution: Execution, artifacts: Sequence[Artifact], limit_chars: int, *, form: AnswerForm | None = None
+) -> str:
+    """Return what was printed, the result and the files that it doesn't name, as a user may read it.
+
+    What is JSON, or has the form that the request asks for, stays alone.
+    """
     said = [cut(trimmed(execution.stdout), limit_chars), cut(trimmed(execution.result or ""), limit_chars)]
     text = "\n".join(part for part in said if part)
-    unnamed = [] if is_json(text) else [one for one in artifacts if not _names(text, one.path.name)]
+    alone = is_json(text) or (form is not None and form.fits(text))
+    unnamed = [] if alone else [one for one in artifacts if not _names(text, one.path.name)]
     return "\n".join(part for part in (text, files_line(unnamed)) if part)
 
 
@@ -99,6 +105,8 @@ def warnings_of(execution: Execution) -> list[str]:
         found.append("standard error is not empty")
     if execution.state_lost:
         found.append("the kernel was lost")
+    if not execution.stdout.strip() and len((execution.result or "").strip().splitlines()) > 1:
+        found.append("a last expression of several lines, and nothing was printed")
     return found
 
 
