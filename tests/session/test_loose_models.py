@@ -79,6 +79,12 @@ def test_a_model_that_says_nothing_is_an_error(ask):
         ask([""] * 4, [], "How many?")
 
 
+def test_no_message_without_content_is_sent_back(ask):
+    _, planner, _ = ask(["", plans("It is 42.", to="User")], [], "How many?")
+
+    assert planner.calls[-1][-2] == {"role": "assistant", "content": "(an empty reply)"}
+
+
 def test_code_without_a_fence_runs(ask):
     answer, _, coder = ask(
         [plans("compute", then="User")], ["x = 6 * 7\nprint(x)\n\nThis prints 42."], "How many?", results=["42"]

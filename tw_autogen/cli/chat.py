@@ -16,14 +16,14 @@ from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.pictures import Pictures
-from tw_autogen.cli.prompt import Prompt, named_files
+from tw_autogen.cli.prompt import Prompt, missing_files, named_files
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.tally import money, tokens
 from tw_autogen.cli.terminal import clean, link, marks, out
 from tw_autogen.cli.trusting import ask_trust
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
-from tw_autogen.session import Landing, Session
+from tw_autogen.session import Landing, Session, unmade
 
 _PROMPT = "> "
 _OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
@@ -124,6 +124,8 @@ class Chat:
 
     def _ask(self, text: str) -> None:
         files, self._files = [*self._files, *(path for path in named_files(text) if path not in self._files)], []
+        for name in missing_files(text):
+            self._say(f"@{name}: there is no such file", style="yellow")
         signals = StopSignals(self._stop)
         try:
             self._asker.begin()
@@ -132,6 +134,8 @@ class Chat:
             self._show.stop()
             if self._session.landing is not None:
                 self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
+            for warning in unmade(self._session, answer):
+                self._show.warn(warning)
             self._pictures.show(answer.artifacts, self._session.folder)
         except Terminated:
             raise
@@ -197,7 +201,10 @@ class Chat:
             return
         parts = (cell["stdout"], cell["stderr"], cell["result"] or "", cell["error"])
         text = "\n".join(clean(part).rstrip("\n") for part in parts if part)
-        click.echo_via_pager(f"{text}\n")
+        if text.count("\n") < self._console.height - 2:
+            click.echo(text)
+        else:
+            click.echo_via_pager(f"{text}\n")
 
     def _open_file(self, rest: str) -> None:
         paths = {path.name: path for path in self._show.tally.paths}
