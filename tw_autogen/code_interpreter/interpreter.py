@@ -268,7 +268,7 @@ class CodeInterpreter(Role):
                     return work
                 continue
             execution = self._run(work, cells, turn)
-            told = report.execution_report(execution, execution.artifacts, limit)
+            told = report.execution_report(execution, execution.artifacts, limit, code=work.code)
             work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 
@@ -65,8 +66,15 @@ def output_text(
     return "\n".join(part for part in (text, files_line(unnamed)) if part)
 
 
-def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
-    """Say how a cell ended, and show result, printed text, warnings, error and files, each cut to the limit."""
+def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int, *, code: str = "") -> str:
+    """Return how a cell ended, with result, printed text, warnings, error and files, each cut to the limit.
+
+    Args:
+        execution: The cell's.
+        artifacts: Files that it made.
+        limit_chars: How long each part may be.
+        code: The cell's code: where it shows nothing, the variable that it assigns last is shown.
+    """
     if execution.ok:
         head = "The code ran."
     elif execution.state_lost:
@@ -86,6 +94,8 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
     }
     shown = [f"{name}:\n{cut(trimmed(text), limit_chars)}" for name, text in parts.items() if text.strip()]
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
+    last = _last_assigned(code) if nothing else ""
+    nothing += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
     return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts)] if part)
 
 
@@ -108,6 +118,17 @@ def warnings_of(execution: Execution) -> list[str]:
     if not execution.stdout.strip() and len((execution.result or "").strip().splitlines()) > 1:
         found.append("a last expression of several lines, and nothing was printed")
     return found
+
+
+def _last_assigned(code: str) -> str:
+    """Return the name that the last statement assigns; empty if it assigns none, or the code can't be parsed."""
+    try:
+        body = ast.parse(code).body
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return ""
+    last = body[-1] if body else None
+    target = last.targets[0] if isinstance(last, ast.Assign) else None
+    return target.id if isinstance(target, ast.Name) else ""
 
 
 def _names(text: str, file: str) -> bool:

@@ -85,7 +85,7 @@ class Work:
             alone = is_json(output) or self.form.fits(output)
             return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
-        told = report.execution_report(self.execution, self.artifacts, limit_chars)
+        told = report.execution_report(self.execution, self.artifacts, limit_chars, code=self.code)
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
         made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
         return f"{note}{called}{told}{made}"
