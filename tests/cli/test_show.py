@@ -350,3 +350,27 @@ def test_new_hooks_where_code_can_write_are_named():
     assert text.endswith(
         "! new in a folder that code can write to; look at it before a program reads it: /home/me/work/.envrc\n"
     )
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        "I add.\nx = 1\nprint(x)\nThis prints 1.",
+        'I add.\n<tool_call>{"name": "python", "arguments": {"code": "x = 1\\nprint(x)"}}</tool_call>',
+        "I add.\n<code>\nx = 1\nprint(x)\n</code>",
+    ],
+)
+def test_code_without_a_fence_is_printed_once(grown):
+    printed = shown(
+        [PostOpened("r", "p", "CodeInterpreter"), PostGrew("p", "thought", grown), CodeChecked("x = 1\nprint(x)", [])]
+    )
+
+    assert printed.count("print(x)") == 1
+    assert "I add." in printed
+    assert "<" not in printed
+
+
+def test_what_may_be_wrong_with_an_answer_is_printed():
+    printed = shown([planner("@r[nan]", to="User", stop="Completed", invalid_response="@r[nan] is no value")])
+
+    assert "! the answer may be wrong: @r[nan] is no value" in printed

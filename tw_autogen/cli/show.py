@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from functools import singledispatchmethod
@@ -49,6 +50,7 @@ _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are s
 _OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
 """How many lines of the head and of the tail are shown."""
 _ERROR_LINES = 12
+_CALL = re.compile(r"^[ \t]*<(?:tool_calls?|function_calls?|code|python|execute)\b.*", re.I | re.M | re.S)
 
 
 class Show:
@@ -192,7 +194,7 @@ class Show:
     def _code_checked(self, event: CodeChecked) -> None:
         self._head(self._speaker)
         self.shown_code = event.code
-        thought = clean(self._grown.pop("thought", "")).strip()
+        thought = clean(_without_code(self._grown.pop("thought", ""), event.code)).strip()
         if thought:
             self._print(Text(thought))
         highlighted = Syntax("", "python", theme="ansi_dark").highlight(visible(event.code).expandtabs(4).strip("\n"))
@@ -307,3 +309,8 @@ class Show:
 
     def _placed(self, doing: str) -> str:
         return f"{self._ticks.place} {self._marks.dot} {doing}" if self._ticks.place else doing
+
+
+def _without_code(thought: str, code: str) -> str:
+    """Return the words around code that came without a fence, or as a call in tags, and grew as words."""
+    return _CALL.sub("", thought.replace(code.strip(), "") if code.strip() else thought)
