@@ -91,8 +91,8 @@ class Planner(Role):
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
     steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, an
-    answer that is not in the form that the request shows is sent back once (`AnswerForm`), and what a model says in
-    place of JSON is never lost (`ReplyReader`).
+    answer that is not in the form that the request shows (`AnswerForm`), or that holds numbers about a file which no
+    worker has computed, is sent back once, and what a model says in place of JSON is never lost (`ReplyReader`).
     """
 
     name = NAME
