@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import TracebackType
@@ -194,7 +195,9 @@ class Session(Steps):
 def unmade(session: Session, answer: Answer) -> list[str]:
     """Return a line for each file that a completed request names, that was not there, and that nobody has made."""
     made = {one.path.name for one in answer.artifacts}
+    here = session.landing.folder if session.landing else None
     missing = [name for name in session.missing if PurePath(name).name not in made]
+    missing = [name for name in missing if here is None or not os.path.lexists(here / name)]
     if answer.stop != "Completed":
         return []
     return [f"{name}: the request names it, but there is no such file, and none was made" for name in missing]
