@@ -199,9 +199,9 @@ def test_any_text_can_be_a_question(ask, question):
 def test_an_argument_with_white_space_that_is_no_file_is_the_question(ask, tmp_path):
     (tmp_path / "my sales.csv").write_text("a\n1\n", encoding="utf-8")
 
-    ran = ask([answers()], "how many rows?", "my sales.csv")
+    ran = ask([answers("Some.")], "how many rows?", "my sales.csv")
 
-    assert ran.stdout == "It is 42.\n"
+    assert ran.stdout == "Some.\n"
     assert "how many rows?" in str(ran.requests)
     assert "my sales.csv" in str(ran.requests)
 
@@ -215,9 +215,9 @@ def test_an_argument_with_white_space_that_is_no_file_is_the_question(ask, tmp_p
     ],
 )
 def test_what_is_piped_in_beside_a_question_is_data(ask, data, name):
-    ran = ask([answers()], "-p", "how many rows?", data=data)
+    ran = ask([answers("Some.")], "-p", "how many rows?", data=data)
 
-    assert (ran.returncode, ran.stdout) == (0, "It is 42.\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, "Some.\n"), ran.stderr
     assert name in ran.requests[0]["messages"][-1]["content"]
 
 
@@ -452,3 +452,52 @@ def test_code_that_may_not_write_where_the_user_is_learns_how_files_get_there(as
     assert "kernel.write" not in told
     assert "Code can't write there itself. Files that this request names to be saved are" in told
     assert (place / "odd.csv").read_text() == "y"
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (["-p", "how many rows?", "nosuch.csv"], "'nosuch.csv' does not exist"),
+        (["-p", " "], "there is no question"),
+        (["-p", "how many?", "--nosuch"], "No such option"),
+    ],
+)
+def test_a_wrong_call_has_its_json_too_and_names_no_command_that_was_not_typed(ask, args, problem):
+    ran = ask([], "--output-format", "json", *args)
+
+    said = json.loads(ran.stdout)
+    assert (ran.returncode, said["status"], said["error"]["type"]) == (2, "usage", "UsageError")
+    assert problem in said["error"]["message"]
+    assert problem in ran.stderr
+    assert "chat" not in ran.stderr.partition("Error:")[0]
+
+
+def test_a_wrong_call_without_json_leaves_standard_output_empty(ask):
+    ran = ask([], "-p", "how many rows?", "nosuch.csv")
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "Usage: main [OPTIONS]" in ran.stderr
+
+
+def test_a_file_that_is_named_only_is_described_and_one_that_nobody_makes_is_named(ask, tmp_path):
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my" / "sales.csv").write_text("day,revenue\n1,20\n", encoding="utf-8")
+
+    ran = ask(
+        [answers("Saved to fare.csv.")],
+        *["-C", str(tmp_path / "my"), "-p", "sum up sales.csv and save it as fare.csv", "--output-format", "json"],
+    )
+
+    said = json.loads(ran.stdout)
+    warning = "fare.csv: the request names it, but there is no such file, and none was made"
+    assert (said["answer"], said["warnings"]) == ("Saved to fare.csv.", [warning])
+    assert f"! {warning}" in ran.stderr
+    assert "- sales.csv: 17 bytes" in ran.requests[0]["messages"][-1]["content"]
+    assert "Not in the User's folder" in ran.requests[0]["messages"][-1]["content"]
+
+
+def test_a_step_of_which_no_code_ran_is_not_ticked(ask):
+    ran = ask([plans("compute it"), "I have computed it.", answers("Fine.")], "-p", "compute it")
+
+    assert "✓ 1. compute it" not in ran.stderr
+    assert "▸ 1. compute it" in ran.stderr

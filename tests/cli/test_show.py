@@ -362,3 +362,27 @@ def test_a_terminal_keeps_the_line_breaks_of_an_answer_and_renders_the_rest_as_m
     assert [line.strip() for line in file.getvalue().splitlines()] == [
         "rows: 3", "columns: 2", "", "• one", "• two",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        "I add.\nx = 1\nprint(x)\nThis prints 1.",
+        'I add.\n<tool_call>{"name": "python", "arguments": {"code": "x = 1\\nprint(x)"}}</tool_call>',
+        "I add.\n<code>\nx = 1\nprint(x)\n</code>",
+    ],
+)
+def test_code_without_a_fence_is_printed_once(grown):
+    printed = shown(
+        [PostOpened("r", "p", "CodeInterpreter"), PostGrew("p", "thought", grown), CodeChecked("x = 1\nprint(x)", [])]
+    )
+
+    assert printed.count("print(x)") == 1
+    assert "I add." in printed
+    assert "<" not in printed
+
+
+def test_what_may_be_wrong_with_an_answer_is_printed():
+    printed = shown([planner("@r[nan]", to="User", stop="Completed", invalid_response="@r[nan] is no value")])
+
+    assert "! the answer may be wrong: @r[nan] is no value" in printed

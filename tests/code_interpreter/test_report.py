@@ -6,7 +6,7 @@ from tw_autogen.code_interpreter.folder import new_files, snapshot
 from tw_autogen.code_interpreter.report import cut, execution_report, findings_report, output_text, warnings_of
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.code_interpreter.work import Work
-from tw_autogen.kernel import Artifact, Execution, Log
+from tw_autogen.kernel import Artifact, Execution, Log, Variable
 
 
 def test_short_text_is_not_cut_and_long_text_keeps_head_and_tail():
@@ -34,6 +34,22 @@ def test_everything_that_came_of_a_cell_is_reported(tmp_path):
 
 def test_a_cell_that_shows_nothing_says_so():
     assert execution_report(Execution(True), [], 1000) == "The code ran.\nIt printed nothing and has no result."
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("x = 1\nresult = x + 1", True),
+        ("result = 2\nf()", False),
+        ("result =", False),
+        ("", False),
+        ("a, b = 1, 2", False),
+    ],
+)
+def test_a_cell_that_shows_nothing_shows_the_variable_that_it_assigned_last(code, shown):
+    told = execution_report(Execution(True, variables=(Variable("result", "int", "2"),)), [], 100, code=code)
+
+    assert ("The variable assigned last is result: int, 2" in told) == shown
 
 
 def test_a_lost_kernel_is_told():

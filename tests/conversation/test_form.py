@@ -13,6 +13,8 @@ FREE = [
     ("Read the JSON object in a.json and report the value of `x`.", "It is 4, from {a: 4}."),
     ("Save the table as JSON.", 'Saved. Its first row is {"a": 1}, and there are 120 of these.'),
     ("Email john@example[at]site.com", "Sent."),
+    ("How many rows? My colleague anna @team[data] says 337.", "There are 337."),
+    ("Wie viele? Meine Kollegin Anna @team[daten] meint 337.", "337"),
 ]
 
 
@@ -92,3 +94,44 @@ def test_a_fence_around_json_alone_is_taken_off():
     assert unfenced_json('```json\n{"a": 1}\n```') == '{"a": 1}'
     for other in ('So:\n```json\n{"a": 1}\n```', "```json\n{a\n```", "```python\n[1]\n```", "It is 4."):
         assert unfenced_json(other) == other
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "Answer as @r[value].",
+        "Answer as @r[value] please",
+        "Answer in this form: @r[value]",
+        'Format: 1. @r[value] where "value" is a number',
+        'Return 2 values: @n[count], @r[value]. Where "count" is an integer',
+        "{\n@r[value]\nwhere value is a number}",
+        "Round to two decimals @r[value]",
+        "Give the correlation @r[value] where value is a number",
+        "Antworte genau so: @r[value] @n[n]",
+    ],
+)
+def test_a_form_is_found_wherever_requests_put_it(request_):
+    assert "r" in dict(AnswerForm.read(request_).named)
+
+
+@pytest.mark.parametrize(
+    ("answer", "shaped"),
+    [
+        ("@r: 0.31", "@r[0.31]"),
+        ("@r = -3.1e-5", "@r[-3.1e-5]"),
+        ("@r(0.31)", "@r[0.31]"),
+        ("@r{0.31}", "@r[0.31]"),
+        ("**@r**: 0.31", "@r[0.31]"),
+        ("**@r:** 0.31", "@r[0.31]"),
+        ("So: @r: 0.31.", "So: @r[0.31]."),
+        ("@r: 0.31 (Pearson)", "@r[0.31] (Pearson)"),
+        ("@r: 0.31, @kind: not linear", "@r[0.31], @kind[not linear]"),
+        ("@r: 0.31 @kind: linear\nDone.", "@r[0.31] @kind[linear]\nDone."),
+        ("@r[0.3] is @r: 0.3", "@r[0.3] is @r: 0.3"),
+        ("@other: 4", "@other: 4"),
+        ("@rr: 4", "@rr: 4"),
+        ("@r:", "@r:"),
+    ],
+)
+def test_values_without_brackets_get_them(answer, shaped):
+    assert AnswerForm.read("Answer as @r[value] @kind[kind].").shaped(answer) == shaped

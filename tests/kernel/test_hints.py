@@ -50,6 +50,15 @@ def test_the_network_names_its_setting(kernel, code):
     assert last_line(kernel, code).startswith("The sandbox allows no network; kernel.allow_network=True would")
 
 
+@pytest.mark.parametrize("code", ["open('given.csv')", "import pandas as pd\npd.read_csv('./data/given.csv')"])
+def test_a_file_that_lies_in_a_granted_folder_is_named_with_its_path(kernel, code):
+    assert last_line(kernel, code) == f"given.csv is not in the working folder; it is '{kernel.granted}/given.csv'."
+
+
+def test_a_file_that_lies_nowhere_has_no_hint(kernel):
+    assert last_line(kernel, "open('nosuch.csv')").startswith("FileNotFoundError")
+
+
 def test_a_file_outside_names_what_would_show_it(kernel, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "sales.csv").write_text("a\n1\n")

@@ -114,6 +114,28 @@ CODE = {
         "x = 1\nx",
     ),
     "as JSON with a list of lines": ('{"thought": "A.", "reply_content": ["x = 1", "x"]}', "A.", "x = 1\nx"),
+    "a call in tags": (
+        'I count.\n<tool_call>{"name": "python", "arguments": {"code": "import a\\nprint(a.b)"}}</tool_call>',
+        "I count.",
+        "import a\nprint(a.b)",
+    ),
+    "a call whose arguments are a string": (
+        '<tool_call>\n{"name": "python", "arguments": "{\\"code\\": \\"df\\"}"}\n</tool_call>',
+        "",
+        "df",
+    ),
+    "a call that is never closed": ('<tool_call>{"name": "run", "arguments": {"code": "f(1)"}}', "", "f(1)"),
+    "a call with parameters in tags": (
+        "<tool_call>\n<function=python>\n<parameter=code>\nx = 1\nprint(x)\n</parameter>\n</function>\n</tool_call>",
+        "",
+        "x = 1\nprint(x)",
+    ),
+    "code in tags": ("I add.\n<code>\nx = 1\nprint(x)\n</code>", "I add.", "x = 1\nprint(x)"),
+    "a field of JSON": ('{"thought": "I load.", "code": "import pandas\\nf()"}', "I load.", "import pandas\nf()"),
+    "a field of JSON in a fence after words": ('So:\n```json\n{"code": "print(1)"}\n```', "", "print(1)"),
+    "a list of lines in JSON": ('{"code": ["import a", "a.b()"]}', "", "import a\na.b()"),
+    "a code that is no program": ('{"country": "Japan", "code": "JP"}', '{"country": "Japan", "code": "JP"}', None),
+    "a tag in a sentence": ("Call <code>f(1)</code> for it.", "Call <code>f(1)</code> for it.", None),
     "a text answer as JSON": (
         '{"thought": "A.", "reply_type": "text", "reply_content": "It is 42."}',
         "It is 42.",

@@ -52,6 +52,97 @@ def test_a_missing_stop_follows_from_the_receiver():
     assert read(stop=None).stop is Stop.InProcess
 
 
+@pytest.mark.parametrize("said", ["Done", "finished", "success", "END", "complete", "completed.", "Finish"])
+def test_another_word_for_completed_is_understood(said):
+    assert read(stop=said, send_to="User").stop is Stop.Completed
+
+
+@pytest.mark.parametrize(
+    ("said", "stop"),
+    [("failed", Stop.TaskFailure), ("security_risk", Stop.SecurityRisks), ("clarify", Stop.Clarification)],
+)
+def test_other_words_for_stopping_are_understood(said, stop):
+    assert read(stop=said, send_to="User").stop is stop
+
+
+def test_an_unknown_word_for_stopping_is_asked_about_once_and_then_completes():
+    said = json.dumps({**GOOD, "send_to": "User", "message": "It is 42.", "stop": "Bored"})
+    read_ = reader()
+    with pytest.raises(Unreadable, match="`stop` is 'Bored'"):
+        read_(said)
+
+    assert (read_(said).stop, read_(said).message) == (Stop.Completed, "It is 42.")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"Send_To": "CodeInterpreter", "Message": "add", "Plan": "1. add"},
+        {"sendTo": "CodeInterpreter", "message": "add", "plan": "1. add"},
+        {"to": "CodeInterpreter", "response": "add", "plan": "1. add"},
+        {"recipient": "coder", "content": "add", "initPlan": "1. add"},
+    ],
+)
+def test_fields_are_found_by_other_names(fields):
+    reply = read_reply(json.dumps(fields), WORKERS, has_plan=False)
+
+    assert (reply.send_to, reply.message, str(reply.plan)) == ("CodeInterpreter", "add", "1. add")
+
+
+def test_the_message_to_the_only_worker_is_the_plan_where_none_was_sent():
+    reply = read_reply('{"send_to": "Echo", "message": "add\\n them"}', ["Echo"], has_plan=False)
+
+    assert (str(reply.plan), reply.current_plan_step) == ("1. add them", "1")
+
+
+@pytest.mark.parametrize(
+    ("workers", "stop", "receiver"),
+    [(["Echo"], "InProcess", "Echo"), (["Echo"], None, "Echo"), (["Echo"], "Completed", ""), (WORKERS, None, "")],
+)
+def test_the_planner_that_writes_to_itself_means_its_only_worker(workers, stop, receiver):
+    text = json.dumps({"send_to": "Planner", "message": "add", "plan": "1. add", "stop": stop})
+    if receiver:
+        assert read_reply(text, workers, has_plan=False).send_to == receiver
+    else:
+        with pytest.raises(Unreadable, match="nobody here is called that"):
+            read_reply(text, workers, has_plan=False)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"1": "load", "2": "report"},
+        {"step 1": "load", "step 2": {"action": "report"}},
+        [{"step": 1, "description": "load"}, {"step": 2, "description": "report"}],
+        [{"id": "1", "task": "load"}, {"id": "2", "task": "report"}],
+        {"steps": [{"step": "load"}, {"step": "report"}]},
+        ["load", "report"],
+        ["1. load", "2. report"],
+        "Step 1: load\nStep 2: report",
+        "**Step 1:** load\n**Step 2:** report",
+        "Schritt 1: load\nSchritt 2: report",
+    ],
+)
+def test_a_plan_is_understood_in_whatever_shape_it_comes(plan):
+    assert str(read(plan=plan).plan) == "1. load\n2. report"
+
+
+@pytest.mark.parametrize(
+    ("message", "request_", "text"),
+    [
+        ({"text": "It is 42."}, "How many?", "It is 42."),
+        ({"mean": 3, "n": 2}, "How many?", "mean: 3\nn: 2"),
+        ({"mean": 3}, "Answer as JSON.", '{"mean": 3}'),
+        (["a", "b"], "How many?", "a\nb"),
+        (42, "How many?", "42"),
+    ],
+)
+def test_a_message_is_understood_in_whatever_shape_it_comes(message, request_, text):
+    said = json.dumps({"send_to": "User", "message": message})
+
+    assert reader(request_)(said).message == text
+
+
 def test_an_answer_without_a_worker_needs_no_plan():
     assert read(send_to="User", stop="Completed", init_plan=None, plan=None).plan is None
 
@@ -130,11 +221,13 @@ def unread(read_, text):
     return unreadable.value.problem
 
 
-def test_what_is_unreadable_is_told_with_the_form_that_is_wanted():
-    problem = unread(reader(), "It is 42.")
+@pytest.mark.parametrize(("worked", "receiver"), [(False, "CodeInterpreter"), (True, "User")])
+def test_what_is_unreadable_is_told_with_a_reply_that_would_be_understood(worked, receiver):
+    _, _, example = unread(reader(worked=worked), "It is 42.").partition("The form:\n")
 
-    assert '{"reasoning": "…", "init_plan": null, "plan": "1. …"' in problem
-    assert '"send_to": "CodeInterpreter or Echo or User"' in problem
+    assert read_reply(example.replace("…", "add"), WORKERS, has_plan=False).send_to == receiver
+    with pytest.raises(Unreadable, match="`message` is missing or empty"):
+        read_reply(example, WORKERS, has_plan=False)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
+from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import ModelError, PromptTooLong, RoundError
-from tw_autogen.events import TalkShortened
-from tw_autogen.kernel import Execution
+from tw_autogen.events import ModelDelayed, TalkShortened
+from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
@@ -33,7 +34,7 @@ def test_prose_after_a_cell_is_the_answer_after_one_repair(ask):
     answer, planner, _ = ask([plans("compute it"), said, said], [codes("25.42")], "What is the mean of units?")
 
     assert (answer.text, answer.stop, len(planner.calls)) == (said, "Completed", 3)
-    assert '"send_to": "CodeInterpreter or User"' in planner.calls[-1][-1]["content"]
+    assert '"send_to": "User", "message": "…"' in planner.calls[-1][-1]["content"]
 
 
 def test_prose_in_the_form_that_was_asked_for_needs_no_repair(ask):
@@ -57,9 +58,31 @@ def test_replies_that_stay_unreadable_end_with_what_was_said_last(ask):
     assert answer.text.startswith("It is 42, tell them.\n\n(The model's replies could not be read: `send_to` is 'Cook'")
 
 
+def test_an_answer_with_another_word_for_completed_costs_no_call(ask):
+    said = plans("It is 42.", to="User", stop="Done")
+
+    answer, _, _ = ask([plans("compute"), said], [codes("42")], "How many?")
+
+    assert (answer.text, answer.stop) == ("It is 42.", "Completed")
+
+
+def test_a_task_without_a_plan_costs_no_call(ask):
+    answer, _, _ = ask(
+        ['{"Send_To": "Planner", "Message": "compute it"}', plans("It is 42.", to="User")], [codes("42")], "How many?"
+    )
+
+    assert answer.text == "It is 42."
+
+
 def test_a_model_that_says_nothing_is_an_error(ask):
     with pytest.raises(RoundError, match="4 replies could not be read; the last: it is empty"):
         ask([""] * 4, [], "How many?")
+
+
+def test_no_message_without_content_is_sent_back(ask):
+    _, planner, _ = ask(["", plans("It is 42.", to="User")], [], "How many?")
+
+    assert planner.calls[-1][-2] == {"role": "assistant", "content": "(an empty reply)"}
 
 
 def test_code_without_a_fence_runs(ask):
@@ -85,6 +108,101 @@ def test_only_names_and_syntax_of_an_answer_are_sent_back_and_only_once(ask, req
     answer, _, _ = ask(script, [codes("0.0432")], request_)
 
     assert answer.text == first
+
+
+def test_a_value_without_its_brackets_gets_them_without_a_call(ask):
+    answer, _, _ = ask([plans("test it"), plans("@p: 0.0432", to="User")], [codes("0.0432")], "Answer as @p[p-value].")
+
+    assert answer.text == "@p[0.0432]"
+
+
+def test_a_printed_value_without_its_brackets_gets_them_without_a_call(ask):
+    printed = Execution(ok=True, stdout="@p: 0.0432\n")
+
+    answer, _, _ = ask([plans("test it", then="User")], [codes("f()")], "Answer as @p[p-value].", results=[printed])
+
+    assert answer.text == "@p[0.0432]"
+
+
+def test_an_answer_in_the_form_that_was_asked_for_names_no_files(ask, tmp_path):
+    chart = Artifact("chart", "chart", tmp_path / "cells" / "chart.png", "561 x 413 pixels")
+    drawn = Execution(ok=True, stdout="@r[0.58]\n", artifacts=(chart,))
+
+    answer, _, _ = ask([plans("draw it", then="User")], [codes("f()")], "Answer as @r[value].", results=[drawn])
+
+    assert answer.text == "@r[0.58]"
+    assert [one.name for one in answer.artifacts] == ["chart"]
+
+
+def test_a_wrong_form_that_stays_is_named(ask):
+    events = []
+    wrong = plans("@sd[nan]", to="User")
+
+    answer, _, _ = ask([plans("it"), wrong, wrong], [codes("f()")], "Answer as @sd[value].", handlers=[events.append])
+
+    assert answer.text == "@sd[nan]"
+    assert "@sd[nan] is no value" in answer.round.posts[-1].content(AttachmentType.invalid_response)
+    assert ["@sd[nan] is no value" in one.reason for one in events if isinstance(one, ModelDelayed)] == [True]
+
+
+def test_a_bare_table_does_not_go_to_the_user_unworded(ask):
+    table = Execution(ok=True, result="Sex\nmale      266\nfemale    152\ndtype: int64")
+
+    answer, _, _ = ask(
+        [plans("count", then="User"), plans("266 Männer und 152 Frauen.", to="User")],
+        [codes("df.value_counts()")],
+        "Wie viele Männer und Frauen?",
+        results=[table],
+    )
+
+    assert answer.text == "266 Männer und 152 Frauen."
+
+
+def test_a_worker_that_ran_nothing_is_named_to_the_planner(ask):
+    answer, planner, _ = ask(
+        [plans("save fare.csv"), plans("Nothing was saved.", to="User", stop="TaskFailure")],
+        ["I have saved the table to the file."],
+        "Save it.",
+    )
+
+    assert answer.text == "Nothing was saved."
+    assert planner.calls[-1][-1]["content"].startswith("From: CodeInterpreter (no code ran: these are words alone)\n")
+
+
+def test_numbers_about_a_file_that_nobody_computed_are_sent_back_once(ask):
+    invented = plans("The mean is 4.27.", to="User")
+
+    answer, planner, _ = ask(
+        [invented, plans("compute it"), plans("The mean is 25.4.", to="User")],
+        [codes("25.4")],
+        "What is the mean of x in a.csv?",
+    )
+
+    assert answer.text == "The mean is 25.4."
+    assert "4.27" in planner.calls[1][-1]["content"]
+    assert "no worker has run code" in planner.calls[1][-1]["content"]
+
+
+def test_numbers_that_nobody_computed_are_named_where_they_come_again(ask):
+    invented = plans("The mean is 4.27.", to="User")
+
+    answer, _, _ = ask([invented, invented], [], "What is the mean of x in a.csv?")
+
+    assert "4.27" in answer.round.posts[-1].content(AttachmentType.invalid_response)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ("What is 6*7?", "It is 42."),
+        ("Does a.csv with 120 rows and 3,000.50 in it suffice?", "1. Yes, 120 rows and 3000.5 do.\n2. See a.csv."),
+        ("What is a.csv?", "A table."),
+    ],
+)
+def test_numbers_of_general_knowledge_and_of_the_request_are_an_answer(ask, request_, said):
+    answer, _, _ = ask([plans(said, to="User")], [], request_)
+
+    assert answer.text == said
 
 
 def test_json_in_a_fence_is_json_without_a_call(ask):

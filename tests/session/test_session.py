@@ -180,7 +180,8 @@ def test_a_text_reply_runs_nothing_and_reaches_the_planner(team):
 
     session.ask("explain a mean")
 
-    assert "From: CodeInterpreter\nA mean is a sum over a count." in planner.calls[1][-1]["content"]
+    said = "From: CodeInterpreter (no code ran: these are words alone)\nA mean is a sum over a count."
+    assert said in planner.calls[1][-1]["content"]
     assert session.rounds[-1].posts[2].attachments[0].content == "text"
 
 

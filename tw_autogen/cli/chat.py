@@ -17,7 +17,7 @@ from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.pictures import Pictures
-from tw_autogen.cli.prompt import Prompt, named_files
+from tw_autogen.cli.prompt import Prompt, missing_files, named_files
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.tally import money, tokens
@@ -27,7 +27,7 @@ from tw_autogen.cli.unresponsive import Unresponsive
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.journal import CellJournal
-from tw_autogen.session import Landing, Session, read_settings
+from tw_autogen.session import Landing, Session, read_settings, unmade
 from tw_autogen.settings import Setting
 
 _PROMPT = "> "
@@ -156,6 +156,8 @@ class Chat:
 
     def _ask(self, text: str) -> None:
         files, self._files = [*self._files, *(path for path in named_files(text) if path not in self._files)], []
+        for name in missing_files(text):
+            self._say(f"@{name}: there is no such file", style="yellow")
 
         def stop() -> None:
             self._asker.stop()
@@ -173,6 +175,8 @@ class Chat:
             self._show.stop()
             if self._session.landing is not None:
                 self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
+            for warning in unmade(self._session, answer):
+                self._show.warn(warning)
             self._pictures.show(answer.artifacts, self._session.folder)
         except Terminated:
             raise
@@ -251,7 +255,10 @@ class Chat:
             return
         parts = (cell["stdout"], cell["stderr"], cell["result"] or "", cell["error"])
         text = "\n".join(clean(part).rstrip("\n") for part in parts if part)
-        click.echo_via_pager(f"{text}\n")
+        if text.count("\n") < self._console.height - 2:
+            click.echo(text)
+        else:
+            click.echo_via_pager(f"{text}\n")
 
     def _open_file(self, rest: str) -> None:
         paths = {path.name: path for path in self._show.tally.paths}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
@@ -15,6 +16,8 @@ from tw_autogen.cli.streams import open_closed_streams, words_of_os_error
 from tw_autogen.errors import TwAutogenError
 
 _CHAT = "chat"
+_ONCE = "tw_autogen.cli.once"
+_TYPED = "tw_autogen.typed"
 _COMMANDS = {
     _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),
     "index": ("tw_autogen.cli.index", "Make an index of a folder of texts, for the role document_retriever."),
@@ -38,8 +41,17 @@ class ErrorReportingGroup(click.Group):
             open_closed_streams()
             with sigterm_raises():
                 return super().invoke(ctx)
+        except click.UsageError as error:
+            typed = ctx.meta.get(_TYPED, [])
+            if typed[:1] != [error.ctx.info_name if error.ctx else ""]:
+                error.ctx = ctx  # the usage of what was typed
+            if _wants_json(typed):
+                importlib.import_module(_ONCE).print_failure("UsageError", error.format_message())
+            raise
         except TwAutogenError as error:
             click.echo(f"tw-autogen: {error}", err=True)
+            if _wants_json(ctx.meta.get(_TYPED, [])):
+                importlib.import_module(_ONCE).print_failure(type(error).__name__, str(error))
             ctx.exit(exit_of_error(error))
         except BrokenPipeError:  # who reads the output has left: click ends quietly
             raise
@@ -74,6 +86,7 @@ class Commands(ErrorReportingGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Find the command; without one it is `chat`."""
+        ctx.meta[_TYPED] = args = list(args)
         if not args or args[0] not in (*_COMMANDS, *_ABOUT_ITSELF):
             args = [_CHAT, *args]
         return super().parse_args(ctx, args)
@@ -85,6 +98,13 @@ class Commands(ErrorReportingGroup):
             formatter.write_dl([record for record in records if record])
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+
+
+def _wants_json(typed: Sequence[str]) -> bool:
+    """Return True if the arguments are those of one question whose answer is wanted as JSON."""
+    asks = not typed or typed[0] == _CHAT or typed[0] not in _COMMANDS
+    pairs = [*typed, *(f"{one}={two}" for one, two in zip(typed, typed[1:], strict=False))]
+    return asks and "--output-format=json" in pairs
 
 
 def _show_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:

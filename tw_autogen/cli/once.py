@@ -20,7 +20,7 @@ from tw_autogen.cli.tally import Tally
 from tw_autogen.cli.terminal import err, markdown, out
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import Handler
-from tw_autogen.session import Landing, Saved, Session
+from tw_autogen.session import Landing, Saved, Session, unmade
 
 SCHEMA_VERSION = 1
 
@@ -49,6 +49,8 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
             once.ask(session, prompt, files, asker, out=options.out)
             show.stop()
             show.saved(once.saved, quiet=quiet)
+            for warning in () if quiet else once.warnings:
+                show.warn(warning)
     except TwAutogenError as error:
         once.fail(
             error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
@@ -74,6 +76,19 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     return once.exit
 
 
+def print_failure(kind: str, message: str) -> None:
+    """Write the object of `--output-format json` for a call that is wrong, before any session is opened.
+
+    Args:
+        kind: Name of the error's class.
+        message: Its words.
+    """
+    once = _Once(Tally())
+    once.refuse(kind, message)
+    sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.flush()
+
+
 def _nothing(words: str) -> None:
     """Say nothing."""
 
@@ -86,6 +101,7 @@ class _Once:
         self.answer = ""
         self.terminated = False
         self.saved: list[Saved] = []
+        self.warnings: list[str] = []
         self._tally = tally
         self._session_id: str | None = None
         self._error: dict[str, str] | None = None
@@ -106,10 +122,14 @@ class _Once:
                 self.terminated = signals.terminated
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
         self.saved = session.landing.land(answer.artifacts, prompt)
+        self.warnings = unmade(session, answer)
 
     def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
         self.exit = code
         self._error = {"type": type(error).__name__, "message": words or str(error) or code.name}
+
+    def refuse(self, kind: str, message: str) -> None:
+        self.exit, self._error = Exit.usage, {"type": kind, "message": message}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object of `--output-format json`.
@@ -135,5 +155,6 @@ class _Once:
             "duration_s": round(time.monotonic() - self._started, 3),
             "model_s": round(tally.model_seconds, 3),
             "kernel_s": round(tally.kernel_seconds, 3),
+            "warnings": [*tally.warnings, *self.warnings],
             "error": self._error,
         }

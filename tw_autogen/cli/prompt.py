@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.conversation import is_document
 from tw_autogen.private import make_private_folder, touch_private
 from tw_autogen.trust import state_folder
 
@@ -35,6 +36,17 @@ def named_files(text: str) -> list[Path]:
             if path.is_file() and path not in found:
                 found.append(path)
     return found
+
+
+def missing_files(text: str) -> list[str]:
+    r"""Return the names of data, pictures and documents that a text names as `@path` where there is no such file.
+
+    Example:
+        >>> missing_files("mail @nobody about @/nosuch.csv")
+        ['/nosuch.csv']
+    """
+    names = [match["quoted"] or match["plain"].rstrip(",;:.?!)") for match in _FILE.finditer(text)]
+    return [name for name in dict.fromkeys(names) if is_document(Path(name).name) and not named_files(f'@"{name}"')]
 
 
 class Prompt:

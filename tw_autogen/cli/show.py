@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from functools import singledispatchmethod
@@ -48,6 +49,7 @@ _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are s
 _OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
 """How many lines of the head and of the tail are shown."""
 _ERROR_LINES = 12
+_CALL = re.compile(r"^[ \t]*<(?:tool_calls?|function_calls?|code|python|execute)\b.*", re.I | re.M | re.S)
 
 
 class Show:
@@ -104,6 +106,10 @@ class Show:
         """Print a line about the session."""
         self._console.print(Text(clean(words), style="dim"), soft_wrap=True)
 
+    def warn(self, words: str) -> None:
+        """Print a line about something that the answer does not say."""
+        self._console.print(Text(f"! {clean(words)}", style="yellow"), soft_wrap=True)
+
     def saved(self, files: Iterable[Saved], *, quiet: bool = False) -> None:
         """Print where files of the answer were copied to.
 
@@ -141,7 +147,7 @@ class Show:
 
     @_take.register
     def _file_unreadable(self, event: FileUnreadable) -> None:
-        self._console.print(Text(f"! {clean(event.problem)}", style="yellow"), soft_wrap=True)
+        self.warn(event.problem)
 
     @_take.register
     def _hooks_made(self, event: HooksMade) -> None:
@@ -187,7 +193,7 @@ class Show:
     def _code_checked(self, event: CodeChecked) -> None:
         self._head(self._speaker)
         self.shown_code = event.code
-        thought = clean(self._grown.pop("thought", "")).strip()
+        thought = clean(_without_code(self._grown.pop("thought", ""), event.code)).strip()
         if thought:
             self._print(Text(thought))
         highlighted = Syntax("", "python", theme="ansi_dark").highlight(visible(event.code).expandtabs(4).strip("\n"))
@@ -248,6 +254,10 @@ class Show:
         post = event.post
         if post.send_from == _PLANNER:
             self._print_plan(post)
+        elif post.send_from != _USER:
+            self._ticks.worked(post)
+        if problem := post.content(AttachmentType.invalid_response):
+            self.warn(f"the answer may be wrong: {problem}")
         has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
         if _USER not in (post.send_from, post.send_to) and not has_code:
             self._head(post.send_from)
@@ -297,3 +307,8 @@ class Show:
 
     def _placed(self, doing: str) -> str:
         return f"{self._ticks.place} {self._marks.dot} {doing}" if self._ticks.place else doing
+
+
+def _without_code(thought: str, code: str) -> str:
+    """Return the words around code that came without a fence, or as a call in tags, and grew as words."""
+    return _CALL.sub("", thought.replace(code.strip(), "") if code.strip() else thought)

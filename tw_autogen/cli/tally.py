@@ -6,7 +6,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, Event, ModelCalled, RoundOpened, SessionOpened
+from tw_autogen.conversation import AttachmentType
+from tw_autogen.events import (
+    ArtifactSaved,
+    CellRan,
+    CellStarted,
+    Event,
+    FileUnreadable,
+    ModelCalled,
+    PostClosed,
+    RoundOpened,
+    SessionOpened,
+)
 from tw_autogen.model import Usage
 
 _SHOWN_SECONDS = 0.1
@@ -28,6 +39,7 @@ class Tally:
         cells: Plain values, one each: cell, code, ok, result, stdout, stderr, error, seconds.
         artifacts: Plain values, by path: a file that was written twice is one artifact.
         variables: Those that exist after the last cell, one line each; they stay from round to round.
+        warnings: What speaks against the answer, and files of the request that can't be read.
         state_lost: The kernel was ended in this round, and all variables with it.
         before_loss: The variables that existed before that, as in `variables`.
     """
@@ -42,6 +54,7 @@ class Tally:
     cells: list[dict[str, Any]] = field(default_factory=list)
     artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
     variables: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     state_lost: bool = False
     before_loss: list[str] = field(default_factory=list)
     _code: dict[int, str] = field(default_factory=dict)
@@ -60,6 +73,11 @@ class Tally:
             self.prompt_tokens += event.prompt_tokens
             self.cached_tokens += event.cached_tokens
             self.completion_tokens += event.completion_tokens
+        elif isinstance(event, FileUnreadable):
+            self.warnings.append(event.problem)
+        elif isinstance(event, PostClosed):
+            if problem := event.post.content(AttachmentType.invalid_response):
+                self.warnings.append(problem)
         elif isinstance(event, CellStarted):
             self._code[event.cell] = event.code
         elif isinstance(event, CellRan):

@@ -13,6 +13,13 @@ class Ticks:
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
+        self._unrun: set[int] = set()
+
+    def worked(self, post: Post) -> None:
+        """Take a worker's post: the current step is not done if the worker runs code, and has run none."""
+        here = next((step.id for step in self._plan.steps if step.status is Status.current), 0) if self._plan else 0
+        status = post.content(AttachmentType.execution_status)
+        (self._unrun.add if status == "NONE" else self._unrun.discard)(here)
 
     def news(self, post: Post) -> list[Step]:
         """Take a post of the Planner's.
@@ -24,6 +31,11 @@ class Ticks:
         self._plan = self._carry_on(old, post)
         if self._plan is None:
             return []
+        if post.content(AttachmentType.plan):
+            self._unrun.clear()
+        open_ = (replace(one, status=Status.pending) if one.id in self._unrun else one for one in self._plan.steps)
+        if any(one.status is Status.done and one.id in self._unrun for one in self._plan.steps):
+            self._plan = Plan(tuple(open_))
         known = {(step.id, step.text, step.status) for step in old.steps} if old else set()
         fresh = [step for step in self._plan.steps if (step.id, step.text, step.status) not in known]
         return list(self._plan.steps) if old is None or _words(old) != _words(self._plan) else fresh

@@ -19,7 +19,7 @@ from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.code_interpreter.work import Work
-from tw_autogen.conversation import AttachmentType, Memory, Post, Round, is_json
+from tw_autogen.conversation import AnswerForm, AttachmentType, Memory, Post, Round, is_json
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
@@ -149,10 +149,10 @@ class CodeInterpreter(Role):
         self._shorten(mine, turn)
         self._tell_task(mine, asked, turn)
         work = self._work(mine, cells, turn)
-        limit, words = self._settings.report_chars, turn.round.user_query
+        limit = self._settings.report_chars
         if asked.send_from == USER or asked.content(AttachmentType.then) == USER:
             self._keep_answer(work, turn)
-        message = work.message(limit, asked.send_from, words)
+        message = work.message(limit, asked.send_from)
         post = Post(self.name, asked.send_from, message, tuple(work.attachments(limit)))
         mine.talk.saw(post)
         return post
@@ -248,7 +248,8 @@ class CodeInterpreter(Role):
 
     def _work(self, mine: PromptState, cells: Cells, turn: Turn) -> Work:
         """Write, check and run code until it runs, or until the tries are used up."""
-        work = Work(unworded=self._policy.only_plugins)
+        form = AnswerForm.read(turn.round.user_query)
+        work = Work(form=form, unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
         while True:
             reply = self._write(mine, turn)
@@ -272,7 +273,7 @@ class CodeInterpreter(Role):
                     return work
                 continue
             execution = self._run(work, cells, turn)
-            told = report.execution_report(execution, execution.artifacts, limit)
+            told = report.execution_report(execution, execution.artifacts, limit, code=work.code)
             work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
@@ -303,7 +304,7 @@ class CodeInterpreter(Role):
         """Keep what code has printed for the user uncut; what is too long becomes a file, and its beginning stays."""
         if work.execution is None or not work.execution.ok:
             return
-        text = report.output_text(work.execution, work.artifacts, _UNCUT_CHARS)
+        text = report.output_text(work.execution, work.artifacts, _UNCUT_CHARS, form=work.form)
         if len(text) > self._settings.answer_chars and not is_json(text):
             folder = self.folder or turn.folder
             path, file = new_file(folder, "answer.txt", "file")

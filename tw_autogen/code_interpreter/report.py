@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 
 from tw_autogen.code_interpreter.verify import Finding
-from tw_autogen.conversation import is_json
+from tw_autogen.conversation import AnswerForm, is_json
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -51,16 +52,29 @@ def files_line(artifacts: Sequence[Artifact]) -> str:
     return f"Files: {', '.join(named)}" if named else ""
 
 
-def output_text(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
-    """Give what was printed, the result and the files that it doesn't name, as a user may read it; JSON stays JSON."""
+def output_text(
+    execution: Execution, artifacts: Sequence[Artifact], limit_chars: int, *, form: AnswerForm | None = None
+) -> str:
+    """Return what was printed, the result and the files that it doesn't name, as a user may read it.
+
+    What is JSON, or has the form that the request asks for, stays alone.
+    """
     said = [cut(trimmed(execution.stdout), limit_chars), cut(trimmed(execution.result or ""), limit_chars)]
     text = "\n".join(part for part in said if part)
-    unnamed = [] if is_json(text) else [one for one in artifacts if not _names(text, one.path.name)]
+    alone = is_json(text) or (form is not None and form.fits(text))
+    unnamed = [] if alone else [one for one in artifacts if not _names(text, one.path.name)]
     return "\n".join(part for part in (text, files_line(unnamed)) if part)
 
 
-def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int) -> str:
-    """Say how a cell ended, and show result, printed text, warnings, error and files, each cut to the limit."""
+def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int, *, code: str = "") -> str:
+    """Return how a cell ended, with result, printed text, warnings, error and files, each cut to the limit.
+
+    Args:
+        execution: The cell's.
+        artifacts: Files that it made.
+        limit_chars: How long each part may be.
+        code: The cell's code: where it shows nothing, the variable that it assigns last is shown.
+    """
     if execution.ok:
         head = "The code ran."
     elif execution.state_lost:
@@ -80,6 +94,8 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
     }
     shown = [f"{name}:\n{cut(trimmed(text), limit_chars)}" for name, text in parts.items() if text.strip()]
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
+    last = _last_assigned(code) if nothing else ""
+    nothing += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
     return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts)] if part)
 
 
@@ -99,7 +115,20 @@ def warnings_of(execution: Execution) -> list[str]:
         found.append("standard error is not empty")
     if execution.state_lost:
         found.append("the kernel was lost")
+    if not execution.stdout.strip() and len((execution.result or "").strip().splitlines()) > 1:
+        found.append("a last expression of several lines, and nothing was printed")
     return found
+
+
+def _last_assigned(code: str) -> str:
+    """Return the name that the last statement assigns; empty if it assigns none, or the code can't be parsed."""
+    try:
+        body = ast.parse(code).body
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return ""
+    last = body[-1] if body else None
+    target = last.targets[0] if isinstance(last, ast.Assign) else None
+    return target.id if isinstance(target, ast.Name) else ""
 
 
 def _names(text: str, file: str) -> bool:

@@ -35,6 +35,7 @@ class Work:
         looped: The same code has failed in the same way twice.
         made: Names of variables that are new or changed.
         answer: What goes to the user as it is, whole; empty where nothing does.
+        form: What the request asks its answer to look like.
         unworded: What comes of it are bare results, so that somebody must word them for the user.
     """
 
@@ -50,6 +51,7 @@ class Work:
     looped: bool = False
     made: list[str] = field(default_factory=list)
     answer: str = ""
+    form: AnswerForm = field(default_factory=AnswerForm)
     unworded: bool = False
     _last: tuple[str, str] = ("", "")
 
@@ -65,13 +67,13 @@ class Work:
         self.gave_up = self.gave_up or self.looped
         return self.looped
 
-    def message(self, limit_chars: int, receiver: str, request: str = "") -> str:
+    def message(self, limit_chars: int, receiver: str) -> str:
         """Return what came of the task, in words.
 
         Args:
             limit_chars: How much of each part is shown.
-            receiver: Who reads it: the user gets thought and output as an answer, anybody else a report.
-            request: The user's words: where the output has the form that they ask for, the user gets it alone.
+            receiver: Who reads it: the user gets thought and output as an answer, or the output alone where it has the
+                form that was asked for; anybody else gets a report.
         """
         if not self.code:
             return report.cut(self.thought, 4 * limit_chars)
@@ -79,11 +81,11 @@ class Work:
         if self.findings or self.execution is None:
             return f"{note}{report.findings_report(self.findings)}"
         if receiver == "User" and self.execution.ok:
-            output = self.answer or report.output_text(self.execution, self.artifacts, limit_chars)
-            alone = is_json(output) or AnswerForm.read(request).fits(output)
+            output = self.answer or self._output(limit_chars)
+            alone = is_json(output) or self.form.fits(output)
             return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
-        told = report.execution_report(self.execution, self.artifacts, limit_chars)
+        told = report.execution_report(self.execution, self.artifacts, limit_chars, code=self.code)
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
         made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
         return f"{note}{called}{told}{made}"
@@ -108,12 +110,15 @@ class Work:
         extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
         extra |= {"refused": self.refused, "went_wrong": self.wrong}
         said.append(Attachment(kind.execution_status, status, extra))
-        output = self.answer or report.output_text(self.execution, self.artifacts, limit_chars)
+        output = self.answer or self._output(limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
         if self.artifacts:
             paths = "\n".join(str(one.path) for one in self.artifacts)
             said.append(Attachment(kind.artifact_paths, paths, [one.to_dict() for one in self.artifacts]))
         return said
+
+    def _output(self, limit_chars: int) -> str:
+        return report.output_text(self.execution, self.artifacts, limit_chars, form=self.form) if self.execution else ""
 
     def _note(self) -> str:
         """Say in a line how many tries it took, where it took more than one."""

@@ -4,6 +4,7 @@ from tw_autogen.conversation.conventions import CONVENTIONS
 from tw_autogen.conversation.files import Conversation, read_conversation
 from tw_autogen.conversation.form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.memory import Memory
+from tw_autogen.conversation.named_files import file_names, is_document
 from tw_autogen.conversation.post import Attachment, AttachmentType, Post
 from tw_autogen.conversation.round import Round, RoundState
 
@@ -17,6 +18,8 @@ __all__ = [
     "Post",
     "Round",
     "RoundState",
+    "file_names",
+    "is_document",
     "is_json",
     "read_conversation",
     "unfenced_json",

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass
 
 _NAMED = re.compile(r"(?<![\w@])@(?P<name>\w+)\[(?P<value>(?:[^\[\]\n]|\[[^\[\]\n]*\])*)\]")
+_SHOWS = frozenset({
+    "answer", "as", "exactly", "form", "format", "give", "in", "into", "like", "of", "output", "print", "reply",
+    "report", "return", "so", "use", "with", "write", "and", "or", "by", "als", "mit", "genau", "im", "und",
+    "oder", "wie",
+})  # fmt: skip
+_GOES_ON = frozenset({
+    "where", "with", "and", "or", "for", "if", "in", "rounded", "as", "please", "only", "to", "on", "at", "is",
+    "wobei", "und", "oder", "mit", "bitte",
+})  # fmt: skip
+_WORD_CHARS = 40
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \t]{1,9}\Z")
+_WORD_AFTER = re.compile(r"[ \t]{1,9}([^\W\d_]{1,40})")
+_UNBRACKETED = (
+    r"(?<![\w@])[*`]{{0,2}}@{name}[*`]{{0,2}}"
+    r"(?:\((?P<round>[^()\n]+)\)|\{{(?P<curly>[^{{}}\n]+)\}}|[ \t]?[:=][*`]{{0,2}}[ \t]?(?P<after>{value}))"
+)
+_NUMBER = r"[-+]?\d(?:[\d.,]*\d)?(?:[eE][-+]?\d+)?%?(?=[\s,;.)*`]|\Z)"
+_REST = r"[^\s@\[\]{}()*][^@\[\]\n;]{0,200}?(?=\s{0,9}(?:[,;]?\s{0,9}@\w|;|\n|\Z))"
 _JSON = re.compile(r"(?<![\w./-])json(?![\w-])", re.I)
 _STRICT_JSON = re.compile(
     r"\b(?:only|nothing but|strict|pure|valid|raw)\b[^.?!\n]{0,30}\bjson\b(?!\s*\?)"
@@ -44,8 +63,12 @@ class AnswerForm:
 
     @classmethod
     def read(cls, request: str) -> AnswerForm:
-        """Read the form off the user's words."""
-        named = dict.fromkeys((one["name"], one["value"].strip()) for one in _NAMED.finditer(request))
+        """Return the form that the user's words show.
+
+        `@name[value]` in the middle of a sentence, as in "my colleague anna @team[data] says", is no form.
+        """
+        shown = (one for one in _NAMED.finditer(request) if not _is_mention(request, one))
+        named = dict.fromkeys((one["name"], one["value"].strip()) for one in shown)
         return cls(tuple(named), _JSON.search(request) is not None, request)
 
     def problems(self, answer: str) -> list[str]:
@@ -68,6 +91,21 @@ class AnswerForm:
                 problems.append(wrong)
         return problems
 
+    def shaped(self, answer: str) -> str:
+        """Return an answer with `@name: value`, `@name = value` and `@name(value)` as `@name[value]`.
+
+        A name whose brackets stand in the answer already is left alone, and so is all else.
+
+        Example:
+            >>> AnswerForm.read("Answer as @r[value].").shaped("@r: 0.31 (Pearson)")
+            '@r[0.31] (Pearson)'
+        """
+        given = {one["name"] for one in _NAMED.finditer(answer)}
+        for name in dict.fromkeys(name for name, _ in self.named if name not in given):
+            pattern = _UNBRACKETED.format(name=re.escape(name), value=f"{_NUMBER}|{_REST}")
+            answer = re.sub(pattern, functools.partial(_bracketed, name), answer)
+        return answer
+
     def fits(self, answer: str) -> bool:
         """Return True if the request has a form that can be recognized in the answer, and the answer has it."""
         return bool(self.named and not self.problems(answer)) or (self.json and is_json(answer))
@@ -85,6 +123,20 @@ class AnswerForm:
         if _ASSIGNMENT.match(value) and "=" not in placeholder:
             return f"@{name}[{value}]: the bare value belongs there, without its name"
         return ""
+
+
+def _is_mention(request: str, found: re.Match[str]) -> bool:
+    """Return True if words of a sentence stand on both sides, and none of them introduces or explains a form."""
+    before = _WORD_BEFORE.search(request[max(0, found.start() - _WORD_CHARS) : found.start()])
+    after = _WORD_AFTER.match(request, found.end())
+    if before is None or after is None:
+        return False
+    return before[1].casefold() not in _SHOWS and after[1].casefold() not in _GOES_ON
+
+
+def _bracketed(name: str, found: re.Match[str]) -> str:
+    value = found["round"] or found["curly"] or found["after"]
+    return f"@{name}[{value.strip()}]"
 
 
 def is_json(text: str) -> bool:

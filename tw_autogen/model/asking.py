@@ -80,10 +80,11 @@ def ask(
         except BaseException:
             del messages[before:]
             raise
-        messages.append({"role": "assistant", "content": reply.text or ("(tool calls)" if reply.tool_calls else "")})
+        empty = "(tool calls)" if reply.tool_calls else "(an empty reply)"  # servers refuse a message without content
+        messages.append({"role": "assistant", "content": reply.text or empty})
         try:
             text = as_text(reply) if as_text else reply.text
-            messages[-1]["content"] = text
+            messages[-1]["content"] = text or empty
             return read(text), reply
         except Unreadable as unreadable:
             problems.append(_problem(unreadable, reply))

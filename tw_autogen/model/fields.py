@@ -27,6 +27,16 @@ _OPEN_THOUGHT = re.compile(rf"\A\s*<(?:{_THOUGHTS})>", re.I)
 _END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHTS})>[ \t]*(?=[\n{{`]|\Z)", re.I)
 
 _OBJECT = re.compile(r"""\{\s*["'“”]|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
+_CALL = re.compile(
+    r"^[ \t]*<(?P<tag>tool_calls?|function_calls?|code|python|execute)\b[^>\n]*>\s*"
+    r"(?P<inside>.*?)\s*(?:</(?P=tag)>|\Z)",
+    re.I | re.M | re.S,
+)
+_PARAMETER = re.compile(r"""<parameter(?:=|\s+name=["']?)code["']?>\n?(?P<code>.*?)\s*</parameter>""", re.I | re.S)
+_CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
+_CODE_FIELD = re.compile(rf"""["'](?:{"|".join(_CODE_FIELDS)})\\*["']\s*:""")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "function", "action_input")
+_SPOKEN = ("thought", "thoughts", "reasoning", "explanation", "analysis")
 _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
 _READS_PER_CHAR = 40
@@ -110,7 +120,8 @@ def read_code(text: str) -> CodeReply:
     other languages, shell and output among them, are no code and stay in the thought. A block that names no language
     is code if none names Python. A missing closing fence is read over, with the prose after it; so are closing marks
     inside a string of the code. A reply without any block is code where it parses and does something, up to the prose
-    after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`, `reply_content`) is read as well.
+    after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`, `reply_content`) is read as well, and so is a
+    JSON object with a field `code`, alone or as the arguments of a call in `<tool_call>` tags.
 
     Args:
         text: The whole reply.
@@ -130,7 +141,7 @@ def read_code(text: str) -> CodeReply:
         raise Unreadable(
             f"the reply holds nothing but thoughts; {wanted}" if text.strip() else f"it is empty; {wanted}"
         )
-    return _read_json_form(said) or _read_blocks(said, wanted)
+    return _read_json_form(said) or _read_call(said) or _read_blocks(said, wanted)
 
 
 def _read_blocks(said: str, wanted: str) -> CodeReply:
@@ -313,3 +324,51 @@ def _read_json_form(text: str) -> CodeReply | None:
     if not code:
         raise Unreadable("`reply_content` is empty; write the code there, or an answer with `reply_type` text")
     return CodeReply(str(reply.get("thought") or "").strip(), code)
+
+
+def _read_call(said: str) -> CodeReply | None:
+    """Read code that a reply holds as a field of a JSON object, or inside the tags of a call; None if there is none."""
+    call = _CALL.search(said)
+    around = f"{said[: call.start()]}\n{said[call.end() :]}".strip() if call else ""
+    inside = call["inside"] if call else said
+    if any(block.kind == "python" for block in split_blocks(said[: call.start()] if call else said)):
+        return None
+    if parameter := _PARAMETER.search(inside):
+        return CodeReply(around, parameter["code"].strip("\n").rstrip())
+    if _CODE_FIELD.search(inside):
+        try:
+            fields = read_object(inside)
+        except Unreadable:
+            if inside.lstrip().startswith("{"):
+                raise
+            return None
+        if code := _code_field(fields, sure=call is not None):
+            spoken = [str(fields[name]).strip() for name in _SPOKEN if fields.get(name)]
+            return CodeReply("\n".join(one for one in (around, *spoken) if one), code)
+    found = _read_blocks(inside, "write the code there").code if call and inside else None
+    return CodeReply(around, found) if found else None
+
+
+def _code_field(fields: Mapping[str, Any], *, sure: bool) -> str:
+    """Return the code that stands in an object, or in the arguments of the call that it describes; empty if none does.
+
+    Args:
+        fields: The object.
+        sure: The object is a call. Else a field `code` must do something, or stand beside a thought: `{"code": "JP"}`
+            is data.
+    """
+    sure = sure or any(name in fields for name in _SPOKEN)
+    for name in _CODE_FIELDS:
+        lines = fields.get(name)
+        text = "\n".join(map(str, lines)) if isinstance(lines, list) else lines
+        if isinstance(text, str) and text.strip():
+            code = _read_blocks(text, "write the code there").code
+            if code or sure:
+                return code or text.strip("\n").rstrip()
+    for name in _ARGUMENTS:
+        inner = fields.get(name)
+        if isinstance(inner, str) and inner.lstrip().startswith("{"):
+            inner = read_object(inner)
+        if isinstance(inner, dict) and (code := _code_field(inner, sure=sure or "name" in fields)):
+            return code
+    return ""

@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.conversation import AnswerForm, is_json, unfenced_json
 from tw_autogen.model import NoObject, Unreadable, read_object
-from tw_autogen.planner.plan import Plan
+from tw_autogen.planner.plan import Plan, Step, plan_text
 
 USER = "User"
 _ALIASES = {
@@ -19,12 +19,24 @@ _ALIASES = {
     "CodeInterpreter": ("coder", "interpreter", "codeagent", "codeexecutor", "codegenerator", "programmer", "python"),
 }
 """What loose models call these two, folded as by `_folded`."""
+_FIELDS = {
+    "reasoning": ("reasoning", "planreasoning", "thought"),
+    "init_plan": ("initplan",),
+    "plan": ("plan",),
+    "current_plan_step": ("currentplanstep", "currentstep"),
+    "send_to": ("sendto", "to", "recipient", "receiver"),
+    "message": ("message", "response", "content", "answer", "reply", "text"),
+    "then": ("then",),
+    "stop": ("stop",),
+}
+"""What loose models call the fields, folded as by `_folded`; the first that holds something counts."""
 _REFUSAL = re.compile(
     r"(?:i(?:['’]m| am) (?:very )?sorry|sorry|i (?:can['’]?t|cannot|won['’]t|must decline|am unable|am not able)"
     r"|i['’]m (?:unable|not able))\b",
     re.I,
 )
 _LAST_WORDS_CHARS = 4000
+_STEP_CHARS = 200
 _FORM = ". The form:\n"
 
 
@@ -37,6 +49,27 @@ class Stop(str, Enum):
     AdditionalInformation = "AdditionalInformation"
     SecurityRisks = "SecurityRisks"
     TaskFailure = "TaskFailure"
+
+
+_STOPS = {
+    Stop.Completed: (
+        "done",
+        "complete",
+        "finished",
+        "finish",
+        "success",
+        "successful",
+        "end",
+        "stop",
+        "final",
+        "answered",
+    ),
+    Stop.Clarification: ("clarify", "clarificationneeded", "needsclarification"),
+    Stop.AdditionalInformation: ("additionalinfo", "moreinformation", "needsinformation", "informationneeded"),
+    Stop.SecurityRisks: ("securityrisk", "security", "refused", "refusal"),
+    Stop.TaskFailure: ("failure", "failed", "fail", "error", "impossible"),
+}
+"""What loose models write for why they stop, folded as by `_folded`."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +142,7 @@ class ReplyReader:
         self._form = form or AnswerForm()
         self._worked = worked
         self._in_words = 0
+        self._replies = 0
 
     def __call__(self, text: str) -> PlannerReply:
         """Parse one reply.
@@ -119,8 +153,10 @@ class ReplyReader:
         Raises:
             Unreadable: with everything that is wrong, and the form that is wanted, in words for the model.
         """
+        self._replies += 1
+        loose, as_json = self._replies > 1, self._form.json
         try:
-            return read_reply(text, self._workers, has_plan=self._has_plan)
+            return read_reply(text, self._workers, has_plan=self._has_plan, any_stop=loose, as_json=as_json)
         except NoObject as unreadable:
             self._in_words += 1
             if self._is_answer(unreadable.words):
@@ -144,12 +180,19 @@ class ReplyReader:
         return self._in_words > 1 and (self._worked or not open_work)
 
     def _skeleton(self) -> str:
-        plan = "null" if self._has_plan else '"1. …"'
-        receivers = " or ".join([*self._workers, USER])
-        return (
-            f'{{"reasoning": "…", "init_plan": null, "plan": {plan}, "current_plan_step": "1", '
-            f'"send_to": "{receivers}", "message": "…", "then": null, "stop": "InProcess, or Completed to the User"}}'
-        )
+        """Return one reply that would be understood."""
+        to_user = self._worked or not self._workers
+        example = {
+            "reasoning": "…",
+            "init_plan": None,
+            "plan": None if self._has_plan or to_user else "1. …",
+            "current_plan_step": None if to_user else "1",
+            "send_to": USER if to_user else self._workers[0],
+            "message": "…",
+            "then": None,
+            "stop": (Stop.Completed if to_user else Stop.InProcess).value,
+        }
+        return json.dumps(example, ensure_ascii=False)
 
 
 def last_words(reply: str, problem: str) -> PlannerReply:
@@ -160,46 +203,57 @@ def last_words(reply: str, problem: str) -> PlannerReply:
         problem: What was wrong with it.
     """
     try:
-        said = _text(read_object(reply).get("message")).strip()
+        said = _words(_named(read_object(reply))["message"]).strip()
     except Unreadable:
         said = ""
     words, problem = (said or reply.strip())[:_LAST_WORDS_CHARS], problem.partition(_FORM)[0]
     return PlannerReply(USER, f"{words}\n\n(The model's replies could not be read: {problem})", Stop.TaskFailure)
 
 
-def read_reply(text: str, workers: Sequence[str], *, has_plan: bool) -> PlannerReply:
-    """Understand what the model sent.
+def read_reply(
+    text: str, workers: Sequence[str], *, has_plan: bool, any_stop: bool = False, as_json: bool = False
+) -> PlannerReply:
+    """Parse a reply.
+
+    Fields are found whatever the case of their names, or by another usual name (`response` for `message`). The message
+    to the only worker is the plan of a request that has none.
 
     Args:
         text: The whole reply.
         workers: The names that may be written to, beside the user's.
         has_plan: This round has a plan already, so plan fields may be absent.
+        any_stop: An unknown `stop` in a message to the User is read as `Completed`.
+        as_json: A message that is an object stays JSON; otherwise it is written as lines.
 
     Raises:
         Unreadable: with everything that is wrong, in words for the model.
     """
-    fields = {key: _text(value) for key, value in read_object(text).items()}
+    said = _named(read_object(text))
+    fields = {name: _words(value) for name, value in said.items()}
+    if not as_json and isinstance(said["message"], dict):
+        fields["message"] = _lines(said["message"])
     problems: list[str] = []
     send_to = _receiver(fields, workers, problems)
-    if not fields.get("message", "").strip():
+    if not fields["message"].strip(" \n.…"):
         problems.append("`message` is missing or empty: write what you want to tell the receiver")
-    stop = _stop(fields, send_to, problems)
-    init_plan, plan = _plan(fields, "init_plan", problems), _plan(fields, "plan", problems)
+    stop = _stop(fields, send_to, problems, any_stop=any_stop)
+    init_plan, plan = _plan(said, "init_plan", problems), _plan(said, "plan", problems)
+    step = fields["current_plan_step"].strip()
     if not has_plan and plan is None and send_to in workers:
-        if init_plan is None:
+        if init_plan is None and len(workers) > 1:
             problems.append("`init_plan` and `plan` are missing: this request has no plan yet")
-        plan = init_plan
-    then = fields.get("then", "").strip()
+        plan, step = init_plan or Plan((Step(1, _one_line(fields["message"])),)), step or "1"
+    then = fields["then"].strip()
     if problems:
         raise Unreadable("; ".join(problems))
     return PlannerReply(
         send_to,
         fields["message"].strip(),
         stop,
-        (fields.get("reasoning") or fields.get("plan_reasoning", "")).strip(),
+        fields["reasoning"].strip(),
         init_plan,
         plan,
-        fields.get("current_plan_step", "").strip(),
+        step,
         USER if meant_name(then, [USER]) and send_to in workers else "",
     )
 
@@ -234,8 +288,17 @@ def _folded(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.casefold())
 
 
-def _text(value: Any) -> str:
-    """Bring a field to text: models send lists of steps, numbers and null where text was asked for."""
+def _named(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a reply by their own names; None where nothing is said."""
+    found: dict[str, Any] = {}
+    for key, value in said.items():
+        if value not in (None, "", [], {}):
+            found.setdefault(_folded(key), value)
+    return {name: next((found[one] for one in words if one in found), None) for name, words in _FIELDS.items()}
+
+
+def _words(value: Any) -> str:
+    """Return a field as text: models send lists of lines, numbers, objects and null where text was asked for."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -245,11 +308,24 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def _lines(message: Mapping[str, Any]) -> str:
+    """Return a message that was sent as an object: its text, or a line for each of its fields."""
+    texts = [message[name] for name in ("text", "content", "message", "answer") if isinstance(message.get(name), str)]
+    return texts[0] if len(texts) == 1 else "\n".join(f"{name}: {_words(value)}" for name, value in message.items())
+
+
+def _one_line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _STEP_CHARS else f"{line[:_STEP_CHARS]}…"
+
+
 def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[str]) -> str:
     known = [*workers, USER]
-    said = fields.get("send_to", "").strip()
+    said = fields["send_to"].strip()
     if name := meant_name(said, known):
         return name
+    if len(workers) == 1 and _folded(said) == "planner" and _folded(fields["stop"]) in ("", "inprocess"):
+        return workers[0]  # it doesn't write to itself
     wanted = f"write one of {', '.join(known)}"
     problems.append(
         f"`send_to` is {said!r}, and nobody here is called that: {wanted}"
@@ -259,23 +335,25 @@ def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[
     return ""
 
 
-def _stop(fields: Mapping[str, str], send_to: str, problems: list[str]) -> Stop:
+def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_stop: bool) -> Stop:
     """Read `stop`; a missing one follows from the receiver."""
-    said = fields.get("stop", "").strip()
+    said = fields["stop"].strip()
     if send_to != USER:
         return Stop.InProcess
     if not said:
         return Stop.Completed
-    for stop in Stop:
-        if stop.value.casefold() == said.casefold() and stop is not Stop.InProcess:
+    folded = _folded(said)
+    for stop, words in _STOPS.items():
+        if folded == stop.value.casefold() or folded in words:
             return stop
-    known = ", ".join(stop.value for stop in Stop if stop is not Stop.InProcess)
-    problems.append(f"`stop` is {said!r} in a message to the User: write one of {known}")
+    if not any_stop or folded == Stop.InProcess.value.casefold():
+        known = ", ".join(stop.value for stop in _STOPS)
+        problems.append(f"`stop` is {said!r} in a message to the User: write one of {known}")
     return Stop.Completed
 
 
-def _plan(fields: Mapping[str, str], name: str, problems: list[str]) -> Plan | None:
-    text = fields.get(name, "")
+def _plan(said: Mapping[str, Any], name: str, problems: list[str]) -> Plan | None:
+    text = plan_text(said[name])
     if not text.strip():
         return None
     try:

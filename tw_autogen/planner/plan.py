@@ -6,8 +6,13 @@ import re
 from dataclasses import dataclass, replace
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
-_NUMBERED = re.compile(r"^\s*(\d{1,9})\s*[.):]\s+(\S.*)$")
+_NUMBERED = re.compile(
+    r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"
+    r"\*{0,2}\s+(?P<text>\S.*)$",
+    re.IGNORECASE,
+)
 _BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
 _MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s+([^<>]*)>", re.IGNORECASE)
 
@@ -85,7 +90,7 @@ class Plan:
         for line in filter(str.strip, text.splitlines()):
             numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
             if numbered:
-                found.append((int(numbered[1]), [numbered[2]]))
+                found.append((int(numbered["number"] or numbered["step"]), [numbered["text"]]))
             elif bullet or not found:
                 found.append((len(found) + 1, [bullet[1] if bullet else line.strip()]))
             else:
@@ -135,6 +140,41 @@ class Plan:
         except CycleError as error:
             circle = ", ".join(map(str, sorted(set(error.args[1]))))
             raise ValueError(f"steps {circle} depend on one another in a circle") from None
+
+
+_TEXTS = ("text", "description", "task", "action", "instruction", "content", "title", "name", "step", "plan")
+"""The fields of a step that was sent as an object in which its words may stand; the first that is text counts."""
+
+
+def plan_text(said: Any) -> str:
+    r"""Return a plan as text, a step a line, whatever it was sent as: text, a list, or an object of steps.
+
+    Args:
+        said: A JSON value.
+
+    Example:
+        >>> plan_text({"1": "load", "2": {"description": "report"}})
+        '1. load\n2. report'
+    """
+    if isinstance(said, dict) and isinstance(said.get("steps"), list | dict):
+        said = said["steps"]
+    if isinstance(said, dict) and any(isinstance(said.get(name), str) for name in _TEXTS):
+        said = [said]
+    if isinstance(said, list | dict):
+        steps = [_step_text(one) for one in (said.values() if isinstance(said, dict) else said)]
+        lines = [" ".join(one.split()) for one in steps if one.strip()]
+        if any(map(_NUMBERED.match, lines)):
+            return "\n".join(lines)
+        return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+    return "" if said is None else str(said)
+
+
+def _step_text(step: Any) -> str:
+    if not isinstance(step, dict):
+        return "" if step is None else str(step)
+    texts = [step[name] for name in _TEXTS if isinstance(step.get(name), str)]
+    words = [one for one in texts if not re.fullmatch(r"\s*(?:step\s*)?\d+\s*", one, re.IGNORECASE)]
+    return words[0] if words else ", ".join(str(value) for value in step.values() if isinstance(value, str))
 
 
 def _step(number: int, words: str) -> Step:

@@ -19,14 +19,16 @@ from tw_autogen.conversation import (
     Memory,
     Post,
     Round,
+    file_names,
     unfenced_json,
 )
 from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
-from tw_autogen.model import ChatModel, Completion, FieldStream, ask
+from tw_autogen.events import ModelDelayed
+from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.planner.approving import decide_plan
 from tw_autogen.planner.fields import USER, PlannerReply, ReplyReader, Stop, last_words, reply_schema
 from tw_autogen.planner.plan import Plan, Status
-from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request
+from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
 from tw_autogen.trust import LOWER, NAMED, PROMPT
@@ -89,8 +91,8 @@ class Planner(Role):
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
     steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, an
-    answer that is not in the form that the request shows is sent back once (`AnswerForm`), and what a model says in
-    place of JSON is never lost (`ReplyReader`).
+    answer that is not in the form that the request shows (`AnswerForm`), or that holds numbers about a file which no
+    worker has computed, is sent back once, and what a model says in place of JSON is never lost (`ReplyReader`).
     """
 
     name = NAME
@@ -163,24 +165,25 @@ class Planner(Role):
             if len(asked) == 1:
                 mine.plan, mine.approved = None, ""
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
-        forwarded = _forward(here, self.name)
-        misfits = form.problems(forwarded.message) if forwarded and not mine.mended else []
-        if forwarded is not None and not misfits:
-            return forwarded
+        forwarded = _forward(here, self.name, form)
+        misfits = form.problems(forwarded.message) if forwarded else []
+        if forwarded is not None and (mine.mended or not misfits):
+            return _with_misfits(forwarded, misfits)
         self._listen(mine, memory, turn)
         if misfits:
-            mine.mended = True
-            mine.talk.tell(_ill_fitting(misfits))
+            self._send_back(mine, misfits, turn)
+        shown = mine.talk.messages[1:]
         reply = self._ask(mine, turn, form)
-        if reply.stop is Stop.Completed and form.json:
-            reply = replace(reply, message=unfenced_json(reply.message))
-        if reply.stop is Stop.Completed and not mine.mended and (misfits := form.problems(reply.message)):
-            mine.mended = True
-            mine.talk.tell(_ill_fitting(misfits))
+        misfits = self._misfits(reply, form, asked, shown)
+        if misfits and not mine.mended:
+            self._send_back(mine, misfits, turn)
             reply = self._ask(mine, turn, form)
+            misfits = self._misfits(reply, form, asked, shown)
         if self._settings.approval == "always":
             reply = self._agreed(mine, reply, turn, form)
-        post = self._post(mine, reply)
+        if reply.stop is Stop.Completed:
+            reply = replace(reply, message=_shaped(reply.message, form))
+        post = _with_misfits(self._post(mine, reply), misfits)
         mine.talk.saw(post)
         turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date))
         return post
@@ -207,7 +210,7 @@ class Planner(Role):
                 offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 date = _date_where_new(mine) if now and turn else ""
-                mine.talk.tell(f"From: {new.send_from}\n{new.message}{offers}{date}", images)
+                mine.talk.tell(f"From: {new.send_from}{_unrun(new)}\n{new.message}{offers}{date}", images)
 
     def _offers(self, mine: _Talking, request: str, turn: Turn) -> str:
         """Return what workers have for this request beyond their intros, and what was learnt from earlier ones.
@@ -257,6 +260,31 @@ class Planner(Role):
             return last_words(error.reply, error.problems[-1])
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply
+
+    def _misfits(
+        self, reply: PlannerReply, form: AnswerForm, asked: Sequence[Round], shown: Sequence[Message]
+    ) -> list[str]:
+        """Return what speaks against an answer: its form, or numbers about a file that no worker has computed."""
+        if reply.stop is not Stop.Completed:
+            return []
+        misfits = form.problems(_shaped(reply.message, form))
+        posts = [post for one in asked for post in one.posts]
+        worked = any(post.send_from not in (USER, self.name) for post in posts)
+        about_files = any(file_names(post.message) for post in posts if post.send_from == USER)
+        if self._workers and about_files and not worked:
+            numbers = unfounded_numbers(reply.message, "\n".join(str(one["content"]) for one in shown))
+            if numbers:
+                misfits.append(
+                    f"no worker has run code for this request, and nothing that you were shown holds the numbers "
+                    f"{', '.join(numbers)}: have a worker compute them, or say what they follow from"
+                )
+        return misfits
+
+    def _send_back(self, mine: _Talking, misfits: Sequence[str], turn: Turn) -> None:
+        """Tell the model, once in a round, what is wrong with its answer."""
+        mine.mended = True
+        mine.talk.tell(_ill_fitting(misfits))
+        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {'; '.join(misfits)}"))
 
     def _shortened(self, mine: _Talking) -> None:
         """Tell again what was told once, and take out old offers: the talk was shortened."""
@@ -317,7 +345,7 @@ def _in_words(plan: Plan | None, step: str) -> str:
     return next((f"{one.id}. {one.text}" for one in steps if one.status is Status.current), step)
 
 
-def _forward(here: Round, name: str) -> Post | None:
+def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
     """Pass a worker's answer on to the user if the Planner said so beforehand and nothing went wrong or warned."""
     if len(here.posts) < 2:
         return None
@@ -327,7 +355,23 @@ def _forward(here: Round, name: str) -> Post | None:
     fine = status is not None and status.content == "SUCCESS" and not (status.extra or {}).get("warnings")
     if asked.content(AttachmentType.then) != USER or answer.send_from != asked.send_to or not (fine and result):
         return None
-    return Post(name, USER, result, (Attachment(AttachmentType.stop, Stop.Completed.value),))
+    return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value),))
+
+
+def _shaped(message: str, form: AnswerForm) -> str:
+    return form.shaped(unfenced_json(message) if form.json else message)
+
+
+def _with_misfits(post: Post, misfits: Sequence[str]) -> Post:
+    """Return an answer with what is still wrong with it attached."""
+    return post.with_attachments([Attachment(AttachmentType.invalid_response, "; ".join(misfits))] if misfits else [])
+
+
+def _unrun(post: Post) -> str:
+    """Return a note where a role that runs code has answered in words."""
+    in_words = post.content(AttachmentType.reply_type) == "text"
+    unrun = in_words and post.content(AttachmentType.execution_status) == "NONE"
+    return " (no code ran: these are words alone)" if unrun else ""
 
 
 def _news_of(offer: str, known: Collection[str]) -> str:
@@ -350,8 +394,8 @@ def _date_where_new(mine: _Talking) -> str:
 
 def _ill_fitting(misfits: Sequence[str]) -> str:
     return (
-        f"This has not gone to the User yet, because it is not in the form that was asked for: {'; '.join(misfits)}. "
-        "Send an answer that is, or have a worker do what is missing; if that can't be, answer and say why."
+        f"This has not gone to the User yet, because of its form or its numbers: {'; '.join(misfits)}. "
+        "Send an answer without that, or have a worker do what is missing; if that can't be, answer and say why."
     )
 
 

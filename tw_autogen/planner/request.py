@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.planner.fields import USER, Stop
 from tw_autogen.planner.plan import Plan
+
+_NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]*(?!\w)")
+_LIST_MARK = re.compile(r"^\s*\d{1,2}[.)]\s", re.M)
+_MOST_NUMBERS = 5
 
 
 def rounds_of_request(memory: Memory, name: str) -> list[Round]:
@@ -44,3 +49,25 @@ def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
     said = [post.content(AttachmentType.plan) for one in asked for post in one.posts if post.send_from == name]
     plans = [text for text in said if text]
     return Plan.parse(plans[-1]) if plans else None
+
+
+def unfounded_numbers(answer: str, shown: str) -> list[str]:
+    """Return the numbers of an answer that stand nowhere in what the model was shown, the first few of them.
+
+    Args:
+        answer: Numbers that are part of a word, or mark the items of a list, do not count.
+        shown: All that the model was shown.
+
+    Example:
+        >>> unfounded_numbers("1. The mean is 4.27, of 1,200 rows in a2.csv", "1200 rows")
+        ['4.27']
+    """
+    known = {_plain(found[0]) for found in re.finditer(r"\d[\d.,]*", shown)}
+    found = (one[0].rstrip(".,") for one in _NUMBER.finditer(_LIST_MARK.sub("", answer)))
+    return [one for one in dict.fromkeys(found) if _plain(one) not in known][:_MOST_NUMBERS]
+
+
+def _plain(number: str) -> str:
+    """Return a number without separators of thousands and zeros at the end of its decimals."""
+    plain = number.rstrip(".,").replace(",", "")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain

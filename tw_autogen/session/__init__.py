@@ -23,7 +23,7 @@ from tw_autogen.session.seats import (
     checked_policy,
     role_name,
 )
-from tw_autogen.session.session import Session
+from tw_autogen.session.session import Session, unmade
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds, count_asked
 from tw_autogen.session.trust import Review, trust_lines
@@ -90,4 +90,5 @@ __all__ = [
     "rounds_of",
     "several",
     "trust_lines",
+    "unmade",
 ]

@@ -11,16 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tw_autogen.conversation import is_document
+from tw_autogen.conversation.named_files import PACKED
 from tw_autogen.kernel import Artifact
 from tw_autogen.safe_folder import SafeFolder, is_protected, open_unlinked
 
-_SUFFIXES = frozenset({
-    ".arrow", ".avro", ".csv", ".db", ".feather", ".geojson", ".json", ".jsonl", ".ndjson", ".npy", ".npz", ".ods",
-    ".orc", ".parquet", ".sqlite", ".sqlite3", ".tsv", ".xlsx", ".zip",
-    ".bmp", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".tif", ".tiff", ".webp",
-    ".docx", ".html", ".md", ".odt", ".pptx", ".rst", ".tex", ".txt",
-})  # fmt: skip
-_PACKED = (".bz2", ".gz", ".xz", ".zst")
 _MOST_OF_A_NAME = 1000
 
 
@@ -50,7 +45,7 @@ def is_named(name: str, text: str) -> bool:
         >>> is_named("chart.png", "save it as chart.png."), is_named("chart.png", "see barchart.png")
         (True, False)
     """
-    if not _is_document(name):
+    if not is_document(name):
         return False
     pattern = rf"(?<![\w./\\-])(?:\./)?{re.escape(name)}(?![\w\\/-]|\.\w)"
     return re.search(pattern, text, re.IGNORECASE) is not None
@@ -189,17 +184,10 @@ def _numbered(name: str, number: int) -> str:
     if number == 1:
         return name
     stem, suffix = os.path.splitext(name)
-    if suffix.lower() in _PACKED:
+    if suffix.lower() in PACKED:
         stem, inner = os.path.splitext(stem)
         suffix = inner + suffix
     return f"{stem} ({number}){suffix}"
-
-
-def _is_document(name: str) -> bool:
-    stem, suffix = os.path.splitext(name.lower())
-    if suffix in _PACKED:
-        suffix = os.path.splitext(stem)[1]
-    return suffix in _SUFFIXES and not name.startswith(".") and not is_protected(name)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

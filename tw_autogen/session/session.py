@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any
 
@@ -88,6 +89,8 @@ class Session(Steps):
             text: The user's words.
             files: Paths, or a single one; copied read-only into the session's folder, and described to the Planner.
                 Files over 50 MB stay where they are if code can read them there, and are named by their full path.
+                Data, pictures and documents that the words name and that lie in `session.user_folder` are handled in
+                the same way, but code may write new ones under their names.
             variables: JSON values, tables, numpy arrays, bytes, sets, Decimal and Path by name: variables for the code,
                 session variables for plugins.
             images: URLs (`data:` or `https:`) that the Planner's model is shown.
@@ -187,6 +190,17 @@ class Session(Steps):
             if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
                 raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
             raise
+
+
+def unmade(session: Session, answer: Answer) -> list[str]:
+    """Return a line for each file that a completed request names, that was not there, and that nobody has made."""
+    made = {one.path.name for one in answer.artifacts}
+    here = session.landing.folder if session.landing else None
+    missing = [name for name in session.missing if PurePath(name).name not in made]
+    missing = [name for name in missing if here is None or not os.path.lexists(here / name)]
+    if answer.stop != "Completed":
+        return []
+    return [f"{name}: the request names it, but there is no such file, and none was made" for name in missing]
 
 
 def _reason(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
 from tw_autogen.session.life import Life
 from tw_autogen.session.limits import refuse_loop, refuse_more
+from tw_autogen.session.named import Named, NamedFiles
 from tw_autogen.session.profile import profile_request
 from tw_autogen.session.spending import ASKING
 
@@ -36,6 +37,9 @@ class Steps(Life):
         self.rounds: list[Round] = []
         self.variables: dict[str, Any] = {}
         self._cancelled = threading.Event()
+        self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show)
+        self.missing: tuple[str, ...] = ()
+        """Names in the newest request for which there was no file when it came."""
         self._undescribed: list[str] = []  # files of requests in which nobody ran code
 
     def open_round(
@@ -67,6 +71,9 @@ class Steps(Life):
             self._cancelled.clear()
             if self.landing is not None:
                 self.landing.begin()
+            named = Named() if send_to else self._named.bring(text, {path.name for path in sources})
+            self.missing = named.missing
+            sources += named.found
             placed = place_inputs(sources, self.folder, self.grants.show)
             self.variables.update(variables)
             self.rounds.append(Round(text))
@@ -81,7 +88,7 @@ class Steps(Life):
                         elsewhere=[path for path in placed if path.parent != self.folder],
                         on_problem=self._report_unreadable,
                     )
-                parts = (text, profile, self._users_folder())
+                parts = (text, profile, named.note, self._users_folder())
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             except BaseException as error:
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)

@@ -48,7 +48,7 @@ class Hints:
 
     def of(self, error: BaseException) -> str:
         """Return one line about an error; empty if no wall has caused it."""
-        looks = (self._given, *((self._network, self._limit, self._path) if self._wall else ()))
+        looks = (self._given, *((self._network, self._limit, self._elsewhere, self._path) if self._wall else ()))
         return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
 
     def _given(self, error: BaseException) -> str:
@@ -90,6 +90,19 @@ class Hints:
             return f"The sandbox allows {wall['open_files']} open files; close some; kernel.open_files sets how many."
         if wall["memory_mb"] and number == errno.ENOSPC and any(_full(place) for place in ("/tmp", "/dev/shm")):
             return "The sandbox keeps /tmp in memory, a quarter of kernel.memory_mb; the working folder holds more."
+        return ""
+
+    def _elsewhere(self, error: BaseException) -> str:
+        """Look for a file that is missing in the working folder in the folders that code may read besides."""
+        for path in _paths(error) if _missing(error) else []:
+            if not _below(path, (self._folder,)) or os.path.exists(path):
+                continue
+            relative = os.path.relpath(path, self._folder)
+            for place in self._wall["read"]:
+                for name in dict.fromkeys((relative, os.path.basename(path))):
+                    there = os.path.join(place, name)
+                    if os.path.isfile(there):
+                        return f"{name} is not in the working folder; it is {there!r}."
         return ""
 
     def _path(self, error: BaseException) -> str:

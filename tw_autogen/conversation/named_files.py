@@ -1,0 +1,46 @@
+"""Names of files that stand in a text: data, pictures and documents."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from tw_autogen.safe_folder import is_protected
+
+_SUFFIXES = frozenset({
+    ".arrow", ".avro", ".csv", ".db", ".feather", ".geojson", ".json", ".jsonl", ".ndjson", ".npy", ".npz", ".ods",
+    ".orc", ".parquet", ".sqlite", ".sqlite3", ".tsv", ".xlsx", ".zip",
+    ".bmp", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".tif", ".tiff", ".webp",
+    ".docx", ".html", ".md", ".odt", ".pptx", ".rst", ".tex", ".txt",
+})  # fmt: skip
+PACKED = (".bz2", ".gz", ".xz", ".zst")
+_QUOTED = re.compile(r"""(?<![\w.])(["'`])(?P<name>[^"'`\n]{1,200}\.\w{1,10})\1""")
+_PLAIN = re.compile(r"""[^\s"'`<>|*?:;,()\[\]{}=]+\.\w{2,10}(?![\w/\\-]|\.\w)""")
+
+
+def is_document(name: str) -> bool:
+    """Return whether a plain name has a suffix of data, pictures or documents, and is no dotfile or protected name."""
+    stem, suffix = os.path.splitext(name.lower())
+    if suffix in PACKED:
+        suffix = os.path.splitext(stem)[1]
+    return suffix in _SUFFIXES and not name.startswith(".") and not is_protected(name)
+
+
+def file_names(text: str) -> list[str]:
+    r"""Return the names of data, pictures and documents that a text holds, in order, each once; paths as they stand.
+
+    A name with blanks is found in quotes. Addresses with a scheme are left out.
+
+    Example:
+        >>> file_names("Join a.csv with 'my data/b c.xlsx', see https://x.org/d.csv and save it as out.csv.")
+        ['a.csv', 'my data/b c.xlsx', 'out.csv']
+    """
+    spans = [(found.start("name"), found["name"]) for found in _QUOTED.finditer(text)]
+    quoted = [range(at, at + len(name)) for at, name in spans]
+    for found in _PLAIN.finditer(text):
+        if text[: found.start()].endswith("://") or found[0].startswith("//"):
+            continue
+        if not any(found.start() in one for one in quoted):
+            spans.append((found.start(), found[0].lstrip("@").removeprefix("./")))
+    names = dict.fromkeys(name for _, name in sorted(spans))
+    return [name for name in names if is_document(re.split(r"[/\\]", name)[-1])]
