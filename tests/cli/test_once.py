@@ -433,3 +433,15 @@ def test_code_that_may_not_write_where_the_user_is_learns_how_files_get_there(as
     assert "kernel.write" not in told
     assert "Code can't write there itself. Files that this request names to be saved are" in told
     assert (place / "odd.csv").read_text() == "y"
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_a_long_answer_is_whole_on_standard_output_and_in_json(ask, as_json):
+    rows = [f"{number},{number * number}" for number in range(4000)]
+    replies = [plans("print the table", then="User"), codes("for n in range(4000): print(f'{n},{n * n}')")]
+
+    ran = ask(replies, "-p", "all as CSV", "--quiet", *(("--output-format", "json") if as_json else ()))
+
+    assert ran.returncode == 0, ran.stderr
+    answer = json.loads(ran.stdout)["answer"] if as_json else ran.stdout.removesuffix("\n")
+    assert answer.split("\n") == rows

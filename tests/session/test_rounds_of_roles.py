@@ -7,12 +7,13 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState
 from tw_autogen.errors import RoleError, RoundTooCostly
+from tw_autogen.hosts.conversable.messages import reply_text
 from tw_autogen.kernel import Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.recall import Example, Recall
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings
+from tw_autogen.session import Session, SessionSettings, answer_text
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -54,9 +55,10 @@ def test_what_goes_on_to_the_user_goes_whole(team, text):
     assert session.ask("List them all, as JSON if you like.").text == text
 
 
-def test_a_longer_answer_is_a_file_and_its_beginning(team):
+@pytest.mark.parametrize("planned", [True, False], ids=["Planner", "CodeInterpreter alone"])
+def test_a_longer_answer_is_whole_with_a_file_and_chats_get_its_beginning(team, planned):
     session, *_ = team(
-        [plans("print all", then="User")],
+        [plans("print all", then="User")] if planned else [],
         [codes("print(names)")],
         results=[printed(NAMES)],
         settings=CodeInterpreterSettings(answer_chars=5000),
@@ -64,9 +66,43 @@ def test_a_longer_answer_is_a_file_and_its_beginning(team):
 
     answer = session.ask("List all names.")
 
-    assert answer.text.startswith("name 0000\n")
-    assert f"the whole answer, {len(NAMES)} characters, is in answer.txt" in answer.text
+    assert answer.text == (NAMES if planned else f"This code does it.\n\n{NAMES}")
     assert [one.path.read_text(encoding="utf-8") for one in answer.artifacts] == [NAMES]
+    for words in (answer.message, answer_text(answer), reply_text(answer), answer.round.posts[-1].message):
+        assert "name 0001\n" in words
+        assert f"… the whole answer, {len(NAMES)} characters, is in answer.txt" in words
+        assert len(words) < 5000
+
+
+def test_of_a_long_answer_the_prompt_of_the_next_request_has_the_beginning(team):
+    text = json.dumps({"names": NAMES.split("\n")})
+    session, planner, _ = team(
+        [plans("print all", then="User"), plans("Those were names.", to="User")],
+        [codes("print(names)")],
+        results=[printed(text)],
+    )
+
+    assert session.ask("List all names as JSON.").text == text
+    session.ask("What was that?")
+
+    told = str(planner.calls[-1])
+    assert "name 0001" in told
+    assert f"{len(text)} characters went to the User; this is the beginning" in told
+    assert "name 0500" not in told
+
+
+def test_output_that_the_kernel_has_cut_is_not_the_answer_unseen(team):
+    cut = f"{NAMES}\n[... 54321 characters left out ...]\n{NAMES}"
+    session, planner, _ = team(
+        [plans("print all", then="User"), plans("They are in names.txt.", to="User")],
+        [codes("print(names)")],
+        results=[printed(cut)],
+    )
+
+    assert session.ask("List all names.").text == "They are in names.txt."
+    assert "54321 characters of what was printed are lost; what is long has to be written to a file" in str(
+        planner.calls[1]
+    )
 
 
 @pytest.mark.parametrize(

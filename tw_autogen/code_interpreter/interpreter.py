@@ -19,7 +19,7 @@ from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.code_interpreter.words import introduction, static_prompt
 from tw_autogen.code_interpreter.work import Work
-from tw_autogen.conversation import AttachmentType, Memory, Post, Round, is_json
+from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, is_json
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
@@ -149,11 +149,10 @@ class CodeInterpreter(Role):
         self._shorten(mine, turn)
         self._tell_task(mine, asked, turn)
         work = self._work(mine, cells, turn)
-        limit, words = self._settings.report_chars, turn.round.user_query
-        if asked.send_from == USER or asked.content(AttachmentType.then) == USER:
+        forwarded = asked.content(AttachmentType.then) == USER
+        if asked.send_from == USER or (forwarded and work.execution and not report.lost_output(work.execution)):
             self._keep_answer(work, turn)
-        message = work.message(limit, asked.send_from, words)
-        post = Post(self.name, asked.send_from, message, tuple(work.attachments(limit)))
+        post = self._report(work, asked.send_from, turn.round.user_query)
         mine.talk.saw(post)
         return post
 
@@ -174,8 +173,7 @@ class CodeInterpreter(Role):
         if not work.findings:
             self._run(work, cells, turn)
             self._keep_answer(work, turn)
-        limit = self._settings.report_chars
-        return Post(self.name, send_to, work.message(limit, send_to), tuple(work.attachments(limit)))
+        return self._report(work, send_to)
 
     def variables(self) -> tuple[Variable, ...]:
         """Give the variables that exist in the kernel now."""
@@ -294,8 +292,14 @@ class CodeInterpreter(Role):
         _go_on(turn)
         return changed
 
+    def _report(self, work: Work, send_to: str, request: str = "") -> Post:
+        limit, attachments = self._settings.report_chars, work.attachments(self._settings.report_chars)
+        if whole := work.whole_answer(send_to, request):
+            attachments.append(Attachment(AttachmentType.answer, whole))
+        return Post(self.name, send_to, work.message(limit, send_to, request), tuple(attachments))
+
     def _keep_answer(self, work: Work, turn: Turn) -> None:
-        """Keep what code has printed for the user uncut; what is too long becomes a file, and its beginning stays."""
+        """Keep what code has printed for the user uncut; where it is too long for a chat, also as a file."""
         if work.execution is None or not work.execution.ok:
             return
         text = report.output_text(work.execution, work.artifacts, _UNCUT_CHARS)
@@ -306,9 +310,8 @@ class CodeInterpreter(Role):
                 file.write(text.encode("utf-8", "replace"))
             work.artifacts.append(Artifact(path.name, "file", path, f"all {len(text)} characters of the answer"))
             turn.emit(ArtifactSaved(path.name, "file", str(path), work.artifacts[-1].preview))
-            text = (
-                f"{text[: self._settings.report_chars]}\n… the whole answer, {len(text)} characters, is in {path.name}"
-            )
+            head = text[: self._settings.report_chars]
+            work.beginning = f"{head}\n… the whole answer, {len(text)} characters, is in {path.name}"
         work.answer = text
 
     def _check(self, code: str) -> list[Finding]:

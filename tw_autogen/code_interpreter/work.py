@@ -35,6 +35,7 @@ class Work:
         looped: The same code has failed in the same way twice.
         made: Names of variables that are new or changed.
         answer: What goes to the user as it is, whole; empty where nothing does.
+        beginning: Its beginning with the name of the file that has all, where it is too long for a chat; else empty.
         unworded: What comes of it are bare results, so that somebody must word them for the user.
     """
 
@@ -50,6 +51,7 @@ class Work:
     looped: bool = False
     made: list[str] = field(default_factory=list)
     answer: str = ""
+    beginning: str = ""
     unworded: bool = False
     _last: tuple[str, str] = ("", "")
 
@@ -79,17 +81,26 @@ class Work:
         if self.findings or self.execution is None:
             return f"{note}{report.findings_report(self.findings)}"
         if receiver == "User" and self.execution.ok:
-            output = self.answer or report.output_text(self.execution, self.artifacts, limit_chars)
-            alone = is_json(output) or AnswerForm.read(request).fits(output)
-            return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
+            return self._worded(self.beginning or self._output(limit_chars), request)
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
         told = report.execution_report(self.execution, self.artifacts, limit_chars)
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
         made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
         return f"{note}{called}{told}{made}"
 
+    def whole_answer(self, receiver: str, request: str = "") -> str:
+        """Return the answer of which the message has only the beginning; empty if the message has it all.
+
+        Args:
+            receiver: Who reads it; the user's has the thought in front, as in `message`.
+            request: As in `message`.
+        """
+        if not self.beginning:
+            return ""
+        return self._worded(self.answer, request) if receiver == "User" else self.answer
+
     def attachments(self, limit_chars: int) -> list[Attachment]:
-        """Give thought, code, verification, status, result and files, in TaskWeaver's types."""
+        """Return thought, code, verification, status, result and files, in TaskWeaver's types."""
         kind = AttachmentType
         if not self.code:
             return [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE")]
@@ -108,12 +119,23 @@ class Work:
         extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
         extra |= {"refused": self.refused, "went_wrong": self.wrong}
         said.append(Attachment(kind.execution_status, status, extra))
-        output = self.answer or report.output_text(self.execution, self.artifacts, limit_chars)
+        output = self.beginning or self._output(limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
         if self.artifacts:
             paths = "\n".join(str(one.path) for one in self.artifacts)
             said.append(Attachment(kind.artifact_paths, paths, [one.to_dict() for one in self.artifacts]))
         return said
+
+    def _output(self, limit_chars: int) -> str:
+        if self.answer or self.execution is None:
+            return self.answer
+        return report.output_text(self.execution, self.artifacts, limit_chars)
+
+    def _worded(self, output: str, request: str) -> str:
+        """Return output as an answer, with the thought in front unless it is in the form that was asked for."""
+        whole = self.answer or output
+        alone = is_json(whole) or AnswerForm.read(request).fits(whole)
+        return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
 
     def _note(self) -> str:
         """Say in a line how many tries it took, where it took more than one."""
