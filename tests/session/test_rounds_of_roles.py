@@ -106,6 +106,39 @@ def test_output_that_the_kernel_has_cut_is_not_the_answer_unseen(team):
 
 
 @pytest.mark.parametrize(
+    ("printed_", "told"),
+    [
+        (["A\n", "B\n"], "Printed:\nB\nPrinted by earlier tries before they failed:\nA"),
+        (["A\n", "", "B\n"], "Printed:\nB\nPrinted by earlier tries before they failed:\nA"),
+        (["A\n", "A\nB\n"], "Printed:\nA\nB"),
+        (["A\n", "A\n", "B\n"], "Printed:\nB\nPrinted by earlier tries before they failed:\nA"),
+        (
+            ["A\n", "B\n", None],
+            "Printed:\nB\nError:\nImportError: lxml\nPrinted by earlier tries before they failed:\nA",
+        ),
+    ],
+    ids=["once", "an empty one between", "printed again", "failed alike", "given up"],
+)
+def test_what_a_failed_try_has_printed_reaches_the_planner(team, printed_, told):
+    def failed(text):
+        return Execution(ok=False, stdout=text, error="ImportError: lxml")
+
+    ends = [failed(text) for text in printed_ if text is not None]
+    results = ends if printed_[-1] is None else [*ends[:-1], printed(printed_[-1])]
+    session, planner, _ = team(
+        [plans("look"), plans("Seen.", to="User")],
+        [codes(f"step({number})") for number in range(len(results))],
+        results=results,
+        settings=CodeInterpreterSettings(max_tries=len(results) - 1),
+    )
+
+    session.ask("What is there?")
+
+    said = planner.calls[1][-1]["content"]
+    assert said.partition("\n")[2].endswith(told) if printed_[-1] is None else said.endswith(f"The code ran.\n{told}")
+
+
+@pytest.mark.parametrize(
     ("request_", "output", "text"),
     [
         ("answer with JSON only", '{"a": 1}', '{"a": 1}'),

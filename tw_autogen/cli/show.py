@@ -269,9 +269,7 @@ class Show:
             why = event.error.removeprefix(f"{event.round_id}: ")  # which round it was can be seen
             self._console.print(Text(f"{self._marks.failed} {clean(why)}", style="red"))
         elif self._answer:
-            words = clean(
-                self._words or event.answer
-            )  # of a long answer the beginning, and the file that has all of it
+            words = clean(self._words or event.answer)  # of a long answer the beginning, and which file has all
             self._console.print()
             self._console.print(Markdown(words) if self._console.is_terminal else Text(words))
             self._console.print()

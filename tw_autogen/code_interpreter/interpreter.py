@@ -273,6 +273,7 @@ class CodeInterpreter(Role):
                 mine.talk.tell(f"{told}{exist}")
                 return work
             work.failed += 1
+            work.printed.append(execution.stdout)
             mine.talk.tell(f"{told}{exist}\n{_MEND}")
             work.gave_up = work.failed > self._settings.max_tries
             if work.circles(execution.error) or work.gave_up:

@@ -31,6 +31,7 @@ class Work:
         refused: How often code was not run.
         failed: How often code failed.
         wrong: Why code failed or was refused, each time.
+        printed: What cells printed before they failed, each time; empty where one printed nothing.
         gave_up: The tries are used up, or the work went in circles.
         looped: The same code has failed in the same way twice.
         made: Names of variables that are new or changed.
@@ -47,6 +48,7 @@ class Work:
     refused: int = 0
     failed: int = 0
     wrong: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
     gave_up: bool = False
     looped: bool = False
     made: list[str] = field(default_factory=list)
@@ -86,7 +88,7 @@ class Work:
         told = report.execution_report(self.execution, self.artifacts, limit_chars)
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
         made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
-        return f"{note}{called}{told}{made}"
+        return f"{note}{called}{told}{self._printed_before(limit_chars)}{made}"
 
     def whole_answer(self, receiver: str, request: str = "") -> str:
         """Return the answer of which the message has only the beginning; empty if the message has it all.
@@ -136,6 +138,22 @@ class Work:
         whole = self.answer or output
         alone = is_json(whole) or AnswerForm.read(request).fits(whole)
         return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
+
+    def _printed_before(self, limit_chars: int) -> str:
+        """Return what earlier tries printed before they failed, without what later ones have printed again."""
+        assert self.execution is not None  # noqa: S101 - only asked for once a cell has run; for the type checker
+        later = set(self.execution.stdout.splitlines())
+        earlier = self.printed if self.execution.ok else self.printed[:-1]
+        kept: list[str] = []
+        for text in reversed(earlier):
+            if not later.issuperset(text.splitlines()):
+                kept.insert(0, report.trimmed(text))
+                later.update(text.splitlines())
+        return (
+            f"\nPrinted by earlier tries before they failed:\n{report.cut(chr(10).join(kept), limit_chars)}"
+            if kept
+            else ""
+        )
 
     def _note(self) -> str:
         """Say in a line how many tries it took, where it took more than one."""
