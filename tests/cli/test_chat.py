@@ -153,7 +153,7 @@ def test_the_commands_do_what_help_says_and_ctrl_c_twice_leaves(chat, tmp_path):
         screen.type("/nosuch\n")
         screen.wait_for("there is no /nosuch")
         screen.type("/files nosuch.csv sales.csv\n")
-        screen.wait_for("nosuch.csv: there is no such file")
+        screen.wait_for("'nosuch.csv' does not exist")
         screen.wait_for("with the next question: sales.csv")
         screen.type("do you see it?\n")
         screen.wait_for("I see it.")
@@ -294,6 +294,30 @@ def test_lines_files_outputs_and_always_belong_to_a_chat(chat, tmp_path):
     request = server.requests[0]["messages"][-1]["content"]
     assert "and more\nof it" in request
     assert "my sales.csv: 6 bytes" in request
+
+
+def test_files_of_a_chat_are_looked_up_in_the_folder_of_c_too(chat, tmp_path):
+    (tmp_path / "data").mkdir()
+    for name in ("fees", "rules"):
+        (tmp_path / "data" / f"{name}.csv").write_text(f"column_of_{name}\n1\n", encoding="utf-8")
+    with replay_server([plans("Seven.", to="User")]) as server:
+        screen, process = chat(server, "-C", "data")
+        screen.wait_for("\n>")
+        screen.type("/files fees.csv data rule.csv\n")
+        screen.wait_for("'data' is a folder; -C data lets code read")
+        screen.wait_for("'rule.csv' does not exist in")
+        screen.wait_for("or data; did you mean 'data/rules.csv'?")
+        screen.wait_for("with the next question: data/fees.csv")
+        screen.type("sum @rules.csv and @nosuch.csv for @nobody\n")
+        screen.wait_for("no file goes along: 'nosuch.csv' does not exist in")
+        screen.wait_for("Seven.")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    request = server.requests[0]["messages"][-1]["content"]
+    assert "column_of_fees" in request
+    assert "column_of_rules" in request
 
 
 def test_a_first_lesson_makes_its_folder(chat, tmp_path):

@@ -445,3 +445,17 @@ def test_a_long_answer_is_whole_on_standard_output_and_in_json(ask, as_json):
     assert ran.returncode == 0, ran.stderr
     answer = json.loads(ran.stdout)["answer"] if as_json else ran.stdout.removesuffix("\n")
     assert answer.split("\n") == rows
+
+
+def test_files_are_looked_up_here_and_then_in_the_folder_of_c(ask, tmp_path, monkeypatch):
+    for folder, words in (("data", "there"), ("here", "here")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "both.csv").write_text(f"lies_{words}\n1\n", encoding="utf-8")
+    (tmp_path / "data" / "my fees.csv").write_text("fee7\n1\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "here")
+
+    ran = ask([answers()], "-C", "../data", "what is in them?", "my fees.csv", "both.csv", "--quiet")
+
+    assert (ran.returncode, ran.stdout) == (0, "It is 42.\n"), ran.stderr
+    request = ran.requests[0]["messages"][-1]["content"]
+    assert ["fee7" in request, "lies_here" in request, "lies_there" in request] == [True, True, False]

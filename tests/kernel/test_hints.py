@@ -50,6 +50,19 @@ def test_the_network_names_its_setting(kernel, code):
     assert last_line(kernel, code).startswith("The sandbox allows no network; kernel.allow_network=True would")
 
 
+@pytest.mark.parametrize(
+    "code", ["open('given.csv')", "import pandas as pd\npd.read_csv('given.csv')"], ids=["open", "pandas"]
+)
+def test_a_name_that_lies_in_a_folder_that_code_may_read_is_told_with_its_path(kernel, code):
+    there = str(kernel.granted / "given.csv")
+
+    assert (
+        last_line(kernel, code) == f"given.csv is not in the working folder; there is {there!r}: open it by that path."
+    )
+    assert "is not in the working folder" not in last_line(kernel, "open('nosuch.csv')")
+    assert "is not in the working folder" not in last_line(kernel, "open('/nosuch/given.csv')")
+
+
 def test_a_file_outside_names_what_would_show_it(kernel, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "sales.csv").write_text("a\n1\n")

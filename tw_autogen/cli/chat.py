@@ -13,10 +13,11 @@ from rich.text import Text
 
 from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.given import find_file, named_files
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.pictures import Pictures
-from tw_autogen.cli.prompt import Prompt, named_files
+from tw_autogen.cli.prompt import Prompt
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.tally import money, tokens
@@ -75,7 +76,7 @@ class Chat:
         self._session = self._open()
         try:
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
-            self._loop(Prompt(_PROMPT, list(self._commands)))
+            self._loop(Prompt(_PROMPT, list(self._commands), self._options.project))
         finally:
             self._session.close()
             self._say("The session's folder: ", self._session.folder)
@@ -123,7 +124,10 @@ class Chat:
                 self._ask(line)
 
     def _ask(self, text: str) -> None:
-        files, self._files = [*self._files, *(path for path in named_files(text) if path not in self._files)], []
+        named, missing = named_files(text, self._options.project)
+        for one in missing:
+            self._say(f"no file goes along: {one.sentence}", style="yellow")
+        files, self._files = [*self._files, *(path for path in named if path not in self._files)], []
         signals = StopSignals(self._stop)
         try:
             self._asker.begin()
@@ -156,17 +160,17 @@ class Chat:
 
     def _bring(self, rest: str) -> None:
         try:
-            paths = [Path(name).expanduser() for name in shlex.split(rest)]
+            named = [find_file(name, self._options.project) for name in shlex.split(rest)]
         except ValueError as error:
             self._say(f"/files {rest}: {str(error).lower()}", style="red")
             return
-        for path in paths:
-            if not path.is_file():
-                self._say(f"{path}: {'is not a file' if path.exists() else 'there is no such file'}", style="red")
-            elif path not in self._files:
-                self._files.append(path)
-        named = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"
-        self._say(f"with the next question: {named}")
+        for one in named:
+            if one.path is None:
+                self._say(one.sentence, style="red")
+            elif one.path not in self._files:
+                self._files.append(one.path)
+        files = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"
+        self._say(f"with the next question: {files}")
 
     def _info(self, rest: str) -> None:
         session, show, asked = self._session, self._show, len(self._session.rounds)

@@ -48,7 +48,7 @@ class Hints:
 
     def of(self, error: BaseException) -> str:
         """Give one line about an error; empty if no wall has caused it."""
-        looks = (self._given, *((self._network, self._limit, self._path) if self._wall else ()))
+        looks = (self._given, *((self._network, self._limit, self._elsewhere, self._path) if self._wall else ()))
         return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
 
     def _given(self, error: BaseException) -> str:
@@ -90,6 +90,17 @@ class Hints:
             return f"The sandbox allows {wall['open_files']} open files; close some; kernel.open_files sets how many."
         if wall["memory_mb"] and number == errno.ENOSPC and any(_full(place) for place in ("/tmp", "/dev/shm")):
             return "The sandbox keeps /tmp in memory, a quarter of kernel.memory_mb; the working folder holds more."
+        return ""
+
+    def _elsewhere(self, error: BaseException) -> str:
+        """Look for a name of the working folder, where no such file is, in the folders that code may read."""
+        for path in _paths(error) if _missing(error) else ():
+            if _below(path, (self._folder,)):
+                name = os.path.relpath(os.path.realpath(path), os.path.realpath(self._folder))
+                found = (os.path.join(top, name) for top in self._wall["read"])
+                there = next((one for one in found if os.path.isfile(one)), "")
+                if there:
+                    return f"{name} is not in the working folder; there is {there!r}: open it by that path."
         return ""
 
     def _path(self, error: BaseException) -> str:
