@@ -1,8 +1,11 @@
 """The face of the package: what importing it costs, and that its names are there."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
+
+import pandas as pd
 
 import tw_autogen
 
@@ -33,3 +36,9 @@ def test_every_public_name_is_there():
 
 def test_type_checkers_see_that_the_package_is_typed():
     assert (Path(tw_autogen.__file__).parent / "py.typed").exists()
+
+
+def test_the_extra_data_reads_tables_of_html_pages():
+    (table,) = pd.read_html(io.StringIO("<table><tr><th>day</th></tr><tr><td>7</td></tr></table>"))
+
+    assert table.to_dict("list") == {"day": [7]}

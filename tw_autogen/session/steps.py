@@ -78,7 +78,7 @@ class Steps(Life):
                         paths,
                         variables,
                         self._settings.profile_chars,
-                        elsewhere=[path for path in placed if path.parent != self.folder],
+                        names=[path.name if path.parent == self.folder else str(path) for path in placed],
                         on_problem=self._report_unreadable,
                     )
                 parts = (text, profile, self._users_folder())
