@@ -459,3 +459,12 @@ def test_files_are_looked_up_here_and_then_in_the_folder_of_c(ask, tmp_path, mon
     assert (ran.returncode, ran.stdout) == (0, "It is 42.\n"), ran.stderr
     request = ran.requests[0]["messages"][-1]["content"]
     assert ["fee7" in request, "lies_here" in request, "lies_there" in request] == [True, True, False]
+
+
+def test_an_empty_answer_that_was_asked_for_is_done(ask):
+    replies = [plans("list", then="User"), codes("print()"), answers("")]
+
+    ran = ask(replies, "-p", "IDs, or an empty string if there are none", "--quiet", "--output-format", "json")
+
+    said = json.loads(ran.stdout)
+    assert (ran.returncode, said["status"], said["answer"]) == (0, "done", "")

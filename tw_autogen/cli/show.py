@@ -271,7 +271,10 @@ class Show:
         elif self._answer:
             words = clean(self._words or event.answer)  # of a long answer the beginning, and which file has all
             self._console.print()
-            self._console.print(Markdown(words) if self._console.is_terminal else Text(words))
+            if not words.strip():
+                self._console.print(Text("(The answer is empty.)", style="dim"))
+            else:
+                self._console.print(Markdown(words) if self._console.is_terminal else Text(words))
             self._console.print()
         self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
 
