@@ -409,6 +409,17 @@ def test_files_that_the_question_names_land_in_the_current_folder_and_json_says_
     assert f"copied to {tmp_path} with the answer" in ran.requests[0]["messages"][-1]["content"]
 
 
+def test_the_model_is_told_which_folder_of_the_users_is_our_own(ask, tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir(mode=0o755)  # tmp_path is the home folder, which code can't see
+    monkeypatch.chdir(tmp_path / "work")
+
+    ran = ask([answers()], "-p", "what is here?")
+
+    assert ".tw there holds sessions like this one" in ran.requests[0]["messages"][-1]["content"]
+    assert "starts with the first cell" in ran.stderr
+    assert "not started" not in ran.stderr
+
+
 def test_out_takes_all_files_of_an_answer(ask, tmp_path):
     replies = [plans("do it"), codes("open('a.csv', 'w').write('x')\nopen('b.py', 'w').write('x')"), answers()]
 

@@ -30,6 +30,8 @@ _PROMPT = "> "
 _OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
 _HELP = ("/?", "?", "help")
+_ROOM_LINES = 4
+"""How many lines of a terminal stay free where output is printed, not paged."""
 _SECOND_PRESS_SECONDS = 2.0
 """How long after the prompt is back a second Ctrl-C leaves; a later one is a first one again."""
 
@@ -201,7 +203,10 @@ class Chat:
             return
         parts = (cell["stdout"], cell["stderr"], cell["result"] or "", cell["error"])
         text = "\n".join(clean(part).rstrip("\n") for part in parts if part)
-        click.echo_via_pager(f"{text}\n")
+        if text.count("\n") + _ROOM_LINES < self._console.height:
+            self._console.print(Text(text))
+        else:
+            click.echo_via_pager(f"{text}\n")
 
     def _open_file(self, rest: str) -> None:
         paths = {path.name: path for path in self._show.tally.paths}

@@ -106,7 +106,7 @@ class CodeInterpreter(Role):
     @property
     def where(self) -> str:
         """Say in one line where code runs."""
-        return self._cells.kernel.where if self._cells else "a kernel of its own, not started yet"
+        return self._cells.kernel.where if self._cells else "a kernel of its own, starts with the first cell"
 
     @property
     def plugin_names(self) -> tuple[str, ...]:

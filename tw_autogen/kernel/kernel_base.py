@@ -65,7 +65,7 @@ class KernelBase:
         """Say in one line where code runs."""
         live = self._live
         if live is None:
-            return self._place("not started")
+            return self._place("starts with the first cell")
         return self._place(f"Python {live.python}" + (f", pid {live.process.pid}" if live.process.pid else ""))
 
     @property
