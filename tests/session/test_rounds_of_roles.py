@@ -315,3 +315,67 @@ def test_the_limit_of_who_asks_stops_the_asked_session(team):
 
     with pytest.raises(RoundTooCostly, match="`session.max_session_calls` is 2"):
         outer.ask("what is 6*7?")
+
+
+RAISES = """\
+import os
+if not os.path.exists('t.csv'):
+    raise FileNotFoundError(f't.csv is not in {os.getcwd()}; there is a.csv')
+"""
+RAISED = (
+    "Traceback (most recent call last):\n  cell 1, line 3\n    raise FileNotFoundError(…)\n"
+    "FileNotFoundError: t.csv is not in /home; there is a.csv"
+)
+
+
+def test_an_error_that_code_raises_for_the_user_is_reported_without_another_try(team):
+    session, planner, coder = team(
+        [plans("count the rows of t.csv", then="User"), plans("There is no t.csv, only a.csv.", to="User")],
+        [codes(RAISES)],
+        results=[Execution(ok=False, error=RAISED)],
+    )
+
+    assert session.ask("How many rows has t.csv?").text == "There is no t.csv, only a.csv."
+
+    told = planner.calls[1][-1]["content"]
+    assert "The code raised this error itself, to say why there is no answer; it was not tried again." in told
+    assert "FileNotFoundError: t.csv is not in /home; there is a.csv" in told
+
+
+@pytest.mark.parametrize(
+    ("then", "code", "error"),
+    [
+        (None, RAISES, RAISED),
+        ("User", RAISES.replace("raise File", "assert File"), RAISED),
+        ("User", "def f():\n\n    raise FileNotFoundError('t.csv')\nf()", RAISED.replace("line 3", "line 3, in f")),
+        (
+            "User",
+            "try:\n    x\nexcept NameError:\n    raise ValueError('no x')",
+            "  cell 1, line 4\n    …\nValueError: no x",
+        ),
+        ("User", "raise KeyError(f'no column {d[7]}')", "  cell 1, line 1\n    …\nKeyError: 7"),
+        ("User", "raise ValueError", "  cell 1, line 1\n    …\nValueError"),
+        ("User", "%time x\nraise ValueError('no x')", "  cell 1, line 2\n    …\nValueError: no x"),
+    ],
+    ids=["not forwarded", "no raise", "in a function", "in a try", "its message failed", "no message", "a magic"],
+)
+def test_other_errors_are_tried_again(team, then, code, error):
+    session, planner, coder = team(
+        [plans("count", then=then), *([plans("Seven.", to="User")] if then is None else [])],
+        [codes(code), codes("7")],
+        results=[Execution(ok=False, error=error), "7"],
+    )
+
+    assert session.ask("How many?").text == ("Seven." if then is None else "7")
+    assert len(coder.calls) == 2
+
+
+def test_a_second_error_of_its_own_is_tried_again(team):
+    failed = Execution(ok=False, error="  cell 1, line 1\n    x\nNameError: name 'x' is not defined")
+    session, planner, coder = team(
+        [plans("count", then="User")],
+        [codes("x"), codes(RAISES), codes("7")],
+        results=[failed, Execution(ok=False, error=RAISED), "7"],
+    )
+
+    assert session.ask("How many?").text == "7"

@@ -10,6 +10,7 @@ from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.approving import approve_cell, asks_for
 from tw_autogen.code_interpreter.cells import Cells
+from tw_autogen.code_interpreter.own_errors import raised_by_cell
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.selection import Selection
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
@@ -148,8 +149,8 @@ class CodeInterpreter(Role):
         mine.listen(memory, asked)
         self._shorten(mine, turn)
         self._tell_task(mine, asked, turn)
-        work = self._work(mine, cells, turn)
         forwarded = asked.content(AttachmentType.then) == USER
+        work = self._work(mine, cells, turn, forwarded=forwarded)
         if asked.send_from == USER or (forwarded and work.execution and not report.lost_output(work.execution)):
             self._keep_answer(work, turn)
         post = self._report(work, asked.send_from, turn.round.user_query)
@@ -239,8 +240,16 @@ class CodeInterpreter(Role):
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 
-    def _work(self, mine: Told, cells: Cells, turn: Turn) -> Work:
-        """Write, check and run code until it runs, or until the tries are used up."""
+    def _work(self, mine: Told, cells: Cells, turn: Turn, *, forwarded: bool) -> Work:
+        """Write, check and run code until it runs, or until the tries are used up.
+
+        Args:
+            mine: What the model has been told.
+            cells: Where code runs.
+            turn: As in `reply`.
+            forwarded: The output goes to the user unseen, so that code was told to raise an error if there is no
+                answer: a first error of this kind is reported, and not tried again.
+        """
         work = Work(unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
         while True:
@@ -274,9 +283,10 @@ class CodeInterpreter(Role):
                 return work
             work.failed += 1
             work.printed.append(execution.stdout)
-            mine.talk.tell(f"{told}{exist}\n{_MEND}")
+            work.own_error = forwarded and work.failed == 1 and raised_by_cell(work.code, execution.error)
+            mine.talk.tell(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{_MEND}")
             work.gave_up = work.failed > self._settings.max_tries
-            if work.circles(execution.error) or work.gave_up:
+            if work.circles(execution.error) or work.gave_up or work.own_error:
                 return work
 
     def _judge(self, work: Work, turn: Turn) -> str:

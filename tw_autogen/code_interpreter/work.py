@@ -34,6 +34,7 @@ class Work:
         printed: What cells printed before they failed, each time; empty where one printed nothing.
         gave_up: The tries are used up, or the work went in circles.
         looped: The same code has failed in the same way twice.
+        own_error: The code has raised its error itself, to say why there is no answer.
         made: Names of variables that are new or changed.
         answer: What goes to the user as it is, whole; empty where nothing does.
         beginning: Its beginning with the name of the file that has all, where it is too long for a chat; else empty.
@@ -51,6 +52,7 @@ class Work:
     printed: list[str] = field(default_factory=list)
     gave_up: bool = False
     looped: bool = False
+    own_error: bool = False
     made: list[str] = field(default_factory=list)
     answer: str = ""
     beginning: str = ""
@@ -158,6 +160,8 @@ class Work:
     def _note(self) -> str:
         """Say in a line how many tries it took, where it took more than one."""
         tries = 1 + self.refused + self.failed
+        if self.own_error:
+            return "The code raised this error itself, to say why there is no answer; it was not tried again.\n"
         if self.looped:
             return f"Given up after {tries - 1} tries: the same code failed in the same way twice.\n"
         if self.gave_up:
