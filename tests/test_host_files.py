@@ -38,6 +38,7 @@ READERS = words("read_csv read_parquet read_excel read_json")
 TABLE = {
     "plugins/sql_pull_data.py": "opens its private copies, and a database beside the plugin",
     "roles/manual_reader/manual_reader.py": "checks that the folder which the user has set exists",
+    "tw_autogen/cli/given.py": "looks for near names beside a path that the user typed",
     "tw_autogen/cli/ask.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/chat.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/demo.py": "replaces what an earlier demo left in the user's folder",
@@ -46,7 +47,6 @@ TABLE = {
     "tw_autogen/cli/piped.py": "writes standard input to a temporary folder of the host's own",
     "tw_autogen/cli/plugin_lists.py": "the user's plugins",
     "tw_autogen/cli/plugins.py": "the user's plugins",
-    "tw_autogen/cli/prompt.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/scenario.py": "scenarios of the user's or of the package",
     "tw_autogen/cli/scenario_names.py": "scenarios of the user's or of the package",
     "tw_autogen/cli/scenario_show.py": "scenarios of the user's or of the package",
@@ -105,6 +105,7 @@ TABLE = {
     "tw_autogen/scenario/recorded.py": "the user's scenarios",
     "tw_autogen/scenario/report.py": "writes the report where the user wants it",
     "tw_autogen/scenario/scenario.py": "the user's scenarios",
+    "tw_autogen/session/named.py": "looks for similar names in the user's folder; files are read by SafeFolder",
     "tw_autogen/session/assembly.py": "the package's roles",
     "tw_autogen/session/csv_dialect.py": "files that the user names; of a kernel's folder private copies",
     "tw_autogen/session/inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",

@@ -1,10 +1,12 @@
 """The face of the package: what importing it costs, and that its names are there."""
 
+import io
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 from packaging.specifiers import SpecifierSet
 
 import tw_autogen
@@ -46,3 +48,9 @@ def test_the_classifiers_name_each_python_that_the_package_takes():
 
     assert named == [f"3.{minor}" for minor in range(8, 40) if f"3.{minor}" in taken]
     assert '"Programming Language :: Python :: 3 :: Only"' in text
+
+
+def test_the_extra_data_reads_tables_of_html_pages():
+    (table,) = pd.read_html(io.StringIO("<table><tr><th>day</th></tr><tr><td>7</td></tr></table>"))
+
+    assert table.to_dict("list") == {"day": [7]}

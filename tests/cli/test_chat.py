@@ -39,12 +39,12 @@ class Screen:
     def wait_for(self, words):
         """Wait for words that come after those that were waited for last."""
         with self._news:
-            found = self._news.wait_for(lambda: words in self._text[self._at :], SECONDS)
-            assert found, f"no {words!r} in {self._text[self._at :]}"
-            self._at = self._text.index(words, self._at) + len(words)
+            found = self._news.wait_for(lambda: words in self.text[self._at :], SECONDS)
+            assert found, f"no {words!r} in {self.text[self._at :]}"
+            self._at = self.text.index(words, self._at) + len(words)
 
     @property
-    def _text(self):
+    def text(self):
         return ESCAPES.sub(b"", self._seen).decode(errors="replace")
 
     def type(self, keys):
@@ -60,11 +60,11 @@ def chat(command, environ, tmp_path):
     leader, follower = pty.openpty()
     running, screens = [], []
 
-    def start(server, *args, editor="", cwd=tmp_path):
+    def start(server, *args, editor="", pager="cat", cwd=tmp_path):
         process = subprocess.Popen(
             [*command, "--base-url", server.base_url, "--no-color", *args],
             stdin=follower, stdout=follower, stderr=follower, cwd=cwd, start_new_session=True,
-            env={**environ, "COLUMNS": "100", "VISUAL": str(editor), "PAGER": "cat",
+            env={**environ, "COLUMNS": "100", "VISUAL": str(editor), "PAGER": str(pager),
                  "PROMPT_TOOLKIT_NO_CPR": "1"},  # no cursor's place
         )  # fmt: skip
         os.close(follower)
@@ -225,7 +225,7 @@ def test_the_commands_do_what_help_says_and_ctrl_c_twice_leaves(chat, tmp_path):
         screen.type("/nosuch\n")
         screen.wait_for("there is no /nosuch")
         screen.type("/files nosuch.csv sales.csv\n")
-        screen.wait_for("nosuch.csv: there is no such file")
+        screen.wait_for("'nosuch.csv' does not exist")
         screen.wait_for("with the next question: sales.csv")
         screen.type("do you see it?\n")
         screen.wait_for("I see it.")
@@ -366,6 +366,54 @@ def test_lines_files_outputs_and_always_belong_to_a_chat(chat, tmp_path):
     request = server.requests[0]["messages"][-1]["content"]
     assert "and more\nof it" in request
     assert "my sales.csv: 6 bytes" in request
+
+
+def test_files_of_a_chat_are_looked_up_in_the_folder_of_c_too(chat, tmp_path):
+    (tmp_path / "data").mkdir()
+    for name in ("fees", "rules"):
+        (tmp_path / "data" / f"{name}.csv").write_text(f"column_of_{name}\n1\n", encoding="utf-8")
+    with replay_server([plans("Seven.", to="User")]) as server:
+        screen, process = chat(server, "-C", "data")
+        screen.wait_for("\n>")
+        screen.type("/files fees.csv data rule.csv\n")
+        screen.wait_for("'data' is a folder; -C data lets code read")
+        screen.wait_for("'rule.csv' does not exist in")
+        screen.wait_for("or data; did you mean 'data/rules.csv'?")
+        screen.wait_for("with the next question: data/fees.csv")
+        screen.type("sum @rules.csv and @nosuch.csv for @nobody\n")
+        screen.wait_for("no file goes along: 'nosuch.csv' does not exist in")
+        screen.wait_for("Seven.")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    request = server.requests[0]["messages"][-1]["content"]
+    assert "column_of_fees" in request
+    assert "column_of_rules" in request
+
+
+def test_output_that_fits_the_terminal_opens_no_pager(chat, tmp_path):
+    pager = tmp_path / "pager.sh"
+    pager.write_text("#!/bin/sh\necho PAGED; cat\n")
+    pager.chmod(0o755)
+    cell = "print('one line'); [print('row', n) for n in range(200)] if 'many' in globals() else None; many = 1"
+    replies = [plans("do"), codes(cell), plans("done.", to="User"), plans("do"), codes(cell), plans("done.", to="User")]
+    with replay_server(replies) as server:
+        screen, process = chat(server, pager=pager)
+        for shown in ("one line", "PAGED"):
+            screen.wait_for("\n>")
+            screen.type("go\n")
+            screen.wait_for("done.")
+            screen.wait_for("\n>")
+            screen.type("/output\n")
+            screen.wait_for("/output")
+            screen.wait_for(shown)
+        screen.wait_for("row 199")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    assert screen.text.count("PAGED") == 1
 
 
 def test_a_first_lesson_makes_its_folder(chat, tmp_path):

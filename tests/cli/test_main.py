@@ -106,6 +106,33 @@ def test_a_file_that_does_not_exist_is_named_with_its_neighbour_even_if_there_is
     )
 
 
+@pytest.fixture
+def apart(tmp_path, monkeypatch):
+    """A current folder, and beside it a folder `legal` for `-C` with a file, whose path is returned."""
+    (tmp_path / "legal" / "more").mkdir(parents=True)
+    (tmp_path / "legal" / "fees.json").write_text("[]", encoding="utf-8")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "legal"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["fes.json"], "'fes.json' does not exist in {here} or {legal}; did you mean '{legal}/fees.json'? FILES are"),
+        (["nosuch.csv"], "'nosuch.csv' does not exist in {here} or {legal}; FILES are data"),
+        (["/nosuch.csv"], "'/nosuch.csv' does not exist; FILES are data"),
+        (["more"], "'more' is a folder; -C {legal}/more lets code read a whole folder; as files name those"),
+        (["../legal"], "'../legal' is a folder; -C ../legal lets code read a whole folder"),
+    ],
+)
+def test_what_is_no_file_here_or_in_the_folder_of_c_is_said_with_both_and_a_remedy(run, apart, args, words):
+    result = run("-C", str(apart), *args)
+
+    assert result.exit_code == 2
+    assert words.format(here=apart.parent / "here", legal=apart) in result.stderr
+
+
 def test_a_project_folder_given_as_taskweaver_has_it_is_taken_with_a_note(run, tmp_path):
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "taskweaver_config.json").write_text('{"llm.api_base": "no-address", "llm.api_key": "k"}')

@@ -428,6 +428,17 @@ def test_files_that_the_question_names_land_in_the_current_folder_and_json_says_
     assert f"copied to {tmp_path} with the answer" in ran.requests[0]["messages"][-1]["content"]
 
 
+def test_the_model_is_told_which_folder_of_the_users_is_our_own(ask, tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir(mode=0o755)  # tmp_path is the home folder, which code can't see
+    monkeypatch.chdir(tmp_path / "work")
+
+    ran = ask([answers()], "-p", "what is here?")
+
+    assert ".tw there holds sessions like this one" in ran.requests[0]["messages"][-1]["content"]
+    assert "starts with the first cell" in ran.stderr
+    assert "not started" not in ran.stderr
+
+
 def test_out_takes_all_files_of_an_answer(ask, tmp_path):
     replies = [plans("do it"), codes("open('a.csv', 'w').write('x')\nopen('b.py', 'w').write('x')"), answers()]
 
@@ -501,3 +512,38 @@ def test_a_step_of_which_no_code_ran_is_not_ticked(ask):
 
     assert "✓ 1. compute it" not in ran.stderr
     assert "▸ 1. compute it" in ran.stderr
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_a_long_answer_is_whole_on_standard_output_and_in_json(ask, as_json):
+    rows = [f"{number},{number * number}" for number in range(4000)]
+    replies = [plans("print the table", then="User"), codes("for n in range(4000): print(f'{n},{n * n}')")]
+
+    ran = ask(replies, "-p", "all as CSV", "--quiet", *(("--output-format", "json") if as_json else ()))
+
+    assert ran.returncode == 0, ran.stderr
+    answer = json.loads(ran.stdout)["answer"] if as_json else ran.stdout.removesuffix("\n")
+    assert answer.split("\n") == rows
+
+
+def test_files_are_looked_up_here_and_then_in_the_folder_of_c(ask, tmp_path, monkeypatch):
+    for folder, words in (("data", "there"), ("here", "here")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "both.csv").write_text(f"lies_{words}\n1\n", encoding="utf-8")
+    (tmp_path / "data" / "my fees.csv").write_text("fee7\n1\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "here")
+
+    ran = ask([answers()], "-C", "../data", "what is in them?", "my fees.csv", "both.csv", "--quiet")
+
+    assert (ran.returncode, ran.stdout) == (0, "It is 42.\n"), ran.stderr
+    request = ran.requests[0]["messages"][-1]["content"]
+    assert ["fee7" in request, "lies_here" in request, "lies_there" in request] == [True, True, False]
+
+
+def test_an_empty_answer_that_was_asked_for_is_done(ask):
+    replies = [plans("list", then="User"), codes("print()"), answers("")]
+
+    ran = ask(replies, "-p", "IDs, or an empty string if there are none", "--quiet", "--output-format", "json")
+
+    said = json.loads(ran.stdout)
+    assert (ran.returncode, said["status"], said["answer"]) == (0, "done", "")

@@ -386,3 +386,24 @@ def test_what_may_be_wrong_with_an_answer_is_printed():
     printed = shown([planner("@r[nan]", to="User", stop="Completed", invalid_response="@r[nan] is no value")])
 
     assert "! the answer may be wrong: @r[nan] is no value" in printed
+
+
+def test_what_a_cell_prints_for_the_user_is_not_shown_whole_twice_and_a_long_answer_not_whole():
+    lines = [f"row {number}" for number in range(20)]
+    beginning = "row 0\n… the whole answer, 200 characters, is in answer.txt"
+
+    text = shown([
+        RoundOpened("r", "all rows?", []),
+        planner("Print all rows.", then="User"),
+        CellStarted(1, "print(rows)"),
+        CellOutput(1, "stdout", "\n".join(lines)),
+        ran(1, stdout="\n".join(lines)),
+        planner(beginning, "User", stop="Completed", answer="\n".join(lines)),
+        RoundClosed("r", "finished", "Completed", "\n".join(lines), "", 9.0, {}),
+    ], hint="/output {}")  # fmt: skip
+
+    printed, _, answer = text.partition("cell 1 ·")
+    assert [line in printed for line in lines] == [True] * 4 + [False] * 15 + [True]
+    assert "(15 lines are not shown)\n  row 19\n  all of it: /output 1" in printed
+    assert beginning in answer
+    assert "row 1\n" not in answer

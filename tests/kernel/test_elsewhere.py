@@ -105,7 +105,7 @@ def test_on_windows_no_code_runs_until_somebody_says_so(tmp_path):
     )
     first, where = done.stdout.splitlines()
     assert first == f"SandboxError {said}"
-    assert where.endswith(f"not started, {said}")
+    assert where.endswith(f"starts with the first cell, {said}")
 
 
 def test_on_macos_without_its_program_no_code_runs(tmp_path):

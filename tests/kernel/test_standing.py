@@ -30,7 +30,7 @@ def test_what_is_said_before_the_start_is_what_stands_then(sandbox):
             assert str(error) in before  # noqa: PT017 - both ways of a system are right, if they agree
             return
 
-        assert "not started" in before
+        assert "starts with the first cell" in before
         assert words(standing(settings), settings) in before
         assert before.partition("sandbox: ")[2] == kernel.where.partition("sandbox: ")[2]
 

@@ -277,3 +277,47 @@ def test_a_long_message_of_the_current_round_is_cut(ask):
 def test_the_setting_is_named_where_nothing_helps(ask):
     with pytest.raises(RoundError, match="recall.compress_tokens"):
         ask([PromptTooLong("too long: set `recall.compress_tokens`")] * 4, [], "How many?")
+
+
+NOTHING = plans("", to="User", stop="Completed")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "Which IDs? If the list is empty, reply with an empty string.",
+        "Which IDs? Output nothing if there are none.",
+        "Welche IDs? Wenn keine, dann eine leere Antwort.",
+    ],
+)
+def test_an_empty_answer_that_was_asked_for_is_given_at_once(ask, request_):
+    answer, planner, _ = ask([plans("list them", then="User"), NOTHING], [codes("none")], request_, results=[""])
+
+    assert (answer.text, answer.stop, len(planner.calls)) == ("", "Completed", 2)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["Which IDs?", "Drop the rows where ID is empty. Which are left?", "Reply with the IDs and nothing else."],
+)
+def test_an_empty_answer_that_was_not_asked_for_is_asked_back_once_and_then_a_plain_failure(ask, request_):
+    answer, planner, _ = ask([plans("list"), NOTHING, NOTHING], [codes("1")], request_)
+
+    assert (answer.stop, len(planner.calls)) == ("TaskFailure", 3)
+    assert answer.text == "(The model's answer has no words: it was asked again, and sent an empty message again.)"
+    assert "`message` is missing or empty" in planner.calls[-1][-1]["content"]
+
+
+def test_an_empty_message_that_is_put_right_is_no_failure(ask):
+    answer, _, _ = ask([plans("list"), NOTHING, plans("None.", to="User")], [codes("1")], "Which IDs?")
+
+    assert (answer.text, answer.stop) == ("None.", "Completed")
+
+
+def test_no_reply_in_our_form_is_shown_raw(ask):
+    lost = plans("", to="Nobody", reasoning="There is no such ID.")
+
+    answer, _, _ = ask([lost] * 4, [], "Which IDs?")
+
+    assert answer.stop == "TaskFailure"
+    assert answer.text.startswith("There is no such ID.\n\n(The model's replies could not be read: `send_to`")

@@ -7,12 +7,13 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState
 from tw_autogen.errors import RoleError, RoundTooCostly
+from tw_autogen.hosts.conversable.messages import reply_text
 from tw_autogen.kernel import Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.recall import Example, Recall
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings, read_journal, rounds_of
+from tw_autogen.session import Session, SessionSettings, answer_text, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -54,9 +55,10 @@ def test_what_goes_on_to_the_user_goes_whole(team, text):
     assert session.ask("List them all, as JSON if you like.").text == text
 
 
-def test_a_longer_answer_is_a_file_and_its_beginning(team):
+@pytest.mark.parametrize("planned", [True, False], ids=["Planner", "CodeInterpreter alone"])
+def test_a_longer_answer_is_whole_with_a_file_and_chats_get_its_beginning(team, planned):
     session, *_ = team(
-        [plans("print all", then="User")],
+        [plans("print all", then="User")] if planned else [],
         [codes("print(names)")],
         results=[printed(NAMES)],
         settings=CodeInterpreterSettings(answer_chars=5000),
@@ -64,9 +66,76 @@ def test_a_longer_answer_is_a_file_and_its_beginning(team):
 
     answer = session.ask("List all names.")
 
-    assert answer.text.startswith("name 0000\n")
-    assert f"the whole answer, {len(NAMES)} characters, is in answer.txt" in answer.text
+    assert answer.text == (NAMES if planned else f"This code does it.\n\n{NAMES}")
     assert [one.path.read_text(encoding="utf-8") for one in answer.artifacts] == [NAMES]
+    for words in (answer.message, answer_text(answer), reply_text(answer), answer.round.posts[-1].message):
+        assert "name 0001\n" in words
+        assert f"… the whole answer, {len(NAMES)} characters, is in answer.txt" in words
+        assert len(words) < 5000
+
+
+def test_of_a_long_answer_the_prompt_of_the_next_request_has_the_beginning(team):
+    text = json.dumps({"names": NAMES.split("\n")})
+    session, planner, _ = team(
+        [plans("print all", then="User"), plans("Those were names.", to="User")],
+        [codes("print(names)")],
+        results=[printed(text)],
+    )
+
+    assert session.ask("List all names as JSON.").text == text
+    session.ask("What was that?")
+
+    told = str(planner.calls[-1])
+    assert "name 0001" in told
+    assert f"{len(text)} characters went to the User; this is the beginning" in told
+    assert "name 0500" not in told
+
+
+def test_output_that_the_kernel_has_cut_is_not_the_answer_unseen(team):
+    cut = f"{NAMES}\n[... 54321 characters left out ...]\n{NAMES}"
+    session, planner, _ = team(
+        [plans("print all", then="User"), plans("They are in names.txt.", to="User")],
+        [codes("print(names)")],
+        results=[printed(cut)],
+    )
+
+    assert session.ask("List all names.").text == "They are in names.txt."
+    assert "54321 characters of what was printed are lost; what is long has to be written to a file" in str(
+        planner.calls[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed_", "told"),
+    [
+        (["A\n", "B\n"], "Printed:\nB\nPrinted by earlier tries before they failed:\nA"),
+        (["A\n", "", "B\n"], "Printed:\nB\nPrinted by earlier tries before they failed:\nA"),
+        (["A\n", "A\nB\n"], "Printed:\nA\nB"),
+        (["A\n", "A\n", "B\n"], "Printed:\nB\nPrinted by earlier tries before they failed:\nA"),
+        (
+            ["A\n", "B\n", None],
+            "Printed:\nB\nError:\nImportError: lxml\nPrinted by earlier tries before they failed:\nA",
+        ),
+    ],
+    ids=["once", "an empty one between", "printed again", "failed alike", "given up"],
+)
+def test_what_a_failed_try_has_printed_reaches_the_planner(team, printed_, told):
+    def failed(text):
+        return Execution(ok=False, stdout=text, error="ImportError: lxml")
+
+    ends = [failed(text) for text in printed_ if text is not None]
+    results = ends if printed_[-1] is None else [*ends[:-1], printed(printed_[-1])]
+    session, planner, _ = team(
+        [plans("look"), plans("Seen.", to="User")],
+        [codes(f"step({number})") for number in range(len(results))],
+        results=results,
+        settings=CodeInterpreterSettings(max_tries=len(results) - 1),
+    )
+
+    session.ask("What is there?")
+
+    said = planner.calls[1][-1]["content"]
+    assert said.partition("\n")[2].endswith(told) if printed_[-1] is None else said.endswith(f"The code ran.\n{told}")
 
 
 @pytest.mark.parametrize(
@@ -273,3 +342,67 @@ def test_the_limit_of_who_asks_stops_the_asked_session(team):
 
     with pytest.raises(RoundTooCostly, match="`session.max_session_calls` is 2"):
         outer.ask("what is 6*7?")
+
+
+RAISES = """\
+import os
+if not os.path.exists('t.csv'):
+    raise FileNotFoundError(f't.csv is not in {os.getcwd()}; there is a.csv')
+"""
+RAISED = (
+    "Traceback (most recent call last):\n  cell 1, line 3\n    raise FileNotFoundError(…)\n"
+    "FileNotFoundError: t.csv is not in /home; there is a.csv"
+)
+
+
+def test_an_error_that_code_raises_for_the_user_is_reported_without_another_try(team):
+    session, planner, coder = team(
+        [plans("count the rows of t.csv", then="User"), plans("There is no t.csv, only a.csv.", to="User")],
+        [codes(RAISES)],
+        results=[Execution(ok=False, error=RAISED)],
+    )
+
+    assert session.ask("How many rows has t.csv?").text == "There is no t.csv, only a.csv."
+
+    told = planner.calls[1][-1]["content"]
+    assert "The code raised this error itself, to say why there is no answer; it was not tried again." in told
+    assert "FileNotFoundError: t.csv is not in /home; there is a.csv" in told
+
+
+@pytest.mark.parametrize(
+    ("then", "code", "error"),
+    [
+        (None, RAISES, RAISED),
+        ("User", RAISES.replace("raise File", "assert File"), RAISED),
+        ("User", "def f():\n\n    raise FileNotFoundError('t.csv')\nf()", RAISED.replace("line 3", "line 3, in f")),
+        (
+            "User",
+            "try:\n    x\nexcept NameError:\n    raise ValueError('no x')",
+            "  cell 1, line 4\n    …\nValueError: no x",
+        ),
+        ("User", "raise KeyError(f'no column {d[7]}')", "  cell 1, line 1\n    …\nKeyError: 7"),
+        ("User", "raise ValueError", "  cell 1, line 1\n    …\nValueError"),
+        ("User", "%time x\nraise ValueError('no x')", "  cell 1, line 2\n    …\nValueError: no x"),
+    ],
+    ids=["not forwarded", "no raise", "in a function", "in a try", "its message failed", "no message", "a magic"],
+)
+def test_other_errors_are_tried_again(team, then, code, error):
+    session, planner, coder = team(
+        [plans("count", then=then), *([plans("Seven.", to="User")] if then is None else [])],
+        [codes(code), codes("7")],
+        results=[Execution(ok=False, error=error), "7"],
+    )
+
+    assert session.ask("How many?").text == ("Seven." if then is None else "7")
+    assert len(coder.calls) == 2
+
+
+def test_a_second_error_of_its_own_is_tried_again(team):
+    failed = Execution(ok=False, error="  cell 1, line 1\n    x\nNameError: name 'x' is not defined")
+    session, planner, coder = team(
+        [plans("count", then="User")],
+        [codes("x"), codes(RAISES), codes("7")],
+        results=[failed, Execution(ok=False, error=RAISED), "7"],
+    )
+
+    assert session.ask("How many?").text == "7"

@@ -448,8 +448,8 @@ def test_a_session_says_where_code_runs_now(tmp_path):
             session.ask("what is 6*7?")
             after = session.where
 
-    assert "not started" in before
-    assert "not started" not in after
+    assert "starts with the first cell" in before
+    assert "starts with the first cell" not in after
     assert re.search(r"Python 3\.\d+", after)
 
 

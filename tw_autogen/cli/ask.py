@@ -14,6 +14,7 @@ import click
 
 from tw_autogen.cli.chat import Chat
 from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.given import find_file
 from tw_autogen.cli.once import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped import checked_question, read_data, read_question
@@ -32,14 +33,14 @@ def command(
 ) -> None:
     """Ask about FILES: one question with -p or in quotes, or as many as you like in a chat; '-' is standard input."""
     options = Options(**shared)
-    prompt, files = _positional_question(prompt, files)
+    prompt, files = _positional_question(prompt, files, options.project)
     if prompt is not None:
         checked_question(prompt)
         if _is_taskweaver_project(prompt):
             note = f"-p is the question here; the project folder is -C {prompt}, and is taken so"
             click.echo(f"tw-autogen: {note}", err=True)
             options, prompt = replace(options, project=Path(prompt)), None
-    paths = [_existing(name) for name in files if name != _STDIN]
+    paths = [_existing(name, options.project) for name in files if name != _STDIN]
     with tempfile.TemporaryDirectory(prefix="tw-stdin-") as folder:
         if prompt is None and _STDIN not in files and sys.stdin.isatty():
             ctx.exit(_chat(options, paths, output_format, quiet))
@@ -50,12 +51,15 @@ def command(
         ctx.exit(answer_once(str(prompt), paths, options, as_json=output_format == "json", quiet=quiet))
 
 
-def _positional_question(prompt: str | None, files: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+def _positional_question(
+    prompt: str | None, files: Sequence[str], project: Path | None
+) -> tuple[str | None, tuple[str, ...]]:
     """Separate a question among the arguments, one with white space that names no file, from the files.
 
     Args:
         prompt: What `-p` said; None: nothing.
         files: The arguments.
+        project: The folder of `-C`.
 
     Returns:
         The question, or None, and the arguments without it.
@@ -63,7 +67,7 @@ def _positional_question(prompt: str | None, files: Sequence[str]) -> tuple[str 
     Raises:
         click.UsageError: there are two questions.
     """
-    questions = [name for name in files if len(name.split()) > 1 and not _exists(name) and not _near_file(name)]
+    questions = [name for name in files if len(name.split()) > 1 and _is_no_file(name, project)]
     if not questions:
         return prompt, tuple(files)
     if prompt is not None or len(questions) > 1:
@@ -73,6 +77,12 @@ def _positional_question(prompt: str | None, files: Sequence[str]) -> tuple[str 
             "in quotes or with -p"
         )
     return questions[0], tuple(name for name in files if name != questions[0])
+
+
+def _is_no_file(text: str, project: Path | None) -> bool:
+    """Return whether a text names nothing that exists, and is not nearly the name of a file."""
+    named = find_file(text, project)
+    return not _exists(text) and named.path is None and not named.near
 
 
 def _is_taskweaver_project(text: str) -> bool:
@@ -98,34 +108,20 @@ def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) 
     return Chat(options, paths).run()
 
 
-def _existing(name: str) -> Path:
-    path = Path(name)
+def _existing(name: str, project: Path | None) -> Path:
+    """Return the path of an argument of FILES.
+
+    Raises:
+        click.UsageError: there is no such file; names what was probably meant.
+    """
+    named = find_file(name, project)
+    if named.path is not None:
+        return named.path
     context = click.get_current_context().find_root()
     known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
-    if _exists(name) and path.is_file():
-        return path
     if name in known:
         raise click.UsageError(f"{name!r} is a command, and commands come first: tw-autogen {name} … (see its --help)")
-    problem = "is not a file" if _exists(name) else "does not exist"
-    raise click.UsageError(
-        f"{_shortened(name)!r} {problem}; {_meant(name, known)}FILES are data for the question, commands come first"
-    )
-
-
-def _meant(name: str, known: Sequence[str]) -> str:
-    """Return a sentence that names the file or the command that was probably meant; empty if none is near enough."""
-    if near := _near_file(name):
-        return f"did you mean {near!r}? "
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    return f"did you mean the command {close[0]!r}? " if close else ""
-
-
-def _near_file(name: str) -> str:
-    """Return the path of a file in the same folder whose name is nearly the same; empty if there is none."""
-    folder = Path(name).parent
-    try:
-        beside = {one.name: one for one in folder.iterdir() if one.is_file()}
-    except (OSError, ValueError):
-        return ""
-    close = difflib.get_close_matches(Path(name).name, beside, n=1, cutoff=0.8)
-    return str(beside[close[0]]) if close else ""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) if not (named.near or named.remedy) else []
+    command = [f"did you mean the command {close[0]!r}?"] if close else []
+    more = [] if named.remedy else ["FILES are data for the question, commands come first"]
+    raise click.UsageError("; ".join([named.sentence, *command, *more]).replace("?; ", "? "))

@@ -14,10 +14,11 @@ from rich.text import Text
 
 from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.given import find_file, named_files
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.pictures import Pictures
-from tw_autogen.cli.prompt import Prompt, missing_files, named_files
+from tw_autogen.cli.prompt import Prompt
 from tw_autogen.cli.show import Show
 from tw_autogen.cli.stop import StopSignals, Terminated
 from tw_autogen.cli.tally import money, tokens
@@ -34,6 +35,8 @@ _PROMPT = "> "
 _OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
 _HELP = ("/?", "?", "help")
+_ROOM_LINES = 4
+"""How many lines of a terminal stay free where output is printed, not paged."""
 _SECOND_PRESS_SECONDS = 2.0
 """How long after the prompt is back a second Ctrl-C leaves; a later one is a first one again."""
 _CHECKPOINT_SECONDS = 30.0
@@ -86,7 +89,7 @@ class Chat:
         self._session = self._open()
         try:
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
-            self._loop(Prompt(_PROMPT, list(self._commands)))
+            self._loop(Prompt(_PROMPT, list(self._commands), self._options.project))
         finally:
             self._close(self._session)
             self._say("The session's folder: ", self._session.folder)
@@ -155,9 +158,10 @@ class Chat:
                 self._ask(line)
 
     def _ask(self, text: str) -> None:
-        files, self._files = [*self._files, *(path for path in named_files(text) if path not in self._files)], []
-        for name in missing_files(text):
-            self._say(f"@{name}: there is no such file", style="yellow")
+        named, missing = named_files(text, self._options.project)
+        for one in missing:
+            self._say(f"no file goes along: {one.sentence}", style="yellow")
+        files, self._files = [*self._files, *(path for path in named if path not in self._files)], []
 
         def stop() -> None:
             self._asker.stop()
@@ -214,17 +218,17 @@ class Chat:
 
     def _bring(self, rest: str) -> None:
         try:
-            paths = [Path(name).expanduser() for name in shlex.split(rest)]
+            named = [find_file(name, self._options.project) for name in shlex.split(rest)]
         except ValueError as error:
             self._say(f"/files {rest}: {str(error).lower()}", style="red")
             return
-        for path in paths:
-            if not path.is_file():
-                self._say(f"{path}: {'is not a file' if path.exists() else 'there is no such file'}", style="red")
-            elif path not in self._files:
-                self._files.append(path)
-        named = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"
-        self._say(f"with the next question: {named}")
+        for one in named:
+            if one.path is None:
+                self._say(one.sentence, style="red")
+            elif one.path not in self._files:
+                self._files.append(one.path)
+        files = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"
+        self._say(f"with the next question: {files}")
 
     def _info(self, rest: str) -> None:
         session, show, asked = self._session, self._show, len(self._session.rounds)
@@ -255,8 +259,8 @@ class Chat:
             return
         parts = (cell["stdout"], cell["stderr"], cell["result"] or "", cell["error"])
         text = "\n".join(clean(part).rstrip("\n") for part in parts if part)
-        if text.count("\n") < self._console.height - 2:
-            click.echo(text)
+        if text.count("\n") + _ROOM_LINES < self._console.height:
+            self._console.print(Text(text))
         else:
             click.echo_via_pager(f"{text}\n")
 

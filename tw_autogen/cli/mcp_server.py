@@ -119,12 +119,12 @@ class AgentServer:
     async def _ask(self, given: _Ask, context: Any) -> Any:
         paths = [self._file(name) for name in given.files]
         answer = await self._run(functools.partial(self._session.ask, given.request, paths), context)
-        return self._answered(answer, {"answer": answer.text, "stop": answer.stop})
+        return self._answered(answer, {"answer": answer.message, "stop": answer.stop})
 
     async def _run_code(self, given: _RunCode, context: Any) -> Any:
         answer = await self._run(functools.partial(self._session.run_code, given.code), context)
         ok = answer.round.posts[-1].content(AttachmentType.execution_status) == "SUCCESS"
-        return self._answered(answer, {"output": answer.text, "ok": ok}, is_error=not ok)
+        return self._answered(answer, {"output": answer.message, "ok": ok}, is_error=not ok)
 
     def _variables(self) -> Any:
         found = self._session.code_variables()
@@ -228,7 +228,7 @@ class AgentServer:
         ]
         lines = [f"- {one['name']}{': ' if one['preview'] else ''}{_line(one['preview'])}" for one in made]
         files = "\n".join(["Files (the tool `artifact` gives what is in them):", *lines]) if lines else ""
-        text = "\n\n".join(part for part in (answer.text.rstrip(), files) if part) or "(no output)"
+        text = "\n\n".join(part for part in (answer.message.rstrip(), files) if part) or "(no output)"
         return self._said(text, structured={**structured, "artifacts": made}, is_error=is_error)
 
     def _said(self, text: str, *, structured: Mapping[str, Any] | None = None, is_error: bool = False) -> Any:

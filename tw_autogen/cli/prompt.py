@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tw_autogen.conversation import is_document
 from tw_autogen.private import make_private_folder, touch_private
 from tw_autogen.trust import state_folder
 
@@ -19,34 +17,6 @@ if TYPE_CHECKING:
 
 _CONTINUED = "\\"
 _CONTINUATION = "… "
-_FILE = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<plain>\S+))')
-
-
-def named_files(text: str) -> list[Path]:
-    r"""Return the files that a text names as `@path` or `@"path with blanks"`; what is no file stays words.
-
-    Example:
-        >>> named_files("mail @nobody about @/nosuch.csv")
-        []
-    """
-    found = []
-    for match in _FILE.finditer(text):
-        path = Path(match["quoted"] or match["plain"].rstrip(",;:.?!)")).expanduser()
-        with contextlib.suppress(OSError, ValueError):  # no path at all
-            if path.is_file() and path not in found:
-                found.append(path)
-    return found
-
-
-def missing_files(text: str) -> list[str]:
-    r"""Return the names of data, pictures and documents that a text names as `@path` where there is no such file.
-
-    Example:
-        >>> missing_files("mail @nobody about @/nosuch.csv")
-        ['/nosuch.csv']
-    """
-    names = [match["quoted"] or match["plain"].rstrip(",;:.?!)") for match in _FILE.finditer(text)]
-    return [name for name in dict.fromkeys(names) if is_document(Path(name).name) and not named_files(f'@"{name}"')]
 
 
 class Prompt:
@@ -61,11 +31,12 @@ class Prompt:
     Args:
         sign: Stands in front of what is typed.
         commands: Completed on the tabulator key.
+        project: The folder of `-C`, whose files are completed after `@` too; None: none was given.
     """
 
-    def __init__(self, sign: str, commands: Sequence[str] = ()) -> None:
+    def __init__(self, sign: str, commands: Sequence[str] = (), project: Path | None = None) -> None:
         self._sign = sign
-        self._session = _editing(commands) if sys.stdin.isatty() and sys.stdout.isatty() else None
+        self._session = _editing(commands, project) if sys.stdin.isatty() and sys.stdout.isatty() else None
 
     def read(self) -> str:
         """Read one request.
@@ -84,7 +55,7 @@ class Prompt:
         return "\n".join(lines)
 
 
-def _editing(commands: Sequence[str]) -> PromptSession[str]:
+def _editing(commands: Sequence[str], project: Path | None) -> PromptSession[str]:
     # here, because they cost a quarter of a second that only a chat at a terminal needs
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
@@ -129,7 +100,7 @@ def _editing(commands: Sequence[str]) -> PromptSession[str]:
         """Completes commands at the beginning, and paths of files after `@`."""
 
         _commands = WordCompleter(list(commands), sentence=True)
-        _paths = PathCompleter(expanduser=True)
+        _paths = PathCompleter(expanduser=True, get_paths=lambda: [".", *([str(project)] if project else [])])
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             """Yield what the word before the cursor may become."""

@@ -48,6 +48,8 @@ _USER, _PLANNER = "User", "Planner"
 _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
 _OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
 """How many lines of the head and of the tail are shown."""
+_FORWARDED_LINES = (4, 1)
+"""The same of output that is going to be the answer, and is shown as such."""
 _ERROR_LINES = 12
 _CALL = re.compile(r"^[ \t]*<(?:tool_calls?|function_calls?|code|python|execute)\b.*", re.I | re.M | re.S)
 
@@ -101,6 +103,8 @@ class Show:
         self._replied = False
         self._output = OutputLines(*_OUTPUT_LINES)
         self._known_files: set[str] = set()
+        self._words = ""
+        self._forwarded = False
 
     def say(self, words: str) -> None:
         """Print a line about the session."""
@@ -206,7 +210,7 @@ class Show:
 
     @_take.register
     def _cell_started(self, event: CellStarted) -> None:
-        self._output = OutputLines(*_OUTPUT_LINES)
+        self._output = OutputLines(*(_FORWARDED_LINES if self._forwarded else _OUTPUT_LINES))
         self._foot.doing(self._placed(f"running cell {event.cell}"))
 
     @_take.register
@@ -252,6 +256,9 @@ class Show:
     @_take.register
     def _post_closed(self, event: PostClosed) -> None:
         post = event.post
+        if post.send_to == _USER:
+            self._words = post.message
+        self._forwarded = post.content(AttachmentType.then) == _USER
         if post.send_from == _PLANNER:
             self._print_plan(post)
         elif post.send_from != _USER:
@@ -271,8 +278,12 @@ class Show:
             why = event.error.removeprefix(f"{event.round_id}: ")  # which round it was can be seen
             self._console.print(Text(f"{self._marks.failed} {clean(why)}", style="red"))
         elif self._answer:
+            words = clean(self._words or event.answer)  # of a long answer the beginning, and which file has all
             self._console.print()
-            self._console.print(markdown(event.answer) if self._console.is_terminal else Text(clean(event.answer)))
+            if not words.strip():
+                self._console.print(Text("(The answer is empty.)", style="dim"))
+            else:
+                self._console.print(markdown(words) if self._console.is_terminal else Text(words))
             self._console.print()
         self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
 

@@ -10,6 +10,7 @@ from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.approving import approve_cell, asks_for
 from tw_autogen.code_interpreter.cells import Cells
+from tw_autogen.code_interpreter.own_errors import raised_by_cell
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState
 from tw_autogen.code_interpreter.prompts import introduction, static_prompt
@@ -19,7 +20,7 @@ from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.code_interpreter.work import Work
-from tw_autogen.conversation import AnswerForm, AttachmentType, Memory, Post, Round, is_json
+from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, Memory, Post, Round, is_json
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
@@ -106,7 +107,7 @@ class CodeInterpreter(Role):
     @property
     def where(self) -> str:
         """Say in one line where code runs."""
-        return self._cells.kernel.where if self._cells else "a kernel of its own, not started yet"
+        return self._cells.kernel.where if self._cells else "a kernel of its own, starts with the first cell"
 
     @property
     def plugin_names(self) -> tuple[str, ...]:
@@ -148,12 +149,11 @@ class CodeInterpreter(Role):
         mine.listen(memory, asked)
         self._shorten(mine, turn)
         self._tell_task(mine, asked, turn)
-        work = self._work(mine, cells, turn)
-        limit = self._settings.report_chars
-        if asked.send_from == USER or asked.content(AttachmentType.then) == USER:
+        forwarded = asked.content(AttachmentType.then) == USER
+        work = self._work(mine, cells, turn, forwarded=forwarded)
+        if asked.send_from == USER or (forwarded and work.execution and not report.lost_output(work.execution)):
             self._keep_answer(work, turn)
-        message = work.message(limit, asked.send_from)
-        post = Post(self.name, asked.send_from, message, tuple(work.attachments(limit)))
+        post = self._report(work, asked.send_from)
         mine.talk.saw(post)
         return post
 
@@ -174,8 +174,7 @@ class CodeInterpreter(Role):
         if not work.findings:
             self._run(work, cells, turn)
             self._keep_answer(work, turn)
-        limit = self._settings.report_chars
-        return Post(self.name, send_to, work.message(limit, send_to), tuple(work.attachments(limit)))
+        return self._report(work, send_to)
 
     def variables(self) -> tuple[Variable, ...]:
         """Give the variables that exist in the kernel now."""
@@ -246,8 +245,16 @@ class CodeInterpreter(Role):
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 
-    def _work(self, mine: PromptState, cells: Cells, turn: Turn) -> Work:
-        """Write, check and run code until it runs, or until the tries are used up."""
+    def _work(self, mine: PromptState, cells: Cells, turn: Turn, *, forwarded: bool) -> Work:
+        """Write, check and run code until it runs, or until the tries are used up.
+
+        Args:
+            mine: What the model has been told.
+            cells: Where code runs.
+            turn: As in `reply`.
+            forwarded: The output goes to the user unseen, so that code was told to raise an error if there is no
+                answer: a first error of this kind is reported, and not tried again.
+        """
         form = AnswerForm.read(turn.round.user_query)
         work = Work(form=form, unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
@@ -281,9 +288,11 @@ class CodeInterpreter(Role):
                 mine.talk.tell(f"{told}{exist}")
                 return work
             work.failed += 1
-            mine.talk.tell(f"{told}{exist}\n{_MEND}")
+            work.printed.append(execution.stdout)
+            work.own_error = forwarded and work.failed == 1 and raised_by_cell(work.code, execution.error)
+            mine.talk.tell(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{_MEND}")
             work.gave_up = work.failed > self._settings.max_tries
-            if work.circles(execution.error) or work.gave_up:
+            if work.circles(execution.error) or work.gave_up or work.own_error:
                 return work
 
     def _judge(self, work: Work, turn: Turn) -> str:
@@ -300,8 +309,14 @@ class CodeInterpreter(Role):
         _go_on(turn)
         return changed
 
+    def _report(self, work: Work, send_to: str) -> Post:
+        limit, attachments = self._settings.report_chars, work.attachments(self._settings.report_chars)
+        if whole := work.whole_answer(send_to):
+            attachments.append(Attachment(AttachmentType.answer, whole))
+        return Post(self.name, send_to, work.message(limit, send_to), tuple(attachments))
+
     def _keep_answer(self, work: Work, turn: Turn) -> None:
-        """Keep what code has printed for the user uncut; what is too long becomes a file, and its beginning stays."""
+        """Keep what code has printed for the user uncut; where it is too long for a chat, also as a file."""
         if work.execution is None or not work.execution.ok:
             return
         text = report.output_text(work.execution, work.artifacts, _UNCUT_CHARS, form=work.form)
@@ -312,9 +327,8 @@ class CodeInterpreter(Role):
                 file.write(text.encode("utf-8", "replace"))
             work.artifacts.append(Artifact(path.name, "file", path, f"all {len(text)} characters of the answer"))
             turn.emit(ArtifactSaved(path.name, "file", str(path), work.artifacts[-1].preview))
-            text = (
-                f"{text[: self._settings.report_chars]}\n… the whole answer, {len(text)} characters, is in {path.name}"
-            )
+            head = text[: self._settings.report_chars]
+            work.beginning = f"{head}\n… the whole answer, {len(text)} characters, is in {path.name}"
         work.answer = text
 
     def _check(self, code: str) -> list[Finding]:

@@ -11,6 +11,8 @@ from tw_autogen.conversation import AnswerForm, is_json
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
+_LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
+"""The mark that a kernel leaves where a cell has printed more than it keeps."""
 
 
 def cut(text: str, limit_chars: int) -> str:
@@ -87,6 +89,7 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
     logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in execution.logs)
     parts = {
         "Printed": execution.stdout,
+        "Not complete": lost_output(execution),
         "Result": execution.result or "",
         "Standard error": execution.stderr,
         "Log": logs,
@@ -108,6 +111,13 @@ def findings_report(findings: Sequence[Finding]) -> str:
     return "\n".join([head, *told])
 
 
+def lost_output(execution: Execution) -> str:
+    """Return a sentence about printed text that the kernel did not keep; empty if it kept all."""
+    lost = _LOST.search(execution.stdout)
+    sentence = "{} characters of what was printed are lost; what is long has to be written to a file"
+    return sentence.format(lost[1]) if lost else ""
+
+
 def warnings_of(execution: Execution) -> list[str]:
     """Give what speaks against passing a result on unread; empty if nothing does."""
     found = []
@@ -117,6 +127,8 @@ def warnings_of(execution: Execution) -> list[str]:
         found.append("the kernel was lost")
     if not execution.stdout.strip() and len((execution.result or "").strip().splitlines()) > 1:
         found.append("a last expression of several lines, and nothing was printed")
+    if lost := lost_output(execution):
+        found.append(lost)
     return found
 
 

@@ -28,8 +28,9 @@ class CodeInterpreterSettings:
         model_seconds: How long one call of the model may take.
         cell_seconds: How long one cell may run, without the time spent in host calls.
         report_chars: How much of the result, of what was printed, and of an error is reported, each.
-        answer_chars: How long an answer may be that goes on to the user as code has printed it; of a longer one the
-            user gets the beginning, and all of it as a file. JSON goes whole.
+        answer_chars: Of an answer that code has printed and that is longer than this, chats and prompts get the
+            beginning, and all of it is a file too. `Answer.text` and the command line's output have it whole. JSON is
+            not cut.
         variables_chars: How much one telling of new and changed variables may take.
         plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
         plugin_list_chars: How much of the prompt the list of all plugins may take, one line each, where stubs are shown

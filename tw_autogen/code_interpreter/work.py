@@ -31,11 +31,14 @@ class Work:
         refused: How often code was not run.
         failed: How often code failed.
         wrong: Why code failed or was refused, each time.
+        printed: What cells printed before they failed, each time; empty where one printed nothing.
         gave_up: The tries are used up, or the work went in circles.
         looped: The same code has failed in the same way twice.
+        own_error: The code has raised its error itself, to say why there is no answer.
         made: Names of variables that are new or changed.
         answer: What goes to the user as it is, whole; empty where nothing does.
         form: What the request asks its answer to look like.
+        beginning: Its beginning with the name of the file that has all, where it is too long for a chat; else empty.
         unworded: What comes of it are bare results, so that somebody must word them for the user.
     """
 
@@ -47,11 +50,14 @@ class Work:
     refused: int = 0
     failed: int = 0
     wrong: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
     gave_up: bool = False
     looped: bool = False
+    own_error: bool = False
     made: list[str] = field(default_factory=list)
     answer: str = ""
     form: AnswerForm = field(default_factory=AnswerForm)
+    beginning: str = ""
     unworded: bool = False
     _last: tuple[str, str] = ("", "")
 
@@ -81,17 +87,25 @@ class Work:
         if self.findings or self.execution is None:
             return f"{note}{report.findings_report(self.findings)}"
         if receiver == "User" and self.execution.ok:
-            output = self.answer or self._output(limit_chars)
-            alone = is_json(output) or self.form.fits(output)
-            return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
+            return self._worded(self.beginning or self._output(limit_chars))
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
         told = report.execution_report(self.execution, self.artifacts, limit_chars, code=self.code)
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
         made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
-        return f"{note}{called}{told}{made}"
+        return f"{note}{called}{told}{self._printed_before(limit_chars)}{made}"
+
+    def whole_answer(self, receiver: str) -> str:
+        """Return the answer of which the message has only the beginning; empty if the message has it all.
+
+        Args:
+            receiver: Who reads it; the user's has the thought in front, as in `message`.
+        """
+        if not self.beginning:
+            return ""
+        return self._worded(self.answer) if receiver == "User" else self.answer
 
     def attachments(self, limit_chars: int) -> list[Attachment]:
-        """Give thought, code, verification, status, result and files, in TaskWeaver's types."""
+        """Return thought, code, verification, status, result and files, in TaskWeaver's types."""
         kind = AttachmentType
         if not self.code:
             return [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE")]
@@ -110,7 +124,7 @@ class Work:
         extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
         extra |= {"refused": self.refused, "went_wrong": self.wrong}
         said.append(Attachment(kind.execution_status, status, extra))
-        output = self.answer or self._output(limit_chars)
+        output = self.beginning or self._output(limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
         if self.artifacts:
             paths = "\n".join(str(one.path) for one in self.artifacts)
@@ -118,11 +132,37 @@ class Work:
         return said
 
     def _output(self, limit_chars: int) -> str:
-        return report.output_text(self.execution, self.artifacts, limit_chars, form=self.form) if self.execution else ""
+        if self.answer or self.execution is None:
+            return self.answer
+        return report.output_text(self.execution, self.artifacts, limit_chars, form=self.form)
+
+    def _worded(self, output: str) -> str:
+        """Return output as an answer, with the thought in front unless it is in the form that was asked for."""
+        whole = self.answer or output
+        alone = is_json(whole) or self.form.fits(whole)
+        return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
+
+    def _printed_before(self, limit_chars: int) -> str:
+        """Return what earlier tries printed before they failed, without what later ones have printed again."""
+        assert self.execution is not None  # noqa: S101 - only asked for once a cell has run; for the type checker
+        later = set(self.execution.stdout.splitlines())
+        earlier = self.printed if self.execution.ok else self.printed[:-1]
+        kept: list[str] = []
+        for text in reversed(earlier):
+            if not later.issuperset(text.splitlines()):
+                kept.insert(0, report.trimmed(text))
+                later.update(text.splitlines())
+        return (
+            f"\nPrinted by earlier tries before they failed:\n{report.cut(chr(10).join(kept), limit_chars)}"
+            if kept
+            else ""
+        )
 
     def _note(self) -> str:
         """Say in a line how many tries it took, where it took more than one."""
         tries = 1 + self.refused + self.failed
+        if self.own_error:
+            return "The code raised this error itself, to say why there is no answer; it was not tried again.\n"
         if self.looped:
             return f"Given up after {tries - 1} tries: the same code failed in the same way twice.\n"
         if self.gave_up:

@@ -32,6 +32,12 @@ _STRICT_JSON = re.compile(
     r"|\bjson\b[^.?!\n]{0,30}\b(?:only|nothing else)\b",
     re.I,
 )
+_EMPTY = re.compile(
+    r"\b(?:empty|blank)\s+(?:string|answer|reply|response|output|message|text|line)\b"
+    r"|\b(?:answer|reply|respond|return|print|output|give|say)\s+nothing\b(?!\s+(?:but|else|more|other|except))"
+    r"|\bleere[rns]?\s+(?:antwort|ausgabe|zeichenkette|string|text|zeile)\b",
+    re.I,
+)
 _BEGINS = re.compile(r"""\s*[{\[]\s*["'{\[\d-]""")
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(?P<inside>.*?)\n?[ \t]*```\s*", re.I | re.S)
 _PERCENTAGE = re.compile(r"[-+]?\d[\d.,]*\s*%")
@@ -105,6 +111,11 @@ class AnswerForm:
             pattern = _UNBRACKETED.format(name=re.escape(name), value=f"{_NUMBER}|{_REST}")
             answer = re.sub(pattern, functools.partial(_bracketed, name), answer)
         return answer
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether the request asks for an empty answer in some case, as in "if there is none, an empty string"."""
+        return _EMPTY.search(self.request) is not None
 
     def fits(self, answer: str) -> bool:
         """Return True if the request has a form that can be recognized in the answer, and the answer has it."""

@@ -10,7 +10,11 @@ from typing import Any
 
 
 class AttachmentType(str, Enum):
-    """What an attachment holds; TaskWeaver's names and values, and `then` (whom a worker's answer is forwarded to)."""
+    """What an attachment holds; TaskWeaver's names and values, and two more.
+
+    `then` is whom a worker's answer is forwarded to, `answer` the whole text of an answer of which the message has the
+    beginning.
+    """
 
     init_plan = "init_plan"
     plan = "plan"
@@ -18,6 +22,7 @@ class AttachmentType(str, Enum):
     plan_reasoning = "plan_reasoning"
     stop = "stop"
     then = "then"
+    answer = "answer"
     thought = "thought"
     reply_type = "reply_type"
     reply_content = "reply_content"

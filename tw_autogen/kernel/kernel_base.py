@@ -64,7 +64,7 @@ class KernelBase:
         """Describe in one line where code runs."""
         live = self._live
         if live is None:
-            return self._place("not started")
+            return self._place("starts with the first cell")
         return self._place(f"Python {live.python}" + (f", pid {live.process.pid}" if live.process.pid else ""))
 
     @property

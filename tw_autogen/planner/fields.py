@@ -38,6 +38,7 @@ _REFUSAL = re.compile(
 _LAST_WORDS_CHARS = 4000
 _STEP_CHARS = 200
 _FORM = ". The form:\n"
+_NO_WORDS = "(The model's answer has no words: it was asked again, and sent an empty message again.)"
 
 
 class Stop(str, Enum):
@@ -127,6 +128,9 @@ class ReplyReader:
     and otherwise when it comes again after it was asked for as JSON. Before any worker has answered, words that name a
     worker, hold a Python block, or hold a number, which would be made up, are no answer.
 
+    An empty message to the User is the answer if the request asks for an empty one; otherwise it is asked for again
+    once, and a second one is a failure.
+
     Args:
         workers: The names that may be written to, beside the user's.
         has_plan: This round has a plan already, so plan fields may be absent.
@@ -143,6 +147,7 @@ class ReplyReader:
         self._worked = worked
         self._in_words = 0
         self._replies = 0
+        self._empty = 0
 
     def __call__(self, text: str) -> PlannerReply:
         """Parse one reply.
@@ -155,6 +160,12 @@ class ReplyReader:
         """
         self._replies += 1
         loose, as_json = self._replies > 1, self._form.json
+        if (reasoning := _reason_of_empty(text)) is not None:
+            self._empty += 1
+            if self._form.may_be_empty:
+                return PlannerReply(USER, "", Stop.Completed, reasoning)
+            if self._empty > 1:
+                return PlannerReply(USER, _NO_WORDS, Stop.TaskFailure, reasoning)
         try:
             return read_reply(text, self._workers, has_plan=self._has_plan, any_stop=loose, as_json=as_json)
         except NoObject as unreadable:
@@ -203,11 +214,25 @@ def last_words(reply: str, problem: str) -> PlannerReply:
         problem: What was wrong with it.
     """
     try:
-        said = _words(_named(read_object(reply))["message"]).strip()
+        fields = _named(read_object(reply))
+        said = _words(fields.get("message", "")).strip()
+        if not said and "message" in fields:  # a reply in our form, which is nothing to show
+            said = _words(fields.get("reasoning", "")).strip() or _NO_WORDS
     except Unreadable:
         said = ""
     words, problem = (said or reply.strip())[:_LAST_WORDS_CHARS], problem.partition(_FORM)[0]
     return PlannerReply(USER, f"{words}\n\n(The model's replies could not be read: {problem})", Stop.TaskFailure)
+
+
+def _reason_of_empty(text: str) -> str | None:
+    """Return the reasoning of a reply that completes the request with an empty message to the User; None for others."""
+    try:
+        fields = {key: _words(value).strip() for key, value in _named(read_object(text)).items()}
+    except Unreadable:
+        return None
+    completes = fields.get("stop", "").casefold() in ("", Stop.Completed.value.casefold())
+    empty = fields.get("message") == "" and bool(meant_name(fields.get("send_to", ""), [USER]))
+    return fields.get("reasoning", "") if empty and completes else None
 
 
 def read_reply(

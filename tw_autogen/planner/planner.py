@@ -35,6 +35,8 @@ from tw_autogen.trust import LOWER, NAMED, PROMPT
 from tw_autogen.visible import visible
 
 NAME = "Planner"
+_ANSWER_CHARS = 5000
+"""How much of an answer to the User stays in the prompt, where code printed it."""
 _CHANGED = (
     "(Nothing of that was sent. The User has changed the plan, which is now:\n{plan}\n"
     "Go on from there: reply again with the next step of this plan, and leave init_plan and plan null.)"
@@ -166,7 +168,7 @@ class Planner(Role):
                 mine.plan, mine.approved = None, ""
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
         forwarded = _forward(here, self.name, form)
-        misfits = form.problems(forwarded.message) if forwarded else []
+        misfits = form.problems(_whole(forwarded)) if forwarded else []
         if forwarded is not None and (mine.mended or not misfits):
             return _with_misfits(forwarded, misfits)
         self._listen(mine, memory, turn)
@@ -355,7 +357,12 @@ def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
     fine = status is not None and status.content == "SUCCESS" and not (status.extra or {}).get("warnings")
     if asked.content(AttachmentType.then) != USER or answer.send_from != asked.send_to or not (fine and result):
         return None
-    return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value),))
+    whole = [one for one in answer.attachments if one.type is AttachmentType.answer]
+    return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value), *whole))
+
+
+def _whole(post: Post) -> str:
+    return post.content(AttachmentType.answer, post.message)
 
 
 def _shaped(message: str, form: AnswerForm) -> str:
@@ -400,12 +407,12 @@ def _ill_fitting(misfits: Sequence[str]) -> str:
 
 
 def _as_json(post: Post) -> str:
-    """Give a stored post of the Planner's in the form in which its model would have replied."""
+    """Return a stored post of the Planner's in the form in which its model would have replied; a long answer cut."""
     names = {"reasoning": AttachmentType.plan_reasoning.value}
-    said = {one.type.value: one.content for one in post.attachments} | {
-        "send_to": post.send_to,
-        "message": post.message,
-    }
+    message = post.message
+    if len(message) > _ANSWER_CHARS and post.send_to == USER:
+        message = f"{message[:_ANSWER_CHARS]}\n… ({len(message)} characters went to the User; this is the beginning)"
+    said = {one.type.value: one.content for one in post.attachments} | {"send_to": post.send_to, "message": message}
     fields = reply_schema(())["properties"]
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     return json.dumps({key: said.get(names.get(key, key)) or None for key in fields}, ensure_ascii=False)

@@ -21,7 +21,7 @@ class Answer:
     """What a user gets for a request.
 
     Args:
-        text: The answer in words.
+        text: The answer in words, whole; also empty where that is what the request asked for.
         artifacts: Files made in this round, in order; each path once.
         stop: The Planner's word for why it stopped, such as `Clarification`; `Completed` without a Planner.
         usage: Calls, tokens and, where the price is known, money of this round, of all models together.
@@ -55,12 +55,17 @@ class Answer:
                 _log.warning("not saved in %s: %s", folder, one.problem)
         return [one.path for one in saved if one.path is not None]
 
+    @property
+    def message(self) -> str:
+        """The answer as a chat and a prompt show it: of a long one the beginning, and which file has all of it."""
+        return self.round.posts[-1].message if self.text else ""
+
     @classmethod
     def of(cls, here: Round, usage: Usage, seconds: Seconds | None = None) -> Answer:
-        """Read the answer off a round; its text is empty if nobody has spoken to the user."""
+        """Read the answer off a round; text and stop are empty if nobody has spoken to the user."""
         last = here.posts[-1]
-        text = last.message if last.send_to == USER else ""
-        stop = last.content(AttachmentType.stop, "Completed") if text else ""
+        text = last.content(AttachmentType.answer, last.message) if last.send_to == USER else ""
+        stop = last.content(AttachmentType.stop, "Completed") if last.send_to == USER else ""
         return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds())
 
 

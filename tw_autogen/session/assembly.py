@@ -21,7 +21,7 @@ from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.role import Role, as_role
-from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, several
+from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, several, working_names
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
 from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, project_here, read_project
@@ -256,8 +256,8 @@ def open_kernel(
     if folder is None:
         refuse_link(read, place)
     kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))
-    for one in sources:
-        copy_in(one, place)
+    for one, name in zip(sources, working_names(sources), strict=True):
+        copy_in(one, place, name)
     return kernel
 
 

@@ -50,11 +50,11 @@ def checked_text(text: Any) -> str:
 
 
 def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = ()) -> list[Path]:
-    """Return the files as paths.
+    """Return the files as paths, each once.
 
     Raises:
-        ConfigError: a file doesn't exist or is no path, two have the same name, a variable's name is no identifier, a
-            variable's value can't cross to the kernel, or an image is no URL.
+        ConfigError: a file doesn't exist or is no path, two can't be kept apart by name, a variable's name is no
+            identifier, a variable's value can't cross to the kernel, or an image is no URL.
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
@@ -66,21 +66,60 @@ def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Seq
         raise ConfigError(f"files: expected paths, got {reprlib.repr(files)}") from error
     for path in paths:
         try:
-            problem = "" if path.is_file() else "not a file" if path.exists() else "there is no such file"
+            problem = "" if path.is_file() else _no_file(path)
         except (OSError, ValueError) as error:  # too long for a name, or a NUL in it
             raise ConfigError(f"{reprlib.repr(str(path))}: no path of a file ({error})"[:300]) from error
         if problem:
             raise ConfigError(f"{path}: {problem}")
-    names = [path.name for path in paths]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"two of the files are called {name!r}; rename one, they come into one folder")
+    paths = list({os.path.abspath(path): path for path in paths}.values())
+    working_names(paths)
     for name, value in variables.items():
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise ConfigError(f"{name!r} can't be a variable: it is no Python identifier")
         if why := untransferable_reason(value):
             raise ConfigError(f"variable {name!r}: {why}")
     return paths
+
+
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return (
+            f"a folder; open_session(project={str(path)!r}), or -C on the command line, lets code read a whole folder"
+        )
+    return "not a file" if path.exists() else "there is no such file"
+
+
+def working_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of files in the working folder: their own, with those of their folders in front where needed.
+
+    Args:
+        paths: Each once.
+
+    Raises:
+        ConfigError: folders don't keep two apart.
+
+    Example:
+        >>> working_names([Path("/north/a.csv"), Path("/south/a.csv"), Path("/south/b.csv")])
+        ['north_a.csv', 'south_a.csv', 'b.csv']
+    """
+    parts = [Path(os.path.abspath(path)).parts[1:] for path in paths]
+    depths = [1] * len(paths)
+    while True:
+        names = ["_".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is None:
+            return names
+        alike = [at for at, name in enumerate(names) if name == twice]
+        longer = [at for at in alike if depths[at] < len(parts[at])]
+        if not longer:
+            one, other, *_ = (str(paths[at]) for at in alike)
+            raise ConfigError(
+                f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
+                "their folder: open_session(project=…), or -C on the command line"
+            )
+        deepest = max(depths[at] for at in longer)
+        for at in longer:
+            depths[at] += depths[at] == deepest
 
 
 def place_inputs(paths: Sequence[Path], folder: Path, show: Callable[[Path], bool]) -> list[Path]:
@@ -98,17 +137,22 @@ def place_inputs(paths: Sequence[Path], folder: Path, show: Callable[[Path], boo
         ConfigError: as of `copy_in`.
     """
     placed = []
-    for path in paths:
+    for path, name in zip(paths, working_names(paths), strict=True):
         real = path.resolve()
         large = path.stat().st_size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
-        placed.append(real if large and os.access(real, os.R_OK) and show(real) else copy_in(path, folder))
+        placed.append(real if large and os.access(real, os.R_OK) and show(real) else copy_in(path, folder, name))
     return placed
 
 
-def copy_in(path: Path, folder: Path) -> Path:
+def copy_in(path: Path, folder: Path, name: str = "") -> Path:
     """Copy a file read-only into a folder; one that lies there already stays as it is.
 
     What code may have left under that name is replaced; a link of its making is not followed.
+
+    Args:
+        path: The file.
+        folder: The session's.
+        name: Of the copy; empty: the file's own.
 
     Returns:
         The copy.
@@ -116,19 +160,20 @@ def copy_in(path: Path, folder: Path) -> Path:
     Raises:
         ConfigError: a folder of that name is in the way, or the file can't be read; see `opened_as_given`.
     """
-    target = folder / path.name
+    name = name or path.name
+    target = folder / name
     with SafeFolder(folder) as opened:
-        if opened.name_of(path) == path.name:
+        if opened.name_of(path) == name:
             opened_as_given(path, folder).close()
             return target
         try:
-            if stat.S_ISDIR(opened.info(path.name).st_mode):
-                raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {path.name!r}")
+            if stat.S_ISDIR(opened.info(name).st_mode):
+                raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {name!r}")
         except FileNotFoundError:
             pass
         with opened_as_given(path, folder) as given:
             try:
-                opened.copy_in(given, path.name, mode=stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+                opened.copy_in(given, name, mode=stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
             except PermissionError as error:
                 raise ConfigError(f"{path}: can't be put into the working folder: {error.strerror}") from error
     return target
@@ -170,11 +215,13 @@ def readable_by_path(paths: Sequence[Path], folder: Path) -> Iterator[list[Path]
     """
     with tempfile.TemporaryDirectory(prefix="tw-given-") as own:
         found = []
-        for path in paths:
+        for number, path in enumerate(paths):
             if _is_below(path, folder) or _below_a_kernel(path):
-                with opened_as_given(path, folder) as given, Path(own, path.name).open("xb") as copy:
+                target = Path(own, str(number), path.name)
+                target.parent.mkdir()
+                with opened_as_given(path, folder) as given, target.open("xb") as copy:
                     shutil.copyfileobj(given, copy)
-                found.append(Path(own, path.name))
+                found.append(target)
             else:
                 found.append(path)
         yield found

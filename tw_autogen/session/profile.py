@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -58,22 +58,16 @@ def profile_file(path: Path, *, seconds: float = APART_SECONDS) -> str:
         Some lines; the first begins with the file's name. A file that can't be read as its kind is described by
         its size and the reason.
     """
-    return _profile(path, seconds)[0]
+    return _profile(path, seconds, path.name)[0]
 
 
-def _shown_name(path: Path, elsewhere: Collection[Path]) -> str:
-    """Return what code opens a file by: its name, or its whole path if it is not in the working folder."""
-    return str(path.resolve()) if path.resolve() in elsewhere else path.name
-
-
-def _profile(path: Path, seconds: float, elsewhere: Collection[Path] = ()) -> tuple[str, str]:
+def _profile(path: Path, seconds: float, shown: str) -> tuple[str, str]:
     """Return a file's description, and why it can't be read as its kind; empty if it can."""
     describe, kind = _kind(path)
-    shown = _shown_name(path, elsewhere)
     text, problem = _described(path, describe, kind) if _is_small(path, describe) else _described_apart(path, seconds)
     if shown != path.name:
         text = text.replace(f"({path.name!r},", f"({shown!r},")
-    return f"{shown}: {_size(path)}, {text}", f"{path.name}: {problem}" if problem else ""
+    return f"{shown}: {_size(path)}, {text}", f"{Path(shown).name}: {problem}" if problem else ""
 
 
 def _kind(path: Path) -> tuple[Callable[[Path], str], str]:
@@ -166,7 +160,7 @@ def profile_request(
     variables: Mapping[str, Any],
     limit_chars: int,
     *,
-    elsewhere: Collection[Path] = (),
+    names: Sequence[str] | None = None,
     on_problem: Callable[[str], None] = lambda problem: None,
     seconds: float = APART_SECONDS,
 ) -> str:
@@ -176,7 +170,7 @@ def profile_request(
         files: Those that it brings.
         variables: By name.
         limit_chars: How long the description may be.
-        elsewhere: Those of them that are not in the working folder: code opens them by these paths.
+        names: What code opens each by: a name in the working folder, or an absolute path; None: their own names.
         on_problem: Called with one line for each file that can't be read as what its name says.
         seconds: Time limit for each file that is read in a process of its own.
 
@@ -184,13 +178,12 @@ def profile_request(
         Lines to put after the user's words; empty if the request brings nothing.
     """
     parts = []
-    profiles = [_profile(path, seconds, elsewhere) for path in files]
+    names = [path.name for path in files] if names is None else names
+    profiles = [_profile(path, seconds, name) for path, name in zip(files, names, strict=True)]
     for _, problem in profiles:
         if problem:
             on_problem(problem)
-    outside = [
-        text for path, (text, _) in zip(files, profiles, strict=True) if _shown_name(path, elsewhere) != path.name
-    ]
+    outside = [text for name, (text, _) in zip(names, profiles, strict=True) if os.path.isabs(name)]
     for title, found in (
         ("Files in the working folder:", [text for text, _ in profiles if text not in outside]),
         ("Large files at their own place, to be opened by the whole path, read-only:", outside),

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
@@ -85,7 +86,7 @@ class Steps(Life):
                         paths,
                         variables,
                         self._settings.profile_chars,
-                        elsewhere=[path for path in placed if path.parent != self.folder],
+                        names=[path.name if path.parent == self.folder else str(path) for path in placed],
                         on_problem=self._report_unreadable,
                     )
                 parts = (text, profile, named.note, self._users_folder())
@@ -261,6 +262,10 @@ class Steps(Life):
             may = "read and write it" if self.grants.may_write(folder) else "read it, but not write there"
             said = [f"The User's own folder is {folder}. Code can {may}. Names of files in this request that are not"]
             said[0] += " in the working folder are relative to it."
+            real = Path(folder).expanduser().resolve()
+            if self.folder.is_relative_to(real) and self.folder != real:
+                own = self.folder.relative_to(real).parts[0]
+                said.append(f"{own} there holds sessions like this one, no data of theirs: leave it out.")
         if self.landing is not None and self._team.runner is not None:
             said.append(self.landing.sentence)
         return " ".join(said)

@@ -21,8 +21,8 @@ def files_of(answer: Answer) -> str:
 
 
 def answer_text(answer: Answer) -> str:
-    """Give an answer as Markdown: the words, then a line for each file."""
-    return "\n\n".join(part for part in (answer.text.rstrip(), files_of(answer)) if part)
+    """Return an answer as Markdown for a chat: its message, then a line for each file."""
+    return "\n\n".join(part for part in (answer.message.rstrip(), files_of(answer)) if part)
 
 
 def failure_text(error: RoundError) -> str:

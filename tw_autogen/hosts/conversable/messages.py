@@ -109,7 +109,7 @@ def reply_text(answer: Answer, request: str = "", system_message: str = "") -> s
         `TERMINATE` stands at the end only if that was asked for and the request was answered to its end; words that
         merely come from data or printed output don't end a chat.
     """
-    text, lines = answer.text.rstrip(), files_of(answer)
+    text, lines = answer.message.rstrip(), files_of(answer)
     bare = text.removesuffix(_TERMINATE).rstrip() if text.endswith(_TERMINATE) else text
     ends = text != bare
     wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))

@@ -1,0 +1,60 @@
+"""The names under which code sees the files of a request. Scripted models, fake kernels."""
+
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.errors import ConfigError
+from tw_autogen.planner import Planner
+from tw_autogen.session import Session
+from tw_autogen.session.inputs import checked_inputs, working_names
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["/d/a.csv", "/d/b.csv"], ["a.csv", "b.csv"]),
+        (["/d/north/a.csv", "/d/south/a.csv", "/d/b.csv"], ["north_a.csv", "south_a.csv", "b.csv"]),
+        (["/north/2023/a.csv", "/south/2023/a.csv"], ["north_2023_a.csv", "south_2023_a.csv"]),
+        (["/x/2023/a.csv", "/x/2024/a.csv", "/y/2024/a.csv"], ["2023_a.csv", "x_2024_a.csv", "y_2024_a.csv"]),
+        (["/a.csv", "/south/a.csv"], ["a.csv", "south_a.csv"]),
+        (["/d/north/a.csv", "/d/south/a.csv", "/d/north_a.csv"], ["d_north_a.csv", "south_a.csv", "north_a.csv"]),
+        (["/d/one/../a.csv", "/d/two/a.csv"], ["d_a.csv", "two_a.csv"]),
+    ],
+)
+def test_files_of_one_name_get_their_folders_names_in_front(paths, names):
+    assert working_names([Path(one) for one in paths]) == names
+
+
+def test_names_that_folders_do_not_tell_apart_are_an_error_with_a_remedy():
+    paths = [Path("/a/b_c.csv"), Path("/a_b/c.csv"), Path("/x/a_b/c.csv"), Path("/a_b_c.csv")]
+
+    with pytest.raises(ConfigError, match=r"'/a_b/c\.csv' and '/a_b_c\.csv' would both be 'a_b_c\.csv'.*project=.* -C"):
+        working_names(paths)
+
+
+def test_a_folder_is_an_error_with_a_remedy(tmp_path):
+    with pytest.raises(ConfigError, match=r"a folder; open_session\(project='.*'\), or -C on the command line"):
+        checked_inputs([tmp_path], {})
+
+
+def test_code_and_models_see_both_files_of_one_name(tmp_path):
+    for folder in ("north", "south"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "Alabama.csv").write_text(f"{folder}ern;x\n1;2,5\n", encoding="utf-8")
+    given = [tmp_path / "north" / "Alabama.csv", tmp_path / "south" / "Alabama.csv", tmp_path / "north" / "Alabama.csv"]
+    with ScriptedModel([plans("Two.", to="User"), plans("One.", to="User")]) as model, ScriptedModel([]) as coder:
+        worker = CodeInterpreter(coder, FakeKernel([], folder=tmp_path))
+        with Session([Planner(model, [worker]), worker], folder=tmp_path / "session") as session:
+            session.ask("compare", files=given)
+            found = {one.name: one.read_text(encoding="utf-8") for one in session.folder.glob("*.csv")}
+            session.ask("and again", files=given[:1])
+
+    told = model.calls[0][-1]["content"]
+    assert set(found) == {"north_Alabama.csv", "south_Alabama.csv"}
+    assert "southern" in found["south_Alabama.csv"]
+    assert told.count("- north_Alabama.csv: ") == 1
+    assert "pd.read_csv('south_Alabama.csv', sep=';'" in told
+    assert "- Alabama.csv: " in model.calls[1][-1]["content"]

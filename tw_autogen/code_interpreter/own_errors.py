@@ -1,0 +1,61 @@
+"""Tell errors that a cell raises on purpose, to say why there is no answer, from those that befall it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+_FRAME = re.compile(r"^  (?:cell \d+, line (?P<line>\d+)(?P<inside>, in .*)?|plugin .*, line \d+.*)$", re.M)
+
+
+def raised_by_cell(code: str, error: str) -> bool:
+    r"""Return True if an error came from a `raise` at the top level of a cell, with a message of the cell's own.
+
+    A `raise` below `if`, `for`, `while` and `with` counts; one in a function, a class or a `try` does not, because
+    there it may be caught or stand for another error. The message must show: a part that is written out in the `raise`,
+    or a variable's text.
+
+    Args:
+        code: The cell.
+        error: Its traceback, as `Execution.error` has it.
+
+    Example:
+        >>> code = "rows = []\nif not rows:\n    raise ValueError(f'no rows in {rows}')"
+        >>> raised_by_cell(code, "Traceback …\n  cell 1, line 3\n    raise …\nValueError: no rows in []")
+        True
+    """
+    frames = list(_FRAME.finditer(error))
+    if len(frames) != 1 or not frames[0]["line"] or frames[0]["inside"]:
+        return False
+    line, words = int(frames[0]["line"]), error[frames[0].end() :]
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # magics, for instance
+        return False
+    found = (one for one in _raises(statements) if one.lineno <= line <= (one.end_lineno or one.lineno))
+    return any(_fits(one, words) for one in found)
+
+
+def _raises(statements: list[ast.stmt]) -> Iterator[ast.Raise]:
+    for one in statements:
+        if isinstance(one, ast.Raise):
+            yield one
+        elif isinstance(one, ast.If | ast.For | ast.While | ast.With):
+            yield from _raises(one.body)
+            yield from _raises(getattr(one, "orelse", []))
+
+
+def _fits(one: ast.Raise, words: str) -> bool:
+    """Return True if an error's words are those of a `raise`: its type, and what of the message is written out."""
+    made = one.exc
+    if not isinstance(made, ast.Call) or not made.args or one.cause is not None:
+        return False
+    name = ast.unparse(made.func).rsplit(".", 1)[-1]
+    if re.search(rf"^(?:[\w.]+\.)?{re.escape(name)}: \S", words, re.M) is None:
+        return False
+    if isinstance(made.args[0], ast.Name):
+        return True
+    found = (part.value for part in ast.walk(made.args[0]) if isinstance(part, ast.Constant))
+    texts = [text.strip() for text in found if isinstance(text, str) and sum(map(str.isalpha, text)) > 1]
+    return any(text in words or repr(text)[1:-1] in words for text in texts)
