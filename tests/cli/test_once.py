@@ -533,9 +533,9 @@ def test_files_are_looked_up_here_and_then_in_the_folder_of_c(ask, tmp_path, mon
     (tmp_path / "data" / "my fees.csv").write_text("fee7\n1\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path / "here")
 
-    ran = ask([answers()], "-C", "../data", "what is in them?", "my fees.csv", "both.csv", "--quiet")
+    ran = ask([answers("Done.")], "-C", "../data", "what is in them?", "my fees.csv", "both.csv", "--quiet")
 
-    assert (ran.returncode, ran.stdout) == (0, "It is 42.\n"), ran.stderr
+    assert (ran.returncode, ran.stdout) == (0, "Done.\n"), ran.stderr
     request = ran.requests[0]["messages"][-1]["content"]
     assert ["fee7" in request, "lies_here" in request, "lies_there" in request] == [True, True, False]
 
