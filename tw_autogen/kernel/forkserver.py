@@ -100,7 +100,7 @@ class ForkServer:
         """Start a kernel.
 
         Args:
-            request: As `launcher.steward.attend` takes it.
+            request: As `launcher.supervisor.attend` takes it.
             log: A descriptor; takes what the kernel's process writes.
             sockets: Descriptors of its listening sockets.
 

@@ -24,7 +24,7 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.supervised_process import SandboxFailed, SupervisedProcess
 
 StartStewarded = Callable[[dict[str, Any], int, Sequence[int]], SupervisedProcess]
-"""Takes the request, as `launcher.steward.attend` does, and the descriptors of the log and the sockets."""
+"""Takes the request, as `launcher.supervisor.attend` does, and the descriptors of the log and the sockets."""
 
 STEWARDED = sys.platform.startswith("linux")
 """Where kernels have a steward, which a fork server may make; elsewhere they are plain processes."""

@@ -22,7 +22,7 @@ folder = sys.argv[1]
 spec = spec_from_file_location("tw_launcher", folder + "/__init__.py", submodule_search_locations=[folder])
 sys.modules["tw_launcher"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["tw_launcher"])
-from tw_launcher.trial import main
+from tw_launcher.probe import main
 main(sys.argv[2:])
 """
 """Run with `python -I -S -c`, this package's folder, and what `main` takes."""
