@@ -20,15 +20,18 @@ UNREADABLE = ""
 
 
 class Knowing:
-    """A model that answers by what the question is about, in whatever order it is asked."""
+    """A model that answers by what the question is about, in whatever order it is asked, and stays with its answer."""
 
     def __init__(self, replies=REPLIES):
         self.replies = replies
         self.asked = []
 
     def complete(self, messages, **kwargs):
-        text = messages[-1]["content"]
-        self.asked.append(text)
+        text = str(messages[-1]["content"])
+        if text.startswith("This has not gone to the User yet"):  # no code has run: it is asked to think again
+            text = next(str(one["content"]) for one in messages[1:] if "From: User" in str(one["content"]))
+        else:
+            self.asked.append(text)
         found = next((said for about, said in self.replies.items() if about in text), UNREADABLE)
         plain = isinstance(found, BaseException) or found == UNREADABLE
         return ScriptedModel([found if plain else plans(found, to="User")]).complete(messages)
