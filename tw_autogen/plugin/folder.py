@@ -33,8 +33,7 @@ def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
     Raises:
         PluginSpecError: there are none, and some are needed.
     """
-    inner = folder / "plugins"
-    inner = inner if inner.is_dir() else folder
+    inner = inner_folder(folder)
     files = _files(inner)
     yamls = [path for path in files if path.suffix in YAMLS]
     found = [*yamls, *(path for path in files if path.suffix == SUFFIX and holds_functions(path))]
@@ -44,6 +43,12 @@ def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
             path=folder,
         )
     return found
+
+
+def inner_folder(folder: Path) -> Path:
+    """Return where a folder's plugins lie: in its own folder `plugins`, if it has one."""
+    inner = folder / "plugins"
+    return inner if inner.is_dir() else folder
 
 
 def read_file(path: Path) -> tuple[PluginSpec, ...]:

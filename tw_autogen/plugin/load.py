@@ -116,8 +116,10 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     """
     if spec.connect is not None or (spec.path and spec.path.suffix == SUFFIX):
         return spec
-    path = spec.source()
-    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=files_in_use())
+    path, trusted = spec.source(), files_in_use()
+    if trusted is not None and spec.path is not None and trusted.holds(spec.path) and not trusted.holds(path):
+        raise PluginLoadError("not among the files that its folder was trusted by, so it is not loaded", path=path)
+    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=trusted)
     tree = parse_source(path, text=spec.text)
     registered = _registered(tree, spec, path)
     signature = _signature(registered, tree, path)
