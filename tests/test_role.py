@@ -75,6 +75,8 @@ def test_a_role_may_be_a_function_that_makes_one(folder, tmp_path):
         (YAML, "import nothing_of_that_name\n", r"reader\.py:1: ModuleNotFoundError"),
         (YAML, "x = 1\n1 / 0\n", r"reader\.py:2: ZeroDivisionError"),
         (YAML, "class Reader:\n    pass\n", r"reader\.py: expected one class with `reply\(self, memory.*, found none"),
+        (YAML + "module: ../other\n", PYTHON, r"`module` must be the name of a file beside this one, not '\.\./other'"),
+        (YAML + "module: /tmp/other\n", PYTHON, "`module` must be the name of a file beside this one"),
         (YAML + "module: other\n", PYTHON, r"other\.py: there is no such file"),
     ],
 )

@@ -80,6 +80,10 @@ class TrustedFiles:
         walked = {one for path in folders for one in (os.path.abspath(path), os.path.realpath(path))}
         return cls(whole.hexdigest(), digests, tuple(sorted(walked)))
 
+    def holds(self, path: Path | str) -> bool:
+        """Return whether a file was hashed."""
+        return any(one in self.digests for one in (os.path.abspath(path), os.path.realpath(path)))
+
     def read(self, path: Path | str, *, limit_bytes: int = _MOST_CODE_BYTES) -> bytes:
         """Return what a file holds; of one of the folder only what was hashed.
 

@@ -1,3 +1,4 @@
+import shlex
 import subprocess
 import sys
 
@@ -133,14 +134,22 @@ def test_what_is_no_file_here_or_in_the_folder_of_c_is_said_with_both_and_a_reme
     assert words.format(here=apart.parent / "here", legal=apart) in result.stderr
 
 
-def test_a_project_folder_given_as_taskweaver_has_it_is_taken_with_a_note(run, tmp_path):
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "taskweaver_config.json").write_text('{"llm.api_base": "no-address", "llm.api_key": "k"}')
+@pytest.mark.parametrize("words", ["project", "What is the mean of units?"])
+def test_a_question_that_is_the_name_of_a_project_here_opens_no_project(run, tmp_path, words):
+    ran = tmp_path / "ran"
+    plugins = tmp_path / words / "plugins"
+    plugins.mkdir(parents=True)
+    (tmp_path / words / "taskweaver_config.json").write_text("{}")
+    (plugins / "evil.yaml").write_text("name: evil\ndescription: d\nruns_in: host\n")
+    (plugins / "evil.py").write_text(
+        f"open({str(ran)!r}, 'w')\nfrom tw_autogen.plugin import register_plugin\n@register_plugin\ndef evil(): ...\n"
+    )
 
-    result = run("-p", "project", stdin="what is 6*7?")
+    result = run("-p", words)
 
-    assert "the project folder is -C project" in result.stderr
-    assert "'no-address' has no http://" in result.stderr
+    assert result.exit_code == 2
+    assert f"-p is the question; a project folder is named by -C: -C {shlex.quote(words)}" in result.stderr
+    assert not ran.exists()
 
 
 def test_the_version_is_shown(run):

@@ -179,7 +179,7 @@ def test_new_writes_a_plugin_that_passes_its_check_and_never_overwrites(run, tmp
 
     assert made.exit_code == 0, made.output
     assert "wrote plugins/price.yaml\nwrote plugins/price.py\ndef price(name: str) -> float:" in made.stdout
-    assert run("plugins", "check", "plugins", "--host").exit_code == 0
+    assert run("plugins", "check", "./plugins", "--host").exit_code == 0
     again = run("plugins", "new", "--from", origin)
     assert again.exit_code == 2
     assert "price.yaml: is there already, and is not overwritten" in again.stderr
@@ -242,11 +242,11 @@ def test_a_folder_that_is_no_project_says_how_its_plugins_are_used(run, project,
     ran = run("plugins", "list")
 
     assert "twice  folder, kernel" in ran.stdout
-    assert "a run takes those of plugins only if told to: --plugins plugins, or -C ." in ran.stdout
+    assert "a run takes those of plugins only if told to: --plugins ./plugins, or -C ." in ran.stdout
     (project.parent / "tw_autogen.yaml").write_text("session: {max_posts: 9}\n")
     ran = run("plugins", "list")
     assert "twice  project, kernel" in ran.stdout
-    assert "--plugins plugins" not in ran.stdout
+    assert "--plugins ./plugins" not in ran.stdout
 
 
 def test_check_takes_the_names_that_list_gives(run, project, monkeypatch):
@@ -259,6 +259,18 @@ def test_check_takes_the_names_that_list_gives(run, project, monkeypatch):
     wrong = run("plugins", "check", "twise", "-C", ".")
     assert wrong.exit_code == 2
     assert "twise: no such file or folder, and no plugin is called that; did you mean 'twice'?" in wrong.stderr
+
+
+@pytest.mark.usefixtures("project")
+def test_check_takes_a_word_for_a_name_and_never_for_a_folder_that_lies_here(run, tmp_path):
+    (tmp_path / "project" / "plugins" / "twice.py").write_text("open('ran', 'w')\n" + TWICE)
+
+    wrong = run("plugins", "check", "project", "--host")
+
+    assert wrong.exit_code == 2
+    assert "project: no plugin is called that; write ./project for what lies here" in wrong.stderr
+    assert not (tmp_path / "ran").exists()
+    assert "1 plugin to be used" in run("plugins", "check", "./project").output
 
 
 def test_what_was_written_says_how_it_is_used(run, tmp_path):

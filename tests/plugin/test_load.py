@@ -81,6 +81,24 @@ def test_an_unknown_name_is_an_error_with_its_neighbour(tmp_path):
         find_plugins(["sql_pul_data"], shipped=tmp_path)
 
 
+def test_a_word_is_a_name_and_never_what_lies_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "weather")
+    Path("rain").write_text("name: rain\ndescription: d\n")
+    write(tmp_path, "snow")
+
+    with pytest.raises(ConfigError, match=r"no plugin is called 'weather'; write \./weather for the folder"):
+        find_plugins("weather", shipped=None)
+    for word in ("rain", "snow"):
+        with pytest.raises(ConfigError, match=f"no plugin is called '{word}'"):
+            find_plugins([word], shipped=None)
+    for path in ("./weather", "weather/", "weather/f.yaml", Path("weather")):
+        assert names(find_plugins([path], shipped=None)) == ["f"]
+    assert names(find_plugins(["snow.yaml"], shipped=None)) == ["snow"]
+    monkeypatch.chdir("weather")
+    assert names(find_plugins(["."], shipped=None)) == ["f"]
+
+
 def test_a_path_that_is_missing_is_an_error_with_the_path(tmp_path):
     with pytest.raises(PluginSpecError, match=r"sales\.yaml: there is no such file"):
         find_plugins([str(tmp_path / "sales.yaml")], shipped=None)

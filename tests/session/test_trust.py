@@ -635,6 +635,25 @@ def test_nothing_that_a_folder_wants_is_hidden_from_who_is_asked(here, case):
     assert all(line.isprintable() for line in trust_lines(review.settings, "--trust"))
 
 
+@pytest.mark.parametrize("place", ["plugins", "plugins/plugins"])
+def test_each_plugin_that_runs_outside_the_sandbox_is_shown_by_name(here, place):
+    host = "name: {}\ndescription: d\nruns_in: host\ncode: impl\n"
+    function = "from tw_autogen.plugin import plugin\n\n@plugin(runs_in='host')\ndef pull() -> int:\n    'Pull.'\n"
+    write(
+        here,
+        **{HOSTILE: {}, f"{place}/ask.yaml": host.format("ask"), f"{place}/impl.py": "", f"{place}/p.py": function},
+    )
+    write(here, **{f"{place}/inside.yaml": "name: inside\ndescription: d\n", f"{place}/inside.py": ""})
+
+    wants = [want.does for want in review_folder().wants if want.name == "plugins"]
+
+    assert f"Python in {place}/impl.py, {place}/inside.py, {place}/p.py: run in the sandbox" in wants[0]
+    assert wants[1:] == [
+        f"ask: Python in {place}/impl.py, runs with all that you may do, outside the sandbox",
+        f"pull: Python in {place}/p.py, runs with all that you may do, outside the sandbox",
+    ]
+
+
 def test_a_folder_that_wants_more_than_anybody_reads_is_not_asked_about(here):
     write(here, **{HOSTILE: {"kernel.sandbox": "off", **{f"role.r{number}.k": 1 for number in range(900)}}})
     for number in range(900):

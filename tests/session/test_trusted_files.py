@@ -1,5 +1,6 @@
 """What is loaded from a trusted folder is what was hashed, also if a file changes between the look and the load."""
 
+import dataclasses
 import functools
 import importlib.util
 import json
@@ -13,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import ConfigError, TwAutogenError
+from tw_autogen.errors import ConfigError, PluginLoadError, TwAutogenError
+from tw_autogen.plugin import check_source, read_spec
 from tw_autogen.session import ROOMS, read_settings, review_folder
 from tw_autogen.settings import Settings
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trust import Trust
-from tw_autogen.trusted_files import TrustedFiles, guard_imports
+from tw_autogen.trusted_files import TrustedFiles, compared_with, guard_imports
 
 ROLE = "from tw_autogen import Role\nfrom .pages import PAGE\n\nclass Crier(Role):\n"
 ROLE += "    def reply(self, memory, **kwargs): ...\n"
@@ -116,6 +118,17 @@ def test_a_plugin_that_changes_is_left_out(folder, tmp_path, caplog, name):
 
     assert "changed since its folder was trusted" in caplog.text
     assert not ran.exists()
+
+
+def test_python_of_a_plugin_that_was_not_hashed_is_refused(folder, tmp_path):
+    spec = dataclasses.replace(read_spec(folder / "plugins" / "twice.yaml"), code="../../lib/impl")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "impl.py").write_text(PLUGIN, encoding="utf-8")
+
+    with compared_with(read_settings().files):
+        with pytest.raises(PluginLoadError, match=r"impl\.py: not among the files that its folder was trusted by"):
+            check_source(spec)
+        assert check_source(dataclasses.replace(spec, path=tmp_path / "lib" / "twice.yaml", code="impl")).text == PLUGIN
 
 
 @pytest.mark.parametrize("role", ["Crier", "Teller"])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,7 @@ def command(
     if prompt is not None:
         checked_question(prompt)
         if _is_taskweaver_project(prompt):
-            note = f"-p is the question here; the project folder is -C {prompt}, and is taken so"
-            click.echo(f"tw-autogen: {note}", err=True)
-            options, prompt = replace(options, project=Path(prompt)), None
+            raise click.UsageError(f"-p is the question; a project folder is named by -C: -C {shlex.quote(prompt)}")
     paths = [_existing(name, options.project) for name in files if name != _STDIN]
     with tempfile.TemporaryDirectory(prefix="tw-stdin-") as folder:
         if prompt is None and _STDIN not in files and sys.stdin.isatty():

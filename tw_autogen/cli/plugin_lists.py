@@ -20,7 +20,7 @@ from tw_autogen.plugin import (
     read_entry,
     read_folder,
 )
-from tw_autogen.plugin.folder import read_file
+from tw_autogen.plugin.folder import is_name, read_file
 from tw_autogen.shipped import shipped_folder
 
 
@@ -101,7 +101,7 @@ def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
     """Give the files of plugins that are named as for a run: by a path, or by the name in the list.
 
     Args:
-        wanted: Paths of files and folders, and names.
+        wanted: Paths of files and folders, and names, which a single word always is (`./word` is a folder).
         project: Folder of the project's plugins, if there is one.
 
     Raises:
@@ -111,11 +111,12 @@ def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
     named: dict[str, Listed] = {}
     for one in wanted:
         path = Path(one).expanduser()
-        if path.name == one and path.suffix == "":  # a word: what lies here by that name takes no plugin's place
-            named = named or {each.name: each for each in listed_plugins(project, ())}
-        if one not in named and path.exists():
+        if not is_name(one) and path.exists():
             files += plugin_files(path) if path.is_dir() else [path]
             continue
+        named = named or {each.name: each for each in listed_plugins(project, ())}
+        if one not in named and path.exists():
+            raise ConfigError(f"{one}: no plugin is called that; write ./{one} for what lies here")
         if one not in named:
             raise ConfigError(f"{one}: no such file or folder, and no plugin is called that{nearest(one, named)}")
         file = named[one].path

@@ -26,6 +26,7 @@ from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin import Flaw, PluginSpec, Trial, check_files, plugin_files, write_plugin
+from tw_autogen.plugin.folder import is_name
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
@@ -69,9 +70,9 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
     for one in found:
         _print_listed(console, one)
     if any(one.origin == "folder" for one in found):
-        words = (
-            f"This folder is no project, so a run takes those of {folder} only if told to: --plugins {folder}, or -C ."
-        )
+        path = f"./{folder}" if is_name(str(folder)) else folder
+        words = f"so a run takes those of {folder} only if told to: --plugins {path}, or -C ."
+        words = f"This folder is no project, {words}"
         console.print(Text(words), soft_wrap=True)
 
 
@@ -106,7 +107,8 @@ def check(
         raise ConfigError("the plugins of this folder would be loaded, and it is not trusted; name it with -C .")
     specs, flaws = check_files(files)
     trial = _try(specs, settings, host=host)
-    folders = [Path(one) for one in plugins if Path(one).is_dir()] or [project or Path()] * (not plugins)
+    paths = [Path(one) for one in plugins if not is_name(one)]
+    folders = [one for one in paths if one.is_dir()] or [project or Path()] * (not plugins)
     flaws = (*flaws, *trial.flaws, *(flaw for folder in folders for flaw in _of_project(folder, settings)))
     wrong = any(flaw.level == "error" for flaw in flaws)
     left = [spec.name for spec in specs if spec.runs_in == "host" and not host]

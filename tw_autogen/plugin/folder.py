@@ -13,6 +13,16 @@ from tw_autogen.plugin.spec import PluginSpec, read_spec
 YAMLS = (".yaml", ".yml")
 
 
+def is_name(wanted: str) -> bool:
+    """Return whether a text can only be a plugin's name: what lies in the current folder by chance takes no name.
+
+    A path has a separator (`./weather`), starts with `~`, ends with a suffix of plugins' files, or is `.` or `..`.
+    """
+    if any(mark and mark in wanted for mark in ("/", os.sep, os.altsep)) or wanted in ("", ".", ".."):
+        return False
+    return not wanted.startswith("~") and not wanted.endswith((*YAMLS, SUFFIX))
+
+
 def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
     """Return a folder's YAML files, then its Python files with `@plugin` functions, each kind by name.
 
@@ -23,8 +33,7 @@ def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
     Raises:
         PluginSpecError: there are none, and some are needed.
     """
-    inner = folder / "plugins"
-    inner = inner if inner.is_dir() else folder
+    inner = inner_folder(folder)
     files = _files(inner)
     yamls = [path for path in files if path.suffix in YAMLS]
     found = [*yamls, *(path for path in files if path.suffix == SUFFIX and holds_functions(path))]
@@ -34,6 +43,12 @@ def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
             path=folder,
         )
     return found
+
+
+def inner_folder(folder: Path) -> Path:
+    """Return where a folder's plugins lie: in its own folder `plugins`, if it has one."""
+    inner = folder / "plugins"
+    return inner if inner.is_dir() else folder
 
 
 def read_file(path: Path) -> tuple[PluginSpec, ...]:

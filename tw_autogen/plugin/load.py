@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError, nearest
 from tw_autogen.plugin.callables import function_plugin
-from tw_autogen.plugin.folder import YAMLS, named_in, read_file, read_folder
+from tw_autogen.plugin.folder import is_name, named_in, read_file, read_folder
 from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.plugin.installed import installed_plugins, read_entry
 from tw_autogen.plugin.source import (
@@ -42,10 +42,10 @@ def find_plugins(
     """Return the specs that are wanted, in that order, each with its Python found and checked; none is run.
 
     Args:
-        wanted: Names; paths of YAML files, or of Python files with `@plugin` functions; folders of both, or of a
-            TaskWeaver project (its `plugins` folder is taken); specs; functions, which run in this process. A plugin
-            that is not enabled is skipped in a folder, but loaded when it is named itself. The same file twice counts
-            once.
+        wanted: Names, which a single word always is (`./word` is a folder); paths of YAML files, or of Python files
+            with `@plugin` functions; folders of both, or of a TaskWeaver project (its `plugins` folder is taken);
+            specs; functions, which run in this process. A plugin that is not enabled is skipped in a folder, but
+            loaded when it is named itself. The same file twice counts once.
         shipped: Folder of the shipped plugins; None if there are none.
         own: Folder of a project's own plugins, which can be named as well; their names come first, then those of the
             shipped ones, then those of the entry points `tw_autogen.plugins`.
@@ -116,8 +116,10 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     """
     if spec.connect is not None or (spec.path and spec.path.suffix == SUFFIX):
         return spec
-    path = spec.source()
-    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=files_in_use())
+    path, trusted = spec.source(), files_in_use()
+    if trusted is not None and spec.path is not None and trusted.holds(spec.path) and not trusted.holds(path):
+        raise PluginLoadError("not among the files that its folder was trusted by, so it is not loaded", path=path)
+    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=trusted)
     tree = parse_source(path, text=spec.text)
     registered = _registered(tree, spec, path)
     signature = _signature(registered, tree, path)
@@ -152,16 +154,18 @@ def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterato
         yield function_plugin(one)
     elif isinstance(one, str) and (specs := _named(one, shipped, own)):
         yield from specs
-    elif (path := Path(one).expanduser()).is_dir():
-        yield from _enabled(path)
-    elif path.is_file() or isinstance(one, Path) or path.suffix in (*YAMLS, SUFFIX) or len(path.parts) > 1:
-        yield from read_file(path)
-    else:
+    elif isinstance(one, str) and is_name(one):
+        if Path(one).is_dir():
+            raise ConfigError(f"no plugin is called {one!r}; write ./{one} for the folder that lies here")
         known = {**named_in(shipped), **named_in(own), **installed_plugins()}
         raise ConfigError(
             f"no plugin is called {one!r}{nearest(one, known)}\n"
             "One of your own is named by the path of its file, *.py or *.yaml, or of its folder."
         )
+    elif (path := Path(one).expanduser()).is_dir():
+        yield from _enabled(path)
+    else:
+        yield from read_file(path)
 
 
 def _enabled(folder: Path) -> Iterator[PluginSpec]:

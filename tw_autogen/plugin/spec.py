@@ -183,6 +183,8 @@ def read_spec(path: Path | str) -> PluginSpec:
         if not isinstance(one, str):
             raise PluginSpecError(f"tags: expected words, found {one!r} ({type(one).__name__})", path=path)
     plain.setdefault("code", plain["name"])
+    if any(sign in plain["code"] for sign in ("/", "\\", ":", "\0", "..")):
+        raise PluginSpecError(f"code: expected the name of a file beside this one, found {plain['code']!r}", path=path)
     return PluginSpec(**plain, path=path)
 
 

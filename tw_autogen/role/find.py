@@ -43,6 +43,8 @@ def read_role(folder: Path) -> RoleSpec:
     module, settings = plain.get("module", name), plain.get("settings") or {}
     if not isinstance(settings, Mapping):
         raise RoleSpecError("`settings` must be keys and values", path=path)
+    if any(sign in str(module) for sign in ("/", "\\", ":", "\0", "..")):
+        raise RoleSpecError(f"`module` must be the name of a file beside this one, not {module!r}", path=path)
     return RoleSpec(plain["alias"], plain["intro"].strip(), path, name, str(module), settings)
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.plugin import PluginSpec, read_folder
+from tw_autogen.plugin.folder import inner_folder
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session.project import (
@@ -183,11 +185,16 @@ class Review:
             for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
                 place = _relative(folder, self.folder)
                 yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place)
-        plugins = self.folder / self._placed("plugin", "folder")
+        plugins = inner_folder(self.folder / self._placed("plugin", "folder"))
         if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
             names = _listed(python)
             yield Want("plugins", f"Python in {names}: {where}", names)
+        if plugins.is_dir():
+            for spec in read_folder(plugins, needed=False):
+                if isinstance(spec, PluginSpec) and spec.runs_in == "host":
+                    name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
+                    yield Want("plugins", f"{name}: Python in {place}, {_HERE}", f"{name} outside the sandbox")
 
     def _placed(self, room: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
