@@ -40,7 +40,6 @@ TABLE = {
     "roles/manual_reader/manual_reader.py": "checks that the folder which the user has set exists",
     "tw_autogen/cli/given.py": "looks for near names beside a path that the user typed",
     "tw_autogen/cli/ask.py": "files that the user names, before a session takes them",
-    "tw_autogen/cli/chat.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/demo.py": "replaces what an earlier demo left in the user's folder",
     "tw_autogen/cli/example.py": "finds a session by its journal, beside the folder that code can write",
     "tw_autogen/cli/mcp_server.py": "files that a client names, before a session takes them",
