@@ -145,6 +145,8 @@ def test_the_last_component_is_held_everywhere_and_all_below_a_folder_that_code_
     (target / "results").symlink_to(elsewhere)
     with pytest.raises(PermissionError, match="results is a link"):
         save_files(made("chart.png"), target / "results")
+    (saved,) = Landing(Path(), out=target / "results" / "deeper", project=target).land(made("chart.png"), "plot")
+    assert "results is a link" in saved.problem
     monkeypatch.setattr("tw_autogen.session.landing.KERNEL_FOLDERS", {target})
     with pytest.raises(PermissionError, match="results is a link"):
         save_files(made("chart.png"), target / "results" / "deeper")

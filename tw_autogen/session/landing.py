@@ -85,11 +85,12 @@ class Landing:
     Args:
         folder: Where named files go.
         out: Where all files of an answer go instead; None: nobody has said so.
+        project: A folder that somebody else may have made: below it, no link on the way to `out` is followed.
     """
 
-    def __init__(self, folder: Path, *, out: Path | None = None) -> None:
+    def __init__(self, folder: Path, *, out: Path | None = None, project: Path | None = None) -> None:
         self.folder = folder.resolve()
-        self._here = Path.cwd()
+        self._distrusted = [Path.cwd(), *([project.expanduser().resolve()] if project else [])]
         self._out = out.absolute() if out else None
         self._granted = self._for_good = False
         self.refused = ""
@@ -160,7 +161,7 @@ class Landing:
 
     def _open(self) -> SafeFolder:
         if self._out:
-            return held_folder(self._out, below=(self._here, *KERNEL_FOLDERS))
+            return held_folder(self._out, below=(*self._distrusted, *KERNEL_FOLDERS))
         if self.folder == self.folder.parent:
             return SafeFolder(self.folder)
         with SafeFolder(self.folder.anchor) as root:  # it was resolved at first: a link in it now has come since
