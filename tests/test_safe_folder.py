@@ -240,7 +240,7 @@ WRITES = [write_exchange, write_journal, write_transferred, write_given, write_a
 )
 @pytest.mark.parametrize("write", WRITES, ids=lambda one: one.__name__)
 def test_no_way_of_writing_changes_a_file_of_the_hosts_or_blocks(write, thing, inside, outside):
-    for name in (".tw", ".tw-resume", "sub", "it.txt"):
+    for name in (".tw-exchange", ".tw-resume", "sub", "it.txt"):
         thing(inside / name, outside if name != "it.txt" else outside / "secret.txt")
 
     with contextlib.suppress(OSError, ConfigError):
@@ -562,7 +562,7 @@ def test_pieces_of_a_transferred_file_come_in_order_and_within_the_limit(inside)
         transfer.answer({**piece, "place": 1})
     with pytest.raises(PermissionError, match="more than 10 bytes"):
         transfer.answer({**piece, "place": 8})
-    assert list((inside / ".tw").iterdir()) == []
+    assert list((inside / ".tw-exchange").iterdir()) == []
 
 
 def test_a_name_that_is_taken_between_look_and_creation_gets_a_number(inside):

@@ -4,9 +4,14 @@ import re
 import signal
 import subprocess
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tw_autogen.cli.chat import Chat
+from tw_autogen.cli.options import Options
+from tw_autogen.safe_folder import remove_folder
 from tw_autogen.testing import codes, plans, replay_server
 
 SECONDS = 60.0
@@ -491,3 +496,27 @@ def test_saving_in_the_users_folder_is_granted_for_good_in_a_running_chat(chat, 
     assert allowed not in told[0]
     assert allowed in told[2]
     assert allowed in told[4]
+
+
+def test_open_hands_on_a_private_copy_and_follows_no_link(tmp_path, monkeypatch):
+    outside, files = tmp_path / "outside", tmp_path / "session" / "files"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("secret", encoding="utf-8")
+    (files / "sub").mkdir(parents=True)
+    (files / "sub" / "note.txt").write_text("note", encoding="utf-8")
+    (files / "way").symlink_to(outside)
+    (files / "secret2.txt").symlink_to(outside / "secret.txt")
+    opened, said = [], []
+    talk = Chat(Options())
+    talk._session = SimpleNamespace(folder=files)
+    monkeypatch.setattr("tw_autogen.cli.chat.click.launch", lambda path: opened.append(Path(path)) or 0)
+    monkeypatch.setattr(talk, "_say", lambda words, *rest, **more: said.append(words))
+    for path in (files / "way" / "secret.txt", files / "secret2.txt", outside / "secret.txt", files / "sub/note.txt"):
+        talk._show.tally.artifacts = {str(path): {}}
+        talk._open_file("")
+
+    (copy,) = opened
+    assert (copy.name, copy.read_text(encoding="utf-8")) == ("note.txt", "note")
+    assert not copy.is_relative_to(files)
+    assert ["opening it could run something" in one for one in said] == [True] * 3
+    remove_folder(copy.parent)

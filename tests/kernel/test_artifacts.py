@@ -148,3 +148,16 @@ def test_a_second_name_of_somebody_elses_file_is_no_artifact_and_is_not_given_aw
         assert len(run(kernel, bridge + twice).artifacts) == 1
 
     assert secret.stat().st_uid == 0
+
+
+def test_sessions_of_the_command_line_survive_a_kernel_in_the_same_folder(tmp_path):
+    kept = tmp_path / ".tw" / "sessions" / "x" / "precious.csv"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("precious", encoding="utf-8")
+
+    with LocalKernel(tmp_path) as kernel:
+        assert kernel.execute("import pandas as pd\nt = pd.DataFrame({'a': [1]})", seconds=60).ok
+        assert len(kernel.get("t")) == 1
+
+    assert kept.read_text(encoding="utf-8") == "precious"
+    assert [one.name for one in tmp_path.iterdir()] == [".tw"]

@@ -217,7 +217,7 @@ def test_frames_and_values_cross_in_both_directions(kernel):
     assert kernel.get("pair") == (1, {"a": None})
     with pytest.raises(KeyError, match="nothing_here"):
         kernel.get("nothing_here")
-    assert [one for one in (kernel.folder / ".tw").iterdir()] == []
+    assert [one for one in (kernel.folder / ".tw-exchange").iterdir()] == []
 
 
 def test_values_longer_than_a_message_may_be_cross_in_pieces(kernel):

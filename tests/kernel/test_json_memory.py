@@ -33,7 +33,7 @@ def codec(tmp_path):
 def packed(codec, tmp_path, column, *, rows, size, **fields):
     """Describe a table of one column whose file has a size, and takes nothing on the disk."""
     plain = json.loads(json.dumps(codec.pack(pd.DataFrame({"a": [1]}))))
-    with open(tmp_path / ".tw" / plain["file"], "wb") as file:
+    with open(tmp_path / ".tw-exchange" / plain["file"], "wb") as file:
         file.truncate(size)
     index = {"kind": "range", "range": [0, rows, 1], "names": [None], "freq": None}
     return {**plain, "columns": [column], "rows": rows, "index": index, **fields}
@@ -61,7 +61,7 @@ def test_a_table_is_refused_by_the_memory_that_it_would_take(codec, tmp_path, co
 def test_a_column_of_json_is_refused_before_it_is_parsed(codec, tmp_path):
     text = b"[" + b"{}," * MEGA + b"{}]"
     plain = packed(codec, tmp_path, {"kind": "json", "plain": True, "bytes": len(text)}, rows=MEGA + 1, size=0)
-    (tmp_path / ".tw" / plain["file"]).write_bytes(text)
+    (tmp_path / ".tw-exchange" / plain["file"]).write_bytes(text)
 
     with pytest.raises(ValueError, match="would take more than 32 MB of memory"):
         codec.unpack(plain)

@@ -183,9 +183,9 @@ def test_the_folder_emptied_left_or_replaced(session):
 
 
 LAID = {
-    "a link": "os.symlink('/etc', '.tw')",
-    "a file": "open('.tw', 'w').write('x')",
-    "a link to nothing": "os.symlink('nowhere', '.tw')",
+    "a link": "os.symlink('/etc', '.tw-exchange')",
+    "a file": "open('.tw-exchange', 'w').write('x')",
+    "a link to nothing": "os.symlink('nowhere', '.tw-exchange')",
 }
 
 
@@ -195,7 +195,11 @@ def test_what_code_lays_in_the_place_of_the_folder_for_tables_is_removed(session
     kernel, _ = session
     table = pd.DataFrame({"a": [1, 2]})
     kernel.put("table", table)
-    run(kernel, f"import os, shutil\nif os.path.exists('.tw'): os.rename('.tw', 'old')\n{laid}", seconds=30)
+    run(
+        kernel,
+        f"import os, shutil\nif os.path.exists('.tw-exchange'): os.rename('.tw-exchange', 'old')\n{laid}",
+        seconds=30,
+    )
 
     kernel.put("table", table)
     assert kernel.get("table").equals(table)

@@ -180,7 +180,7 @@ def test_a_small_file_does_not_become_endless_text(codec, tmp_path):
     packed = lie(words(), codec)
     numbers = np.zeros(6000, "<i4").tobytes()
     text = b"x" * 100_000
-    (tmp_path / ".tw" / packed["file"]).write_bytes(numbers + text)
+    (tmp_path / ".tw-exchange" / packed["file"]).write_bytes(numbers + text)
     packed["columns"][0]["of"] |= {"count": 1, "bytes": len(text)}
 
     with pytest.raises(ValueError, match="longer than its file may tell"):
@@ -244,6 +244,6 @@ def test_a_header_of_arrow_that_is_none_is_an_error_or_has_no_compression(metada
 
 def test_a_truth_value_is_one_or_nothing(codec, tmp_path):
     packed = lie(pd.DataFrame({"b": [True, False, True]}), codec)
-    (tmp_path / ".tw" / packed["file"]).write_bytes(b"\x02\x00\xff")
+    (tmp_path / ".tw-exchange" / packed["file"]).write_bytes(b"\x02\x00\xff")
 
     assert codec.unpack(packed).b.to_numpy().view("u1").tolist() == [1, 0, 1]

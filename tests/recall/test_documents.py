@@ -78,3 +78,21 @@ def test_an_index_that_lies_elsewhere_knows_its_folder(tmp_path):
     assert index.changed() == []
     (tmp_path / "docs" / "tea.md").unlink()
     assert index.changed() == ["tea.md"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_index_is_written_through_no_link(tmp_path, there):
+    precious, docs = tmp_path / "precious.json", tmp_path / "docs"
+    docs.mkdir()
+    (docs / "tea.md").write_text("# Tea\nGreen.\n")
+    if there:
+        precious.write_text("precious")
+    (docs / "tw-index.json").symlink_to(precious)
+
+    file = DocumentIndex.build(docs).write()
+
+    assert not file.is_symlink()
+    assert precious.exists() == there
+    assert not there or precious.read_text() == "precious"
+    assert DocumentIndex.read(docs).passages
+    assert sorted(one.name for one in docs.iterdir()) == ["tea.md", "tw-index.json"]

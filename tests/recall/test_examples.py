@@ -6,6 +6,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, Rou
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
 from tw_autogen.recall import cleaned_example, fitting_examples, read_examples, write_example
+from tw_autogen.recall.writing import write_text
 
 EXAMPLE = """
 enabled: True
@@ -166,3 +167,12 @@ def test_nothing_to_make_an_example_of_is_told_and_no_file_is_replaced(tmp_path)
     (tmp_path / "there.yaml").write_text("mine", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"there\.yaml is there already"):
         write_example(cleaned_example(lived(), "Planner"), tmp_path / "there.yaml")
+
+
+def test_an_example_is_written_through_no_link(tmp_path):
+    (tmp_path / "new.yaml").symlink_to(tmp_path / "elsewhere.yaml")
+
+    with pytest.raises(ConfigError, match=r"new\.yaml can't be written: File exists"):
+        write_text(tmp_path / "new.yaml", "rounds: []")
+
+    assert not (tmp_path / "elsewhere.yaml").exists()

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from tw_autogen.model import Usage
 from tw_autogen.safe_folder import is_protected
 from tw_autogen.session import Answer, Landing
 from tw_autogen.session.grants import Grants
-from tw_autogen.session.landing import is_named
+from tw_autogen.session.landing import is_named, save_files
 
 NAMED = [
     ("chart.png", "plot it, save as chart.png"),
@@ -120,14 +121,73 @@ def test_no_link_is_followed_on_either_side(made, target, tmp_path):
     assert not (target / "odd.csv").exists()
 
 
+@pytest.mark.parametrize("name", ["results", "results/deeper", "sub/../results/deeper"])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_no_link_below_the_current_folder_leads_the_landing_elsewhere(made, target, monkeypatch, name, absolute):
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    (target / "results").symlink_to(elsewhere)
+    monkeypatch.chdir(target)
+    out = target / name if absolute else Path(name)
+
+    (saved,) = Landing(Path(), out=out).land(made("chart.png"), "plot")
+    with pytest.raises(PermissionError, match="results is a link"):
+        answer(made("chart.png")).save_files(out)
+
+    assert saved.path is None
+    assert f"{target}/results is a link" in saved.problem
+    assert os.listdir(elsewhere) == []
+
+
+def test_the_last_component_is_held_everywhere_and_all_below_a_folder_that_code_may_write_to(made, target, monkeypatch):
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    (target / "results").symlink_to(elsewhere)
+    with pytest.raises(PermissionError, match="results is a link"):
+        save_files(made("chart.png"), target / "results")
+    (saved,) = Landing(Path(), out=target / "results" / "deeper", project=target).land(made("chart.png"), "plot")
+    assert "results is a link" in saved.problem
+    monkeypatch.setattr("tw_autogen.session.landing.KERNEL_FOLDERS", {target})
+    with pytest.raises(PermissionError, match="results is a link"):
+        save_files(made("chart.png"), target / "results" / "deeper")
+
+    assert os.listdir(elsewhere) == []
+
+
+def test_a_users_own_links_above_are_followed(made, target, monkeypatch):
+    home = target.parent / "home"
+    home.symlink_to(target)
+    monkeypatch.chdir(home)
+
+    paths = [save_files(made("chart.png"), home / "a" / one)[0].path for one in ("b", "")]
+    (outside,) = save_files(made("chart.png"), Path("..", "home", "c"))
+
+    assert paths == [home / "a" / "b" / "chart.png", home / "a" / "chart.png"]
+    assert (target / "a" / "b" / "chart.png").is_file()
+    assert (target / "c" / "chart.png").is_file()
+    assert outside.path is not None
+
+
+def test_the_folder_of_the_user_is_the_one_that_it_was(made, target):
+    landing = Landing(target)
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    target.rename(target.parent / "moved")
+    target.symlink_to(elsewhere)
+
+    (saved,) = landing.land(made("chart.png"), "save chart.png")
+
+    assert (saved.path, os.listdir(elsewhere)) == (None, [])
+
+
 def test_names_that_programs_obey_are_saved_nowhere(made, target, caplog):
-    names = ("conftest.py", "Makefile", "x.pth", "tw_autogen.yaml", "note.txt", "clean.py")
+    names = ("conftest.py", "Makefile", "x.pth", "tw_autogen.yaml", "Report.desktop", "uv.toml", "note.txt", "clean.py")
 
     paths = answer(made(*names)).save_files(target / "new" / "folder")
 
     assert [one.name for one in paths] == ["note.txt", "clean.py"]
     assert "conftest.py: programs run or obey files of this name" in caplog.text
-    assert all(map(is_protected, names[:4]))
+    assert all(map(is_protected, names[:6]))
 
 
 def test_out_and_a_grant_take_all_files_and_an_unchanged_one_is_copied_once(made, target, tmp_path):

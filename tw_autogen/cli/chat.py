@@ -28,6 +28,7 @@ from tw_autogen.cli.unresponsive import Unresponsive
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.journal import CellJournal
+from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import Landing, Session, read_settings, unmade
 from tw_autogen.settings import Setting
 
@@ -61,6 +62,7 @@ class Chat:
         self._session: Session
         self._unresponsive = Unresponsive(self._asker, patience_seconds=0.0, comes_back=False)
         self._own_checkpoints = False
+        self._copies: list[Path] = []
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
             "/files": ("PATH...  send files along with the next question", self._bring),
@@ -123,7 +125,7 @@ class Chat:
     def _open(self) -> Session:
         approve = self._asker.approve if self._asker.somebody else None
         session = open_for(self._options, [self._show, self._unresponsive], self._show.say, approve)
-        session.landing = Landing(Path(), out=self._options.out)
+        session.landing = Landing(Path(), out=self._options.out, project=self._options.project)
         return session
 
     def _loop(self, prompt: Prompt) -> None:
@@ -272,10 +274,23 @@ class Chat:
         path = paths.get(rest or list(paths)[-1])
         if path is None:
             self._say(f"no file {rest}; the last answer has {', '.join(paths)}", style="red")
-        elif path.suffix.lower() not in _OPENED or path.is_symlink():
+            return
+        copy = self._private_copy(path) if path.suffix.lower() in _OPENED else None
+        if copy is None:
             self._say("code made it, and opening it could run something; look at it yourself: ", path)
-        elif click.launch(str(path)) != 0:
+        elif click.launch(str(copy)) != 0:
             self._say("no program to open it was found: ", path)
+
+    def _private_copy(self, path: Path) -> Path | None:
+        """Copy a file of the session's folder to where code can't exchange it; None if it is none, or over a link."""
+        try:
+            with SafeFolder(self._session.folder.resolve()) as folder, folder.open_file(folder.name_of(path)) as file:
+                self._copies.append(temporary_folder())
+                with SafeFolder(self._copies[-1]) as private:
+                    private.copy_in(file, path.name, mode=0o400)
+        except OSError:
+            return None
+        return self._copies[-1] / path.name
 
     def _save(self, rest: str) -> None:
         try:

@@ -46,7 +46,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     try:
         approve = asker.approve if asker.somebody else None
         with open_for(options, [handler], _nothing if quiet else show.say, approve) as session:
-            once.ask(session, prompt, files, asker, out=options.out)
+            once.ask(session, prompt, files, asker, options)
             show.stop()
             show.saved(once.saved, quiet=quiet)
             for warning in () if quiet else once.warnings:
@@ -107,9 +107,9 @@ class _Once:
         self._error: dict[str, str] | None = None
         self._started = time.monotonic()
 
-    def ask(self, session: Session, prompt: str, files: Sequence[Path], asker: Asker, *, out: Path | None) -> None:
+    def ask(self, session: Session, prompt: str, files: Sequence[Path], asker: Asker, options: Options) -> None:
         self._session_id = session.id
-        session.landing = Landing(Path(), out=out)
+        session.landing = Landing(Path(), out=options.out, project=options.project)
 
         def stop() -> None:
             asker.stop()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -13,6 +15,7 @@ from typing import Any
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Ranker
+from tw_autogen.safe_folder import SafeFolder
 
 INDEX_FILE = "tw-index.json"
 GLOBS = ("*.md", "*.txt", "*.rst")
@@ -150,7 +153,7 @@ class DocumentIndex:
         head = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
         lines = ",\n".join(json.dumps(_plain(one), ensure_ascii=False) for one in self.passages)
         start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
-        file.write_text(f'{start},\n "passages": [\n{lines}\n]}}\n', encoding="utf-8")
+        _replace(file, f'{start},\n "passages": [\n{lines}\n]}}\n')
         return file
 
     def prepare(self, ranker: Ranker) -> None:
@@ -217,6 +220,20 @@ class DocumentIndex:
         for before, after in zip(parts, parts[1:], strict=False):
             text += "\n" * max(1, after.first - before.last) + after.text
         return Passage(parts[0].file, parts[0].first, parts[-1].last, text, parts[0].heading)
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a new file and give it the name; of a link that has the name nothing is followed, and it goes."""
+    part = f".{secrets.token_hex(8)}.part"
+    with SafeFolder(file.parent.resolve()) as folder:
+        try:
+            with folder.create_file(part) as new:
+                new.write(text.encode("utf-8"))
+            folder.move(part, file.name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                folder.remove(part)
+            raise
 
 
 def _text(path: Path, root: Path) -> str | Exception:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.safe_folder import SafeFolder
 
 
 def without_paths(text: str, private: Sequence[str]) -> str:
@@ -21,14 +22,15 @@ def without_paths(text: str, private: Sequence[str]) -> str:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a file, and make the folders that it lies in.
+    """Write a new file, and make the folders that it lies in.
 
     Raises:
-        ConfigError: it can't be written; says why.
+        ConfigError: something has this name, even a dangling link, or it can't be written; says why.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        with SafeFolder(path.parent.resolve()) as folder, folder.create_file(path.name) as file:
+            file.write(text.encode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} can't be written: {error.strerror or error}") from error
     return path

@@ -104,6 +104,21 @@ class SafeFolder:
                     return full.relative_to(above).as_posix()
         return ""
 
+    def open_folder(self, name: str) -> SafeFolder:
+        """Open a directory below this one; the caller closes it.
+
+        Raises:
+            OSError: there is no such directory, or a link is in the way.
+        """
+        with self._parent(name) as (at, last):
+            try:
+                inner = calls.open_folder(at, last)
+            except OSError as error:
+                raise calls.explained(error, name) from None
+        opened = SafeFolder.__new__(SafeFolder)
+        opened.path, opened._at = self.path / name, inner
+        return opened
+
     def open_file(self, name: str) -> BinaryIO:
         """Open a file for reading; a FIFO does not block.
 

@@ -16,12 +16,13 @@ _NAMES = frozenset({
     # Python
     "conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "setup.cfg", "pyproject.toml", "pyvenv.cfg",
     "tox.ini", "noxfile.py", "pytest.ini", ".pytest.ini", "requirements.txt", "constraints.txt", "manage.py",
+    "matplotlibrc", "uv.toml",
     # builds
     "makefile", "gnumakefile", "justfile", "taskfile.yml", "rakefile", "gemfile", "dockerfile", "compose.yaml",
     "compose.yml", "docker-compose.yml", "docker-compose.yaml", "package.json", "composer.json", "cmakelists.txt",
-    "build.gradle", "pom.xml", "build.rs", "cargo.toml",
+    "build.gradle", "pom.xml", "build.rs", "cargo.toml", ".cargo", ".yarnrc.yml", "mise.toml",
 })  # fmt: skip
-_SUFFIXES = (".pth", ".code-workspace")
+_SUFFIXES = (".pth", ".code-workspace", ".desktop")
 
 
 def is_protected(name: str) -> bool:

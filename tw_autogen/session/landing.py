@@ -14,7 +14,8 @@ from pathlib import Path
 from tw_autogen.conversation import is_document
 from tw_autogen.conversation.named_files import PACKED
 from tw_autogen.kernel import Artifact
-from tw_autogen.safe_folder import SafeFolder, is_protected, open_unlinked
+from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked
 
 _MOST_OF_A_NAME = 1000
 
@@ -57,20 +58,24 @@ def save_files(artifacts: Iterable[Artifact], folder: Path) -> list[Saved]:
     Args:
         artifacts: Whose files are copied. Dotfiles and names that programs run or obey, such as `conftest.py` and
             `Makefile`, are not; nor is what has become a link.
-        folder: Where to; it is made if it is missing. Copies have mode 0644, less the umask.
+        folder: Where to; it is made if it is missing, and no link, as `held_folder` says. Copies have mode 0644, less
+            the umask.
 
     Returns:
         What came of each, in order; a path that stands there twice is copied once.
 
     Raises:
-        OSError: the folder can't be made or opened.
+        OSError: the folder can't be made or opened, or a link is in the way, which the message names.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with held_folder(folder, below=KERNEL_FOLDERS) as target:
+        return _save_in(target, artifacts)
+
+
+def _save_in(target: SafeFolder, artifacts: Iterable[Artifact]) -> list[Saved]:
     found: dict[Path, Saved] = {}
-    with SafeFolder(folder.resolve()) as target:
-        for one in artifacts:
-            if one.path not in found:
-                found[one.path] = _saved(one.path, target)
+    for one in artifacts:
+        if one.path not in found:
+            found[one.path] = _saved(one.path, target)
     return list(found.values())
 
 
@@ -80,10 +85,12 @@ class Landing:
     Args:
         folder: Where named files go.
         out: Where all files of an answer go instead; None: nobody has said so.
+        project: A folder that somebody else may have made: below it, no link on the way to `out` is followed.
     """
 
-    def __init__(self, folder: Path, *, out: Path | None = None) -> None:
+    def __init__(self, folder: Path, *, out: Path | None = None, project: Path | None = None) -> None:
         self.folder = folder.resolve()
+        self._distrusted = [Path.cwd(), *([project.expanduser().resolve()] if project else [])]
         self._out = out.absolute() if out else None
         self._granted = self._for_good = False
         self.refused = ""
@@ -141,16 +148,24 @@ class Landing:
         fresh = [one for one in wanted if self._done.get(one.path, ((0, 0), None))[0] != stamps[one.path]]
         if not fresh:
             return []
-        folder = self._out or self.folder
         try:
-            saved = save_files(fresh, folder)
+            with self._open() as target:
+                saved = _save_in(target, fresh)
         except OSError as error:
-            why = f"{folder}: {error.strerror or error}"
+            why = f"{self._out or self.folder}: {error.strerror or error}"
             return [Saved(one.path, None, why) for one in fresh]
         for one in saved:
             if one.path is not None:
                 self._done[one.source] = (stamps[one.source], one.path)
         return saved
+
+    def _open(self) -> SafeFolder:
+        if self._out:
+            return held_folder(self._out, below=(*self._distrusted, *KERNEL_FOLDERS))
+        if self.folder == self.folder.parent:
+            return SafeFolder(self.folder)
+        with SafeFolder(self.folder.anchor) as root:  # it was resolved at first: a link in it now has come since
+            return root.open_folder(self.folder.relative_to(self.folder.anchor).as_posix())
 
     def saved_as(self, path: Path) -> Path | None:
         """Return where a file of the session's folder was copied to last; None if it was not."""

@@ -97,8 +97,8 @@ class HostReads:
 
     def links_the_exchange(w):
         """Put a link in the place of the hidden folder in which tables cross."""
-        os.rename(".tw", f".tw-{w.nonce}")
-        os.symlink(w.outside, ".tw")
+        os.rename(".tw-exchange", f".tw-{w.nonce}")
+        os.symlink(w.outside, ".tw-exchange")
 
     def reports_files_outside(w):
         """Report links to the secret, and its path, as artifacts of this cell."""

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-FOLDER = ".tw"
-"""Hidden, below the kernel's folder."""
+FOLDER = ".tw-exchange"
+"""Hidden, below the kernel's folder, and removed whole; not `.tw`, which holds the command line's sessions."""
 
 
 def make_folder(path: Path) -> bool:
