@@ -3,9 +3,10 @@
 import pytest
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 
 SECONDS = 60.0
+PLUGIN = "from tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef double(x):\n    return 2 * x\n"
 
 SWAP = """
 import os
@@ -61,6 +62,18 @@ def test_no_kernel_starts_where_code_has_put_a_link_in_the_place_of_its_paths(wo
                 kernel.execute("1", seconds=SECONDS)
             assert str(world / named) in str(error.value)
     assert state(world / "victim") == before
+
+
+def test_what_lies_beside_a_plugin_is_granted_as_it_was_when_the_plugin_was_loaded(world):
+    plugin = world / "w/data/double.py"
+    plugin.write_text(PLUGIN)
+    with LocalKernel(world / "own", settings=KernelSettings(write=(str(world / "w"),), warm=0)) as kernel:
+        kernel.load(Loadable("double", PLUGIN, path=plugin))
+        kernel.execute("import os; os._exit(0)", seconds=SECONDS)
+        (world / "w/data").rename(world / "w/old")
+        (world / "w/data").symlink_to(world / "victim")
+        with pytest.raises(KernelStartError, match="another folder than at the first start"):
+            kernel.execute("1", seconds=SECONDS)
 
 
 def test_another_folder_is_refused_too_and_a_removed_one_is_made_again(tmp_path):
