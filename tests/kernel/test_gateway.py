@@ -341,6 +341,14 @@ def test_a_kernel_reaches_no_other_files_of_the_host(tmp_path, name):
         transfer.answer({"what": "write", "file": name, "place": 0, "data": "", "last": True})
 
 
+@pytest.mark.parametrize(("place", "size"), [(0, -1), (-1, 10)])
+def test_a_kernel_asks_for_no_negative_piece_of_a_file(tmp_path, place, size):
+    (tmp_path / "a.txt").write_text("abc")
+
+    with pytest.raises(PermissionError, match="bytes at"):
+        FileTransfer(tmp_path, 1000).answer({"what": "read", "file": "a.txt", "place": place, "size": size})
+
+
 def test_a_kernel_fills_no_more_of_the_hosts_disk_than_it_may(tmp_path):
     transfer = FileTransfer(tmp_path, 3)
     asked = {"what": "write", "file": "a.txt", "data": "YWI=", "last": False}

@@ -294,7 +294,7 @@ def test_a_folder_that_another_notebook_has_exchanged_is_not_granted_at_a_restar
     try:
         nested.rename(folder / "moved")
         nested.symlink_to(other)
-        with pytest.raises(KernelStartError, match="its path leads to another one now"):
+        with pytest.raises(KernelStartError, match="is another folder than at the first start"):
             manager.restart_kernel(now=True)
     finally:
         manager.shutdown_kernel(now=True)

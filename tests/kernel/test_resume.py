@@ -16,6 +16,9 @@ import pytest
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
+from tw_autogen.kernel.guest.checkpoint import FOLDER
+from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
+from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.launcher.landlock import version
 
 ALWAYS = KernelSettings(checkpoint_seconds=0.001)
@@ -417,3 +420,17 @@ def test_a_link_in_the_journals_place_leads_the_host_nowhere(tmp_path):
 def test_there_is_no_resuming_without_a_sandbox(tmp_path):
     with pytest.raises(ConfigError, match="no resuming without a sandbox"):
         LocalKernel(tmp_path, settings=KernelSettings(sandbox="off"), resume=True)
+
+
+def test_all_lines_of_a_journal_together_take_bounded_memory(tmp_path):
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    line = json.dumps({"cell": [{}] * 200_000}) + "\n"
+    lines = 2 + MOST_BYTES // parsed_bytes(line)
+    (folder / "cells.jsonl").write_text(line * lines + json.dumps({"cell": "1"}) + "\n")
+
+    entries = CellJournal(tmp_path).open()
+
+    assert len(entries) == lines + 1
+    assert entries[0]
+    assert not entries[lines - 1]

@@ -83,6 +83,8 @@ class FileTransfer:
         raise LookupError(f"files are not asked to {what!r}")
 
     def _read(self, name: str, place: int, size: int) -> str:
+        if place < 0 or size < 0:  # a read of -1 is one of the whole file
+            raise PermissionError(f"{name!r}: {size} bytes at {place}")
         with SafeFolder(self._folder) as folder, folder.open_file(name) as file:
             file.seek(place)
             data = file.read(size)

@@ -47,7 +47,7 @@ class CellJournal:
 
         Returns:
             A dictionary for each line, of 100 000 at most; an empty one for a line that can't be read, or that would
-            take too much memory.
+            take too much memory with those before it.
         """
         data = b""
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
@@ -57,7 +57,12 @@ class CellJournal:
         if data and not data.endswith(b"\n"):
             with contextlib.suppress(OSError):
                 self._write(b"\n")
-        entries = [_entry(line) for line in itertools.islice(io.BytesIO(data), _MOST_LINES)]
+        entries, held = [], 0
+        for line in itertools.islice(io.BytesIO(data), _MOST_LINES):
+            needed = parsed_bytes(line)
+            fits = held + needed <= MOST_BYTES
+            held += needed if fits else 0
+            entries.append(_entry(line) if fits else {})
         self.position = len(entries)
         self._mark()
         return entries
@@ -130,7 +135,7 @@ class CellJournal:
 
 def _entry(line: bytes) -> dict[str, Any]:
     try:
-        found = bounded_json.loads(line) if parsed_bytes(line) <= MOST_BYTES else {}
+        found = bounded_json.loads(line)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

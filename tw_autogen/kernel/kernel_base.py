@@ -16,12 +16,13 @@ from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.host_functions import HostFunctions
 from tw_autogen.kernel.kernel import Loadable
+from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
 from tw_autogen.kernel.poller import WakeupSocket
 from tw_autogen.kernel.process import check_open_files
 from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.request import RawResult
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
+from tw_autogen.safe_folder import SafeFolder, temporary_folder
 
 
 class KernelBase:
@@ -38,12 +39,14 @@ class KernelBase:
     def __init__(self, folder: Path | str | None = None, *, settings: KernelSettings | None = None) -> None:
         if folder is None:
             self.folder = temporary_folder("tw-kernel-")
-            weakref.finalize(self, remove_folder, self.folder)
+            self._made = folder_identity(self.folder)
+            weakref.finalize(self, remove_same, self.folder, self._made)
         else:
             self.folder = Path(folder).resolve()
             self.folder.mkdir(parents=True, exist_ok=True)
         self._owns_folder = folder is None
         self._settings = settings or KernelSettings()
+        self._pinned = PinnedPaths(self.folder, self._settings)
         KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))
         check_open_files(self.folder)
         self._bell = WakeupSocket()
@@ -106,7 +109,7 @@ class KernelBase:
             self._end()
         if self._live is not None:
             return self._live
-        self.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
+        self._pinned.make()
         with contextlib.suppress(OSError), SafeFolder(self.folder) as opened:
             opened.unlock()  # code may have closed its own folder
         check_open_files(self.folder)

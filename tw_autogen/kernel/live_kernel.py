@@ -14,10 +14,10 @@ from tw_autogen.kernel.execution import Execution, Variable
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.kernel_base import KernelBase, is_table
+from tw_autogen.kernel.pinned_paths import remove_same
 from tw_autogen.kernel.request import ExecuteRequest
 from tw_autogen.kernel.results import execution_of
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.safe_folder import remove_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -177,7 +177,7 @@ class LiveKernel(KernelBase):
             if free:
                 self._end()
         if self._owns_folder:
-            remove_folder(self.folder)
+            remove_same(self.folder, self._made)
 
     def __enter__(self) -> Self:
         return self

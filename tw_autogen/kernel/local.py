@@ -172,6 +172,7 @@ class LocalKernel(LiveKernel):
         if self._live is not None and not self._fresh:
             return False
         self._read = (*self._read, str(path))
+        self._pinned.add(self._read)
         if self._live is not None:
             self._end()
         return True
@@ -194,13 +195,15 @@ class LocalKernel(LiveKernel):
         if self._start is None:
             check_granted(self._settings, self.folder)
         packages = self._installer.prepare()
-        peer = self._begin(KernelFolders(self.folder, (*self._read, *([packages] if packages else []))))
+        read = self._pinned.real((*self._read, *([packages] if packages else [])))
+        peer = self._begin(KernelFolders(self.folder, read))
         return replace(peer, options={**peer.options, "packages": packages})
 
     def _begin(self, place: KernelFolders) -> KernelHandle:
         if self._start is not None:
             return start_otherwise(place, self._settings, self._start, STARTED_OTHERWISE)
-        return self._pool.take(self._settings, place).peer(self._settings)
+        granted = self._pinned.granted()
+        return self._pool.take(granted, place).peer(granted)
 
     def close(self) -> None:
         """End the process; files stay, unless the folder is ours."""
@@ -224,6 +227,7 @@ class LocalKernel(LiveKernel):
         more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
         if more:
             self._read = (*self._read, *more)
+            self._pinned.add(self._read)
             if self._live is not None and self._fresh:
                 self._end()
 

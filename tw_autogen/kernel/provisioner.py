@@ -18,6 +18,7 @@ from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of
 from tw_autogen.kernel.path_policy import check_granted, refuse_folder
+from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel
@@ -43,7 +44,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         self._connection: Connection | None = None
         self._kernel: StartedKernel | None = None
         self._cwd = Path.cwd()
-        self._began_in: tuple[Path, int, int] | None = None
+        self._pinned: PinnedPaths | None = None
 
     @property
     def has_process(self) -> bool:
@@ -71,12 +72,17 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             SandboxError: no wall can stand.
         """
         settings = _settings(self.settings)
-        self._cwd = self._same_folder(Path(kwargs.get("cwd") or Path.cwd()).resolve())
+        pinned = self._pinned or PinnedPaths(Path(kwargs.get("cwd") or Path.cwd()).resolve(), settings)
+        pinned.check()
+        self._cwd = pinned.folder
         try:
             refuse_folder(self._cwd, settings)
             check_granted(settings, self._cwd)
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
+        settings = pinned.granted()
+        if self._cwd.is_dir():
+            self._pinned = pinned
         given = kwargs.get("env") or {}
         place = KernelFolders(
             self._cwd, environment={name: given[name] for name in self.kernel_spec.env if name in given}
@@ -87,24 +93,6 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         info = self._connection.info
         self.connection_info = {**info, "key": str(info["key"]).encode()}
         return self.connection_info
-
-    def _same_folder(self, folder: Path) -> Path:
-        """Return the folder of the notebook, which stays the one of the first start.
-
-        Raises:
-            KernelStartError: something else has its path since: code of another notebook may be allowed to write above.
-        """
-        about = folder.stat() if folder.is_dir() else None
-        found = (folder, about.st_dev, about.st_ino) if about else None
-        if self._began_in is None:
-            self._began_in = found
-        elif found != self._began_in:
-            raise KernelStartError(
-                f"the notebook's folder was {self._began_in[0]}, and its path leads to another one now ({folder}); "
-                "shut the kernel down and open the notebook again if that is what you want",
-                folder=self._began_in[0],
-            )
-        return folder
 
     async def poll(self) -> int | None:
         """Return None while it runs, else its exit code."""

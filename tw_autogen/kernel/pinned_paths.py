@@ -1,0 +1,125 @@
+"""`PinnedPaths`: the folder of a kernel and what it is granted, which stay what they were at first."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from tw_autogen.errors import KernelStartError
+from tw_autogen.kernel.launcher.readable import LISTED
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import SafeFolder, remove_folder
+
+_FILE = (0, 0)
+"""Stands for any regular file: editors put a new one in its place."""
+
+
+class PinnedPaths:
+    """Paths of a kernel, resolved once; what code that may write above them puts in their place later is refused.
+
+    Args:
+        folder: Where the kernel works, with links resolved.
+        settings: `read` and `write` say what is granted besides.
+    """
+
+    def __init__(self, folder: Path, settings: KernelSettings) -> None:
+        self.folder = folder
+        self._settings = settings
+        self._real: dict[str, str] = {}
+        self._known: dict[str, tuple[int, int]] = {}
+        self.add((str(folder), *settings.read, *settings.write))
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Take down what is at paths now; one that is known, or leads to nothing, is passed over."""
+        for given in paths:
+            if given not in self._real:
+                path = os.path.realpath(os.path.expanduser(given))
+                found = _identity(path)
+                if found is not None:
+                    self._real[given] = f"{path}{LISTED}" if given.endswith(LISTED) else path
+                    self._known.setdefault(path, found)
+
+    def real(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return paths as they were resolved first; those that have led to nothing so far are left out."""
+        paths = tuple(paths)
+        self.add(paths)
+        return tuple(self._real[one] for one in paths if one in self._real)
+
+    def granted(self) -> KernelSettings:
+        """Return the settings with the paths of `read` and `write` as they were resolved first."""
+        return replace(self._settings, read=self.real(self._settings.read), write=self.real(self._settings.write))
+
+    def check(self) -> None:
+        """Check that every path leads to what it led to first, over no link; what has been removed may be missing.
+
+        Raises:
+            KernelStartError: names the first that does not.
+        """
+        for path, known in self._known.items():
+            try:
+                same = _identity(path) in (known, None)
+            except OSError:
+                same = False
+            if not same:
+                raise KernelStartError(
+                    f"{path} is another folder than at the first start, so no kernel starts there: code may be allowed "
+                    "to write above it; close this kernel and open a new one if that is what you want",
+                    folder=self.folder,
+                )
+
+    def make(self) -> None:
+        """Check all, and make the kernel's folder again if somebody has removed it. Errors as of `check`."""
+        self.check()
+        path = str(self.folder)
+        if _identity(path) is None:
+            with SafeFolder(self.folder.anchor) as root:
+                root.make_folder(_name(path), parents=True)
+            found = _identity(path)
+            if found is not None:
+                self._known[path] = found
+
+
+def remove_same(folder: Path, known: tuple[int, int] | None) -> None:
+    """Remove a folder with all in it, if it is still the one that was taken down and no link leads there."""
+    try:
+        same = folder_identity(folder) == known is not None
+    except OSError:
+        return
+    if same:
+        remove_folder(folder)
+
+
+def folder_identity(folder: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from others, for `remove_same`; None if it is missing.
+
+    Raises:
+        OSError: a link is in the way.
+    """
+    return _identity(str(folder))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return device and number of a folder, the same for every file, None if nothing is there.
+
+    Raises:
+        OSError: a link is in the way, or the system refuses.
+    """
+    try:
+        with SafeFolder(Path(path).anchor) as root:
+            found = root.info(_name(path))
+    except FileNotFoundError:
+        return None
+    except PermissionError:  # without O_PATH, a folder that may be passed and not listed can't be opened
+        if os.path.realpath(path) != path:
+            raise
+        found = os.lstat(path)
+    if stat.S_ISLNK(found.st_mode):
+        raise PermissionError(f"{path}: a link")
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else _FILE
+
+
+def _name(path: str) -> str:
+    return Path(path).relative_to(Path(path).anchor).as_posix()
