@@ -146,12 +146,13 @@ def tw(tmp_path, monkeypatch):
 
 
 def test_the_command_asks_prints_and_goes_on(tw, dabench, tmp_path):
-    with replay_server(Knowing()) as server:
+    model = Knowing()
+    with replay_server(model) as server:
         args = ("dabench", "--data", str(dabench), "--base-url", server.base_url, "--model", "tiny")
         first = tw(*args, "--limit", "1")
         rest = tw(*args, "--jobs", "2", "--json")
         shown = tw(*args)
-        asked = len(server.requests)
+        asked = len(model.asked)
     said = json.loads(rest.stdout)
 
     assert asked == 3
