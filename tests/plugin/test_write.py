@@ -116,13 +116,13 @@ def test_a_function_that_is_no_python_can_be_one_too(tmp_path):
         assert called(9.0) == 3.0
 
 
-def test_a_decorated_function_needs_no_python_of_its_own(shop, tmp_path):
+def test_a_decorated_function_needs_no_python_of_its_own_where_its_file_lies(shop, tmp_path):
     spec, files = write_plugin(shop.marked, tmp_path / "mine")
 
     assert [file.name for file in files] == ["marked.yaml"]
     assert (spec.code, spec.runs_in) == ("shop", "kernel")
-    spec, _ = write_plugin(shop.marked, tmp_path / "plugins", runs_in="host")
-    assert spec.code == "../mine/shop"
+    spec, files = write_plugin(shop.marked, tmp_path / "plugins", runs_in="host")
+    assert [file.name for file in files] == ["marked.yaml", "marked.py"]
     with HostPlugin(spec, folder=tmp_path) as called:
         assert called(3) == 3
 

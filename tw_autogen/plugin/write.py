@@ -51,7 +51,7 @@ def write_plugin(
 ) -> tuple[PluginSpec, tuple[Path, ...]]:
     """Write a plugin's YAML from a function's signature and docstring, and Python that calls it if it needs some.
 
-    A function with `@plugin` or `@register_plugin` needs none: the YAML's `code` names its file.
+    A function with `@plugin` or `@register_plugin` in a file of that folder needs none: `code` names that file.
 
     Args:
         function: On the top level of a module that can be imported.
@@ -72,11 +72,12 @@ def write_plugin(
     file, folder = _file(function), folder.resolve()
     root = file.parents[function.__module__.count(".") + (file.name == "__init__.py")]
     options = plugin_options(function)
-    marked = (options is not None or hasattr(function, "_tw_registered")) and spec.name == function.__name__
-    near = _installed(file) or root == folder or (marked and file.parent == folder)
+    decorated = options is not None or hasattr(function, "_tw_registered")
+    marked = decorated and spec.name == function.__name__ and file.parent == folder
+    near = _installed(file) or root == folder or marked
     place = runs_in or (options["runs_in"] if options else "kernel" if near else "host")
     path = folder / f"{spec.name}.yaml"
-    files = {path: _yaml(spec, place, os.path.relpath(file.with_suffix(""), folder) if marked else "")}
+    files = {path: _yaml(spec, place, file.stem if marked else "")}
     if not marked:
         inserted = "" if _installed(file) or root == folder else _PLACE
         files[folder / f"{spec.name}.py"] = _PYTHON.format(
