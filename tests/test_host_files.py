@@ -60,6 +60,7 @@ TABLE = {
     "tw_autogen/kernel/environment.py": "the host's cache folder",
     "tw_autogen/kernel/forkserver.py": "the fork server's log, and the interpreter's modules",
     "tw_autogen/kernel/gateway_process.py": "asks a gateway whether a kernel exists; no file",
+    "tw_autogen/kernel/pinned_paths.py": "asks by lstat what a granted file is, once its folder was compared",
     "tw_autogen/kernel/path_policy.py": "folders that the user grants",
     "tw_autogen/kernel/installer.py": "the folder of packages, which code can't write",
     "tw_autogen/kernel/journal.py": "asks whether the kernel's folder exists",

@@ -26,7 +26,8 @@ ROLE = "from tw_autogen import Role\nfrom .pages import PAGE\n\nclass Crier(Role
 ROLE += "    def reply(self, memory, **kwargs): ...\n"
 ROLE += "    def later(self):\n        from . import deep\n        return deep\n"
 THEIRS = "from taskweaver.role import Role\nfrom roles.teller.words import WORD\n\nclass Teller(Role):\n"
-THEIRS += "    def reply(self, memory, **kwargs): ...\n    def later(self):\n        import top\n        return top\n"
+THEIRS += "    def reply(self, memory, **kwargs): ...\n"
+THEIRS += "    def later(self):\n        import teller_top\n        return teller_top\n"
 PLUGIN = "import beside\nfrom tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef twice():\n"
 PLUGIN += "    import lazily\n    return lazily.VALUE\n"
 FILES = {
@@ -37,7 +38,7 @@ FILES = {
     "roles/teller/teller.role.yaml": "alias: Teller\nintro: Tells.\nmodule: roles.teller.teller.Teller\n",
     "roles/teller/teller.py": THEIRS,
     "roles/teller/words.py": "WORD = 1\n",
-    "top.py": "VALUE = 1\n",
+    "teller_top.py": "VALUE = 1\n",
     "plugins/twice.yaml": "name: twice\ndescription: d\nruns_in: host\nparameters: []\n",
     "plugins/twice.py": PLUGIN,
     "plugins/beside.py": "VALUE = 1\n",
@@ -51,7 +52,7 @@ SETTINGS = {
     "code_interpreter.policy": "ours.yaml",
     "plugin.mcp_servers": "mcp.json",
 }
-NAMES = ("beside", "lazily", "top", "tw_autogen_role_crier", "tw_autogen_role_teller", "roles")
+NAMES = ("beside", "lazily", "teller_top", "tw_autogen_role_crier", "tw_autogen_role_teller", "roles")
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ def test_python_of_a_plugin_that_was_not_hashed_is_refused(folder, tmp_path):
 @pytest.mark.parametrize("swap", ["changed", "compiled", "package"])
 def test_what_a_role_imports_later_is_what_was_hashed(folder, tmp_path, role, swap):
     ran = tmp_path / "ran"
-    path = folder / {"Crier": "roles/crier/deep.py", "Teller": "top.py"}[role]
+    path = folder / {"Crier": "roles/crier/deep.py", "Teller": "teller_top.py"}[role]
     with opened(read_settings(), tmp_path) as session:
         (found,) = [one for one in session.roles if one.name == role]
         if swap == "changed":
