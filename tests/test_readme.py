@@ -32,6 +32,10 @@ MEAN = [
     plans("compute the mean", then="User"),
     codes("import pandas as pd\nprint('The mean is', pd.read_csv('sales.csv').units.mean())"),
 ]
+PICTURE = [
+    plans("draw it", then="User"),
+    codes("import matplotlib.pyplot as plt\nloads.plot(x='hour', y='load')\nplt.savefig('load.png')\nprint('hour 21')"),
+]
 
 RUN_PYTHON = {
     # words that only this block has: (replies, code after it, needed package)
@@ -42,7 +46,7 @@ RUN_PYTHON = {
         "autogen",
     ),
     '"Which months are odd?"': ([TO_USER], "assert answer.text == 'Done.'", ""),
-    "from IPython.display import": ([TO_USER], "", ""),
+    "from IPython.display import": (PICTURE, "assert [one.path.name for one in answer.artifacts] == ['load.png']", ""),
     "Load sales.csv as `sales`.": ([TO_USER, TO_USER], "assert answer.text == 'Done.'", ""),
     "def approve(proposal)": ([], "", ""),
     "gateway_url=": ([], "", "websocket"),

@@ -76,8 +76,12 @@ def _of_role(folder: Path) -> Iterator[ast.ClassDef]:
     found = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name.endswith("Settings")]
     plain = yaml.safe_load((folder / "role.yaml").read_text(encoding="utf-8")).get("settings", {})
     if plain and not found:
+        (role,) = [one for one in tree.body if isinstance(one, ast.ClassDef)]
+        doc = docstring_parser.parse(ast.get_docstring(role) or "")
+        (said,) = [one.description for one in doc.params if one.arg_name == "settings"]
         lines = "".join(f"    {key}: {type(value).__name__} = {value!r}\n" for key, value in plain.items())
-        found = [one for one in ast.parse(f"class Plain:\n{lines}").body if isinstance(one, ast.ClassDef)]
+        text = f"class Plain:\n    {said!r}\n{lines}"
+        found = [one for one in ast.parse(text).body if isinstance(one, ast.ClassDef)]
     yield from found
 
 
@@ -107,7 +111,7 @@ def _section(prefix: str, kind: ast.ClassDef, loaded: type | None = None, *, lev
             environment = " and ".join(f"`{variable}`" for variable in rules.get("env", ()))
             words = meaning.get(name, "") + (f" Also read from {environment}." if environment else "")
             shape = f"`{_type(one.annotation, hints.get(name))}`, {_default(one.value)}"
-            cells = [f"`{name}`", shape, words, _TRUST[rules.get("folder", "")]]
+            cells = [f"`{prefix}.{name}`", shape, words, _TRUST[rules.get("folder", "")]]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join([*lines, ""])
 
@@ -116,7 +120,7 @@ def _type(written: ast.expr, hint: Any) -> str:
     """Return a field's type as it is written; of a choice that has a name, the words."""
     if isinstance(written, ast.Name) and get_origin(hint) is Literal:
         return f"Literal[{', '.join(map(repr, get_args(hint)))}]"
-    return ast.unparse(written)
+    return ast.unparse(written).replace(" | ", " or ")  # a pipe would end the cell
 
 
 def _default(value: ast.expr | None) -> str:
