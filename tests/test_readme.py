@@ -80,7 +80,7 @@ RUN_COMMANDS = {
         [TO_USER],
         "Done.",
     ),
-    'tw-autogen "What is the mean of units?" examples/sales.csv': (MEAN, "The mean is"),
+    'tw-autogen "What is the mean of units?" examples/sales.csv': ([TO_USER], "Done."),
     'tw-autogen "Plot units by month and save it as units.png" examples/sales.csv': ([TO_USER], "Done."),
     'tw-autogen "Plot revenue by month and flag odd days" sales.csv': ([TO_USER], "Done."),
     'tw-autogen -p "Which of the tables in data/ overlap?"': ([TO_USER], "Done."),
