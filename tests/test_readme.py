@@ -51,13 +51,17 @@ RUN_PYTHON = {
     "def approve(proposal)": ([], "", ""),
     "gateway_url=": ([], "", "websocket"),
     "def show(event: Event)": (MEAN, "", ""),
-    "read_journal": ([TO_USER], "", ""),
-    "import write_notebook": ([TO_USER], "import os; assert os.path.getsize('session.ipynb')", ""),
+    "read_journal": ([], "", ""),
+    "import write_notebook": ([], "import os; assert os.path.getsize('session.ipynb')", ""),
     '"path/to/your_role"': ([], "with session: assert len(session.roles) == 3", ""),
     "manual_reader": ([TO_USER], "", ""),
     '"fill_missing", "encode_target"': ([TO_USER], "", "sklearn"),
 }
-RUN_AFTER = {"with SharedSession(": "with TaskWeaverAgent("}
+RUN_AFTER = {
+    "with SharedSession(": "with TaskWeaverAgent(",
+    "read_journal": "def show(event: Event)",
+    "import write_notebook": "def show(event: Event)",
+}
 ELSEWHERE = {
     # words of a block: the test file that reads it from there, or why none does
     "# my_plugins.py": "tests/plugin/test_newcomer.py",
@@ -71,7 +75,6 @@ ELSEWHERE = {
     '"mcpServers"': "the last tests here",
     "alias: Reader": "an excerpt; tests/test_role.py reads such a file",
     "[project.entry-points": "an excerpt; tests/test_role.py installs a package with such an entry point",
-    "> The time is ts": "what `tw-autogen demo` prints, cut; tests/cli/test_demo.py runs it",
 }
 
 RUN_COMMANDS = {
