@@ -27,7 +27,7 @@ from tw_autogen.plugin.files import linked_files
 from tw_autogen.plugin.mcp.names import identifier
 from tw_autogen.plugin.schema import json_schema
 from tw_autogen.plugin.spec import Parameter, PluginSpec
-from tw_autogen.session.redact import redactor
+from tw_autogen.secret import redactor
 
 SHORT, LONG = 2_000, 8_000
 FREE_SECONDS = 0.1

@@ -4,7 +4,7 @@ import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.planner import Planner
-from tw_autogen.session import Landing, Session, SessionSettings, unmade
+from tw_autogen.session import Landing, Session, SessionSettings, files_not_made
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 
@@ -105,7 +105,7 @@ def test_without_a_folder_of_the_users_nothing_is_looked_for(tmp_path, users, mo
         opened.landing = Landing(users)
         answer = opened.ask("describe sales.csv, save it as copy.csv")
 
-        assert [line.partition(":")[0] for line in unmade(opened, answer)] == ["copy.csv"]
+        assert [line.partition(":")[0] for line in files_not_made(opened, answer)] == ["copy.csv"]
 
         assert list(opened.folder.iterdir()) == []
     assert "revenue" not in str(model.calls[0][1:])

@@ -29,7 +29,7 @@ from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, 
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
-from tw_autogen.session import Landing, Session, read_settings, unmade
+from tw_autogen.session import Landing, Session, files_not_made, read_settings
 from tw_autogen.settings import Setting
 
 _PROMPT = "> "
@@ -181,7 +181,7 @@ class Chat:
             self._show.stop()
             if self._session.landing is not None:
                 self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
-            for warning in unmade(self._session, answer):
+            for warning in files_not_made(self._session, answer):
                 self._show.warn(warning)
             self._pictures.show(answer.artifacts, self._session.folder)
         except Terminated:

@@ -21,7 +21,7 @@ from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import DOES_DATA_WORK, Answer, Session, failure_text
+from tw_autogen.session import AGENT_DESCRIPTION, Answer, Session, failure_text
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class _Artifact(_Arguments):
 
 
 _TOOLS: Mapping[str, tuple[type[_Arguments], str]] = {
-    "ask": (_Ask, f"{DOES_DATA_WORK} Gives the answer, and names the files that were made."),
+    "ask": (_Ask, f"{AGENT_DESCRIPTION} Gives the answer, and names the files that were made."),
     "run_code": (_RunCode, "Run Python in the same kernel, checked by the same rules, without asking a model."),
     "variables": (_Nothing, "List the variables that exist in the kernel."),
     "artifact": (_Artifact, "Give what is in a file that was made: text, a picture, or bytes."),
@@ -84,7 +84,7 @@ class AgentServer:
     async def _serve(self) -> None:
         self._turn = anyio.Lock()
         server = sdk("mcp.server.lowlevel").Server(
-            "tw-autogen", on_list_tools=self._list_tools, on_call_tool=self._call_tool, instructions=DOES_DATA_WORK
+            "tw-autogen", on_list_tools=self._list_tools, on_call_tool=self._call_tool, instructions=AGENT_DESCRIPTION
         )
         async with sdk("mcp.server.stdio").stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())

@@ -23,11 +23,12 @@ from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.role import Role, as_role
 from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, several, working_names
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
-from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, project_here, read_project
 from tw_autogen.session.reading import read_logged
 from tw_autogen.session.seats import (
+    Kernels,
     KernelWanted,
+    Models,
     ModelWanted,
     PolicyWanted,
     RolesWanted,

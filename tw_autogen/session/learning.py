@@ -20,7 +20,7 @@ from tw_autogen.recall import (
     write_example,
     write_experience,
 )
-from tw_autogen.session.redact import redactor
+from tw_autogen.secret import redactor
 
 
 @dataclass(frozen=True)

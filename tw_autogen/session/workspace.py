@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session.journal import JOURNAL
-from tw_autogen.session.open_mark import is_marked_open
+from tw_autogen.session.journal import JOURNAL, is_marked_open
 
 _SESSION = re.compile(r"session-[0-9a-f]+")
 _DAY_SECONDS = 86_400.0

@@ -24,7 +24,7 @@ from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
-    DOES_DATA_WORK,
+    AGENT_DESCRIPTION,
     Conversation,
     Conversations,
     FilesWanted,
@@ -108,7 +108,7 @@ class TaskWeaverAgent(Speaking):
         trust: bool = False,
         **host: Any,
     ) -> None:
-        super().__init__(name, *args, does=DOES_DATA_WORK, **host)
+        super().__init__(name, *args, does=AGENT_DESCRIPTION, **host)
         checked_models(model)
         self._model = model
         self._role_llm_config = dict(role_llm_config or {})

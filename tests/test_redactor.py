@@ -1,7 +1,7 @@
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.session.redact import redactor
+from tw_autogen.secret import redactor
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 

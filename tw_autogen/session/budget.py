@@ -1,48 +1,27 @@
-"""`Spending`: what a round costs while it runs, and whether it may cost more."""
+"""What a session may spend, and has spent: calls, tokens, dollars and time, of one round and of all of them."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from tw_autogen.conversation import AttachmentType, Round
-from tw_autogen.errors import RoundTooCostly
+from tw_autogen.conversation import AttachmentType, Post, Round
+from tw_autogen.errors import RoundInterrupted, RoundLooped, RoundTimedOut, RoundTooCostly, RoundTooLong
 from tw_autogen.events import CellRan, Event, ModelCalled
 from tw_autogen.model import TOKEN_CHARS, Message, Usage, chars_of, token_chars
+from tw_autogen.session.answer import USER, Seconds
 from tw_autogen.session.settings import SessionSettings
 
 _FOUND_CHARS = 1000
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Where the time of a round went, wall clock.
-
-    Args:
-        total: From request to answer.
-        model: In calls of models, added up; calls side by side count each.
-        kernel: In cells, added up.
-    """
-
-    total: float = 0.0
-    model: float = 0.0
-    kernel: float = 0.0
-
-    @property
-    def own(self) -> float:
-        """What is left: checking, routing, copying, starting kernels, waiting for people."""
-        return max(0.0, self.total - self.model - self.kernel)
-
-    def __add__(self, other: Seconds) -> Seconds:
-        """Sum field by field."""
-        return Seconds(self.total + other.total, self.model + other.model, self.kernel + other.kernel)
+_REPEATED_CHARS = 200
 
 
 @dataclass(eq=False)
-class _UnderWay:
+class _Reservation:
     """A call that has been allowed and not been paid for: on which thread, and what it is expected to cost.
 
     What is reported on the thread before this call's own answer is there was somebody else's call.
@@ -77,7 +56,7 @@ class Spent:
         return Spent(self.calls + other.calls, self.tokens + other.tokens, self.dollars + other.dollars)
 
 
-class Spending:
+class RoundBudget:
     """What a round has spent, of tokens, money and time; a handler of events, from any thread.
 
     Args:
@@ -93,18 +72,18 @@ class Spending:
         settings: SessionSettings,
         *,
         before: Spent | None = None,
-        outer: Spending | None = None,
+        outer: RoundBudget | None = None,
         here: Round | None = None,
     ) -> None:
         self._settings = settings
         self._before = before or Spent()
         self._outer = outer
         self._here = here
-        self._asked = Spent()
+        self._by_others = Spent()
         self._lock = threading.Lock()  # plugins and roles on threads of their own may ask the model too
         self.usage = Usage()
         self._dollars = 0.0  # what is known of them: one unknown price must not lift the limit
-        self._under_way: list[_UnderWay] = []
+        self._reserved: list[_Reservation] = []
         self._token_chars = TOKEN_CHARS
         self.model_seconds = 0.0
         self.kernel_seconds = 0.0
@@ -127,14 +106,14 @@ class Spending:
     def count(self, spent: Spent) -> None:
         """Count what somebody has spent whom this round asked; it is no part of `usage`."""
         with self._lock:
-            self._asked += spent
+            self._by_others += spent
         if self._outer:
             self._outer.count(spent)
 
     @property
     def spent(self) -> Spent:
         """What counts towards the limits of the round: its own calls, and those of agents that it asked."""
-        return Spent(self.usage.calls, self._tokens, self._dollars) + self._asked
+        return Spent(self.usage.calls, self._tokens, self._dollars) + self._by_others
 
     def seconds(self, total: float) -> Seconds:
         """Give where the time went, given how long the round has taken."""
@@ -171,7 +150,7 @@ class Spending:
             mine = self._expected(chars_of(messages))
             reached = self._reached(mine)
             if not reached:
-                self._under_way.append(mine)
+                self._reserved.append(mine)
         if reached:
             raise RoundTooCostly(
                 f"{here.id}: {reached}. Raise it if the task needs more. {found_so_far(here)}", round=here
@@ -180,28 +159,28 @@ class Spending:
             yield mine.answer
         finally:
             with self._lock:
-                if mine in self._under_way:  # it has failed, or was not reported
-                    self._under_way.remove(mine)
+                if mine in self._reserved:  # it has failed, or was not reported
+                    self._reserved.remove(mine)
 
     def _settle(self, prompt_tokens: int) -> None:
         """Take away what was reserved for the call that is reported."""
         here = threading.get_ident()
-        mine = next((one for one in reversed(self._under_way) if one.thread == here and one.answered), None)
+        mine = next((one for one in reversed(self._reserved) if one.thread == here and one.answered), None)
         if mine is not None:
-            self._under_way.remove(mine)
+            self._reserved.remove(mine)
             if prompt_tokens:
                 self._token_chars = token_chars(mine.chars, prompt_tokens)
 
-    def _expected(self, chars: int) -> _UnderWay:
+    def _expected(self, chars: int) -> _Reservation:
         spent = self._tokens
         tokens = chars / self._token_chars + self.usage.completion_tokens / max(1, self.usage.calls)
-        return _UnderWay(threading.get_ident(), chars, tokens, tokens * self._dollars / spent if spent else 0.0)
+        return _Reservation(threading.get_ident(), chars, tokens, tokens * self._dollars / spent if spent else 0.0)
 
     @property
     def _tokens(self) -> int:
         return self.usage.prompt_tokens + self.usage.completion_tokens
 
-    def _reached(self, mine: _UnderWay) -> str:
+    def _reached(self, mine: _Reservation) -> str:
         """Return which limit one more call would pass; empty if none."""
         settings, spent = self._settings, self.spent
         limits = Spent(settings.max_calls, settings.max_tokens, settings.max_dollars)
@@ -210,8 +189,8 @@ class Spending:
             self._before + spent, session, mine, "max_session_", " in this session"
         )
 
-    def _passed(self, spent: Spent, most: Spent, mine: _UnderWay, key: str, where: str = "") -> str:
-        others = self._under_way
+    def _passed(self, spent: Spent, most: Spent, mine: _Reservation, key: str, where: str = "") -> str:
+        others = self._reserved
         none, beside = f"{where} and no answer for the user", f", {len(others)} more under way," * bool(others)
         if most.calls and spent.calls + len(others) >= most.calls:
             calls = f"{spent.calls} model call{'s' * (spent.calls != 1)}"
@@ -229,7 +208,56 @@ class Spending:
         return ""
 
 
-ASKING: ContextVar[Spending | None] = ContextVar("asking", default=None)
+class SessionBudget:
+    """What the rounds of a session have cost; a handler of events, from any thread.
+
+    Args:
+        settings: The limits of each round, and of all of them together.
+    """
+
+    def __init__(self, settings: SessionSettings) -> None:
+        self._settings = settings
+        self._before, self._opened_at = Usage(), time.monotonic()
+        self._spent = Spent()
+        self.round = RoundBudget(settings)
+        """What the newest round has spent."""
+        self.seconds = Seconds()
+        """Where the time of all rounds went that are closed."""
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        self.round(event)
+
+    @property
+    def usage(self) -> Usage:
+        """What all rounds have cost, the newest one included."""
+        return self._before + self.round.usage
+
+    @property
+    def deadline(self) -> float:
+        """When the newest round must be over, on the clock of `time.monotonic`."""
+        return self._opened_at + self._settings.round_seconds
+
+    @property
+    def round_seconds(self) -> float:
+        """How long the newest round has taken."""
+        return time.monotonic() - self._opened_at
+
+    def open_round(self, here: Round) -> None:
+        """Begin a round; where another session's round asks for it, that one's limits hold too."""
+        self._before += self.round.usage
+        self._spent += self.round.spent
+        self.round = RoundBudget(self._settings, before=self._spent, outer=CURRENT_BUDGET.get(), here=here)
+        self._opened_at = time.monotonic()
+
+    def close_round(self) -> Seconds:
+        """End the newest round; give where its time went."""
+        took = self.round.seconds(self.round_seconds)
+        self.seconds += took
+        return took
+
+
+CURRENT_BUDGET: ContextVar[RoundBudget | None] = ContextVar("asking", default=None)
 """The round in which a step is being taken; also in threads that work for it."""
 
 
@@ -239,7 +267,7 @@ def count_asked(usage: Usage) -> None:
     Args:
         usage: Of its calls; sessions that are asked are counted already. Outside of any round nothing is counted.
     """
-    asking = ASKING.get()
+    asking = CURRENT_BUDGET.get()
     if asking is not None:
         asking.count(Spent.of(usage))
 
@@ -257,3 +285,90 @@ def found_so_far(here: Round) -> str:
             more = "…" if len(result) > _FOUND_CHARS else ""
             return f"Found until then: {result[:_FOUND_CHARS]}{more}"
     return "Nothing was found until then."
+
+
+def check_limits(
+    here: Round, settings: SessionSettings, *, stopped: bool, seconds: float, because: BaseException | None = None
+) -> None:
+    """Refuse one more step of a round that has reached a limit.
+
+    Args:
+        here: The round.
+        settings: The limits.
+        stopped: Somebody has interrupted it.
+        seconds: How long it has taken.
+        because: What a role has raised; where a limit was reached, that is the reason, and this its consequence.
+
+    Raises:
+        RoundInterrupted, RoundTimedOut, RoundTooLong: names the setting and what was found until then.
+    """
+    if stopped:
+        raise RoundInterrupted(f"{here.id}: stopped by interrupt()", round=here) from because
+    if seconds >= settings.round_seconds:
+        raise RoundTimedOut(
+            f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "
+            "Raise `session.round_seconds` (on the command line --timeout) if the task needs more. "
+            f"{found_so_far(here)}",
+            round=here,
+        ) from because
+    if because is None and len(here.posts) >= settings.max_posts:
+        raise RoundTooLong(
+            f"{here.id}: {len(here.posts)} posts and no answer for the user; the last came from "
+            f"{here.posts[-1].send_from}. Raise `session.max_posts` (on the command line --max-posts) if the task "
+            f"needs more. {found_so_far(here)}",
+            round=here,
+        )
+
+
+def check_loop(here: Round, post: Post) -> None:
+    """Refuse a task that was given twice in the same words, and answered twice in the same words.
+
+    A task that is given once more may be right: something is looked at again, or tried again, and has changed.
+
+    Args:
+        here: The round.
+        post: The newest post, not in the round yet.
+
+    Raises:
+        RoundLooped: with what was found until then.
+    """
+    given = [one for one in here.posts if one.send_from == post.send_from][-2:]
+    answers = [one.message for one in here.posts if one.send_to == post.send_from and one.send_from == post.send_to]
+    same = [(one.send_to, one.message) for one in given] == [(post.send_to, post.message)] * 2
+    if same and post.send_to != USER and len(set(answers[-2:])) == 1:
+        raise RoundLooped(
+            f"{here.id}: {post.send_from} wrote the same to {post.send_to} three times, and the answer had been the "
+            f"same twice: {post.message[:_REPEATED_CHARS]!r}. {found_so_far(here)}",
+            round=here,
+        )
+
+
+class IdleTimer:
+    """Calls a function after so many seconds, unless it is stopped or started again before.
+
+    Args:
+        fire: Called on a thread of its own; it asks `is_mine` before it does anything, because it may have been stopped
+            between firing and running.
+    """
+
+    def __init__(self, fire: Callable[[], None]) -> None:
+        self._fire = fire
+        self._timer: threading.Timer | None = None
+
+    def start(self, seconds: float) -> None:
+        """Begin to wait, from now; 0 waits for ever."""
+        self.stop()
+        if seconds > 0:
+            self._timer = threading.Timer(seconds, self._fire)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stop(self) -> None:
+        """Wait no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def is_mine(self, thread: threading.Thread) -> bool:
+        """Say whether this thread is that of the firing that counts."""
+        return thread is self._timer
