@@ -28,7 +28,7 @@ _PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|exampl
 
 
 def is_secret(name: str, value: object) -> bool:
-    """Say whether a setting seems to hold a secret, and not the place for one.
+    """Return whether a setting seems to hold a secret, and not the place for one.
 
     Example:
         >>> is_secret("api_key", "a1b2c3d4e5f6"), is_secret("api_key", "$SHOP_KEY"), is_secret("max_tokens", "10000000")
@@ -40,7 +40,7 @@ def is_secret(name: str, value: object) -> bool:
 
 
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
-    """Give a function that masks secrets in a line of JSON.
+    """Return a function that masks secrets in a line of JSON.
 
     Args:
         environ: The values of its variables that are named like secrets (`…_API_KEY`, `…_TOKEN`, `…PASSWORD…`) are

@@ -253,7 +253,7 @@ class Settings:
         return tuple(name for name, found in self._roles.items() if not all(one.passed_over for one in found.values()))
 
     def of_role(self, name: str, known: Iterable[str]) -> Mapping[str, Setting]:
-        """Give what is set for one role, unchecked.
+        """Return what is set for one role, unchecked.
 
         Args:
             name: The role's, as in `role.<name>.<key>`.
@@ -269,7 +269,7 @@ class Settings:
         return {**found, **self._misspelt(name, known)}
 
     def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
-        """Give variables of the environment that are almost one of a role's; others may be those of another role."""
+        """Return variables of the environment that are almost one of a role's; others may be those of another role."""
         prefix = _variable(f"{ROLE_ROOM}.{name}.")
         right = [_variable(f"{ROLE_ROOM}.{name}.{key}") for key in known]
         return {
@@ -291,7 +291,7 @@ class Settings:
             raise SettingsError(f"{setting.origin}: {key!r} needs a key behind it", key=key, origin=setting.origin)
 
     def origin(self, key: str) -> str:
-        """Say where a value comes from; `the default` if nobody set it."""
+        """Return where a value comes from; `the default` if nobody set it."""
         found = self._found.get(key)
         return found.origin if found else self.DEFAULT
 
@@ -322,7 +322,7 @@ class Settings:
             yield from self._taskweaver(meaning_of(dict(_flat(self._mapping(taskweaver))), folder), taskweaver)
 
     def _taskweaver(self, config: Meaning, file: Path) -> Iterator[tuple[str, Setting]]:
-        """Give what TaskWeaver's keys mean here."""
+        """Yield what TaskWeaver's keys mean here."""
         self.ignored = config.ignored
         for one in config.meant:
             of_role = one.key.startswith(f"{ROLE_ROOM}.")
@@ -331,7 +331,7 @@ class Settings:
                 yield one.key, Setting(value, f"{file} ({one.said_by})", passed_over=of_role, file=file)
 
     def _beside(self, key: str, value: Any, folder: Path) -> Any:
-        """Give a value of a project's file: where it is a path, or several, as seen from that file's folder."""
+        """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""
         if key == "session.roles" and isinstance(value, list):
             return [_from(one, folder) if "/" in str(one) else one for one in value]
         if key not in self._paths and key not in _PATHS_OF_ROLES:
@@ -375,19 +375,19 @@ class Settings:
 
 
 def _variable(key: str) -> str:
-    """Give the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
+    """Return the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
     return _PREFIX + key.replace(".", "_").upper()
 
 
 def _given(key: str, value: Any) -> Setting:
-    """Give a keyword as a setting, with the origin that it brings."""
+    """Return a keyword as a setting, with the origin that it brings."""
     if isinstance(value, Setting):
         return dataclasses.replace(value, given=True)
     return Setting(value, f"the keyword {key!r}", given=True)
 
 
 def _from(value: Any, folder: Path) -> Any:
-    """Give a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
+    """Return a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
     if not isinstance(value, str) or not value or value.lstrip().startswith("{"):
         return value
     return str(Path.cwd() / folder / Path(value).expanduser())

@@ -201,7 +201,7 @@ class Chat:
             self._show.stop()
 
     def _what_is_left(self) -> str:
-        """Say what became of the variables in a round that was stopped; brings back those that can be."""
+        """Return what became of the variables in a round that was stopped; brings back those that can be."""
         if not self._show.tally.state_lost:
             return "variables kept"
         known = {line.partition(":")[0] for line in self._show.tally.before_loss}

@@ -199,7 +199,7 @@ class AgentServer:
         return came[0]
 
     def _file(self, name: str) -> Path:
-        """Give a file that a request may bring.
+        """Return a file that a request may bring.
 
         Raises:
             FileNotFoundError: there is none, or it lies where code may not read.
@@ -240,7 +240,7 @@ class AgentServer:
 
 
 def _progress(event: Event) -> str:
-    """Say in a line what has just happened; empty for what a client need not know."""
+    """Describe in a line what has just happened; empty for what a client need not know."""
     if isinstance(event, PostClosed) and event.post.send_from != "User":
         return f"{event.post.send_from} to {event.post.send_to}: {_line(event.post.message)}"
     if isinstance(event, CodeChecked) and event.findings:

@@ -109,7 +109,7 @@ def project_of(options: Options, settings: Settings) -> Project | None:
 
 
 def readable_folders(options: Options) -> tuple[Path, ...]:
-    """Give the folders that code may read besides the session's own, the user's own first."""
+    """Return the folders that code may read besides the session's own, the user's own first."""
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
     own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
     granted = settings.read("kernel", KernelSettings).read
@@ -117,7 +117,7 @@ def readable_folders(options: Options) -> tuple[Path, ...]:
 
 
 def _unreadable(folder: Path, options: Options, settings: Settings) -> str:
-    """Say in words why code may not, or can't, read a whole folder; empty if it may."""
+    """Return the reason why code may not, or can't, read a whole folder; empty if it may."""
     kernel, session = settings.read("kernel", KernelSettings), settings.read("session", SessionSettings)
     hidden = shut_off(Path(options.workspace or session.workspace) / "session", folder, kernel)
     return (

@@ -133,7 +133,7 @@ class Show:
 
     @singledispatchmethod
     def _take(self, event: Event) -> None:
-        """Let pass what a person need not see."""
+        """Ignore what a person need not see."""
 
     @_take.register
     def _session_opened(self, event: SessionOpened) -> None:

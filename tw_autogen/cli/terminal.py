@@ -38,7 +38,7 @@ _ASCII = Marks(done="+", current=">", pending="-", failed="x", code="|", dot="-"
 
 
 def marks(console: Console) -> Marks:
-    """Give the marks that this console's encoding can show."""
+    """Return the marks that this console's encoding can show."""
     return Marks() if console.encoding.lower().replace("-", "").startswith("utf8") else _ASCII
 
 
@@ -76,7 +76,7 @@ def err(*, color: bool = True) -> Console:
 
 
 def clean(text: str) -> str:
-    r"""Give text that can't move the cursor, ring or rename the window; lines and tabs stay.
+    r"""Return text that can't move the cursor, ring or rename the window; lines and tabs stay.
 
     Example:
         >>> clean("a\x07b\x1b[31mc")
@@ -97,7 +97,7 @@ def markdown(text: str) -> Markdown:
 
 
 def link(path: Path, words: str = "") -> Text:
-    """Give a path that a terminal opens on a click; relative to the current folder where it lies below it."""
+    """Return a path that a terminal opens on a click; relative to the current folder where it lies below it."""
     path = path.absolute()
     here = Path.cwd()
     shown = words or str(path.relative_to(here) if path.is_relative_to(here) else path)

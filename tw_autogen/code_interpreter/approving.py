@@ -15,7 +15,7 @@ _REMEDY = "Write it as the User wants it, or say in words what can't be done."
 
 
 def asks_for(when: When, findings: Sequence[Finding]) -> bool:
-    """Say whether a person is asked about a cell with these findings; one that is no Python never is."""
+    """Return whether a person is asked about a cell with these findings; one that is no Python never is."""
     if any(one.kind == "syntax" for one in findings):
         return False
     return when == ("findings" if findings else "always")

@@ -77,7 +77,7 @@ class Cell:
                 self._logs.append(one)
 
     def end(self) -> tuple[list[Artifact], list[Log]]:
-        """Give what its calls have made; calls that are still on their way are given up."""
+        """Return what its calls have made; calls that are still on their way are given up."""
         with self._lock:
             self.over.set()
             for call in self._calls:

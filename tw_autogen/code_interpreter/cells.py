@@ -183,7 +183,7 @@ class Cells:
         return completion.text
 
     def _cell(self) -> Cell:
-        """Give the cell that this call comes from: for a plugin's own threads the running one, outside of all none."""
+        """Return the cell that this call comes from: for a plugin's own threads the running one, outside none."""
         return CURRENT.get() or self._running or Cell(None)
 
 

@@ -106,7 +106,7 @@ class CodeInterpreter(Role):
 
     @property
     def where(self) -> str:
-        """Say in one line where code runs."""
+        """Describe in one line where code runs."""
         return self._cells.kernel.where if self._cells else "a kernel of its own, starts with the first cell"
 
     @property
@@ -177,7 +177,7 @@ class CodeInterpreter(Role):
         return self._report(work, send_to)
 
     def variables(self) -> tuple[Variable, ...]:
-        """Give the variables that exist in the kernel now."""
+        """Return the variables that exist in the kernel now."""
         return self._cells.kernel.variables() if self._cells else ()
 
     def interrupt(self) -> None:
@@ -218,7 +218,7 @@ class CodeInterpreter(Role):
         return "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
 
     def _reminded(self, here: Round, asked: Post) -> tuple[Round, ...]:
-        """Give the examples that belong into a talk."""
+        """Return the examples that belong into a talk."""
         about = here.user_query or asked.message
         return self._recall.rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
@@ -238,7 +238,7 @@ class CodeInterpreter(Role):
         }
 
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
-        """Tell the model its task, and before it variables, plugins and lessons where they have changed."""
+        """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
         news = mine.variables.news(self._open(turn).kernel.variables())
         plugins = self._selection.task(mine.shown, mine.talk, turn, asked.message, name=self.name)
         lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
@@ -373,7 +373,7 @@ class CodeInterpreter(Role):
 
 
 def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
-    """Give the plugins that say `plugin_only`; all of them if none says so."""
+    """Return the plugins that say `plugin_only`; all of them if none says so."""
     return tuple(spec for spec in plugins if spec.plugin_only) or tuple(plugins)
 
 

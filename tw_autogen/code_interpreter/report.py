@@ -16,7 +16,7 @@ _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 
 
 def cut(text: str, limit_chars: int) -> str:
-    r"""Give the text, or its head and tail with a mark between them that says how much is left out.
+    r"""Return the text, or its head and tail with a mark between them that says how much is left out.
 
     Args:
         text: Any length.
@@ -103,7 +103,7 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
 
 
 def findings_report(findings: Sequence[Finding]) -> str:
-    """Say why code was not run."""
+    """Return why code was not run."""
     head = "The code was not run, because it breaks rules:"
     if all(one.kind == "approval" for one in findings):
         head = "The code was not run:"
@@ -119,7 +119,7 @@ def lost_output(execution: Execution) -> str:
 
 
 def warnings_of(execution: Execution) -> list[str]:
-    """Give what speaks against passing a result on unread; empty if nothing does."""
+    """Return what speaks against passing a result on unread; empty if nothing does."""
     found = []
     if execution.stderr.strip():
         found.append("standard error is not empty")

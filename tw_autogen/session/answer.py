@@ -94,7 +94,7 @@ class Answer:
 
 
 def files_of(answer: Answer) -> str:
-    """Give a Markdown list of an answer's files, each with place and preview; empty if there are none."""
+    """Return a Markdown list of an answer's files, each with place and preview; empty if there are none."""
     return "\n".join(one.markdown() for one in answer.artifacts)
 
 
@@ -104,7 +104,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def failure_text(error: RoundError) -> str:
-    """Say that a request could not be answered, and why, with what was found out until then."""
+    """Return in words that a request could not be answered, why, and what was found out until then."""
     posts = error.round.posts
     found = [post.message for post in posts if post.send_to != posts[0].send_from]
     last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
@@ -112,7 +112,7 @@ def failure_text(error: RoundError) -> str:
 
 
 def _artifacts(here: Round) -> tuple[Artifact, ...]:
-    """Give the files that the round's posts name, the newest description of each path."""
+    """Return the files that the round's posts name, the newest description of each path."""
     found: dict[str, Artifact] = {}
     for post in here.posts:
         attachment = post.attachment(AttachmentType.artifact_paths)

@@ -34,7 +34,7 @@ class _Reservation:
     answered: bool = False
 
     def answer(self) -> None:
-        """Say that the answer is there: the next call that is reported on this thread is this one."""
+        """Mark the call as answered: the next one that is reported on this thread is this one."""
         self.answered = True
 
 
@@ -116,7 +116,7 @@ class RoundBudget:
         return Spent(self.usage.calls, self._tokens, self._dollars) + self._by_others
 
     def seconds(self, total: float) -> Seconds:
-        """Give where the time went, given how long the round has taken."""
+        """Return where the time went, given how long the round has taken."""
         return Seconds(total, self.model_seconds, self.kernel_seconds)
 
     @contextmanager
@@ -277,7 +277,7 @@ def _passes(spent: float, expected: float, limit: float) -> bool:
 
 
 def found_so_far(here: Round) -> str:
-    """Say what the round's last cell that ran well gave; that there is nothing, if there is none."""
+    """Return what the round's last cell that ran well gave; that there is nothing, if there is none."""
     kind = AttachmentType
     for post in reversed(here.posts):
         result = post.content(kind.execution_result).strip()
@@ -370,5 +370,5 @@ class IdleTimer:
             self._timer = None
 
     def is_mine(self, thread: threading.Thread) -> bool:
-        """Say whether this thread is that of the firing that counts."""
+        """Return whether this thread is that of the firing that counts."""
         return thread is self._timer

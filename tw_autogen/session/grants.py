@@ -29,7 +29,7 @@ class Grants:
         return any(Path(real).is_relative_to(one) for one in self._writable)
 
     def show(self, path: Path) -> bool:
-        """Let code read a file at its own place; return False if the kernel has run code and can't be granted more.
+        """Allow code to read a file at its place; return False if the kernel has run code: no more can be granted.
 
         Args:
             path: Absolute, links resolved.

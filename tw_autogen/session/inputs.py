@@ -27,7 +27,7 @@ LARGE_BYTES = 50_000_000
 
 
 def several(wanted: Any) -> tuple[Any, ...]:
-    """Give what is wanted as a tuple; a single thing, such as a path or a name, needs no list around it.
+    """Return what is wanted as a tuple; a single thing, such as a path or a name, needs no list around it.
 
     Example:
         >>> several("sales.csv"), several(["a.csv", "b.csv"])

@@ -103,7 +103,7 @@ class Journal:
 
 
 def read_journal(path: Path | str) -> Iterator[Event]:
-    """Give the events of a journal, oldest first; a last line that was cut off by a crash is passed over."""
+    """Yield the events of a journal, oldest first; a last line that was cut off by a crash is passed over."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
         try:
@@ -116,7 +116,7 @@ def read_journal(path: Path | str) -> Iterator[Event]:
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
-    """Give the rounds that a journal tells of, oldest first; one that was cut off stays open.
+    """Return the rounds that a journal tells of, oldest first; one that was cut off stays open.
 
     Args:
         events: As `read_journal` gives them.

@@ -294,7 +294,7 @@ def _describe_other(path: Path) -> str:
 
 
 def _describe_frame(frame: pd.DataFrame) -> str:
-    """Give shape, columns with dtypes and missing counts, and the first rows as CSV."""
+    """Return shape, columns with dtypes and missing counts, and the first rows as CSV."""
     missing = frame.isna().sum()
     columns = [
         f"{name} ({dtype}{f', {count} missing' if count else ''})"

@@ -55,12 +55,12 @@ class Project:
 
     @property
     def found(self) -> str:
-        """Say in a line which plugins a session has from here; empty if none."""
+        """Describe in a line which plugins a session has from here; empty if none."""
         names = ", ".join(spec.name for spec in self.plugins)
         return f"plugins of {self.folder}: {names}" if names else ""
 
     def role(self, wanted: RoleWanted) -> RoleWanted:
-        """Give the folder of one of the project's roles for its name or alias, and anything else as it is.
+        """Return the folder of one of the project's roles for its name or alias, and anything else as it is.
 
         Raises:
             RoleSpecError: nobody has such a name, here or elsewhere; says its neighbour.
@@ -71,7 +71,7 @@ class Project:
         return folder if folder in self.roles.values() else wanted
 
     def outside(self, roles: Sequence[RoleWanted]) -> tuple[str, ...]:
-        """Say in lines what of the project runs in this process, with all that it may do; nothing if nothing does.
+        """Describe in lines what of the project runs in this process, with all that it may do; nothing if nothing does.
 
         Args:
             roles: Those that take part.
@@ -87,12 +87,12 @@ class Project:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Say what was left out, ignored, or understood otherwise, in lines."""
+        """Return what was left out, ignored, or understood otherwise, in lines."""
         return (*(f"left out: {one}" for one in self.left_out), *self.notes)
 
 
 def is_project(folder: Path) -> bool:
-    """Say whether a folder holds a project file."""
+    """Return whether a folder holds a project file."""
     return any(path.exists() for path in settings_files(folder))
 
 
@@ -166,7 +166,7 @@ def project_here(settings: Settings) -> Project | None:
 
 
 def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
-    """Give the folders of a project's own roles by their names.
+    """Return the folders of a project's own roles by their names.
 
     Args:
         folder: Of the project.
@@ -187,7 +187,7 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
 
 
 def example_files(folder: Path) -> list[Path]:
-    """Give the files in a project's example folders."""
+    """Return the files in a project's example folders."""
     return [path for place in EXAMPLES for path in sorted((folder / place).glob("*.y*ml"))]
 
 

@@ -101,7 +101,7 @@ def _is_name(one: object) -> bool:
 
 
 def checked_policy(policy: PolicyWanted | None) -> Policy | None:
-    """Give a policy that may be named, by its name or by the path of its YAML; None stays None.
+    """Return a policy that may be named, by its name or by the path of its YAML; None stays None.
 
     Raises:
         ConfigError: there is no such policy, or its YAML is wrong.
@@ -110,7 +110,7 @@ def checked_policy(policy: PolicyWanted | None) -> Policy | None:
 
 
 def policy_of(seat: Seat, read: Settings) -> Policy:
-    """Give what a seat's code may do: what was given, else what the settings say; a role's name that says it holds.
+    """Return what a seat's code may do: what was given, else what the settings say; a role's name that says it holds.
 
     A policy that was given beats the settings `policy` and `plugin_only`; `allowed_modules` and `blocked_functions`
     narrow that one too.
@@ -131,26 +131,26 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
 
 
 def narrowed(policy: Policy, own: CodeInterpreterSettings) -> Policy:
-    """Give a policy that allows only what the settings `allowed_modules` and `blocked_functions` leave of it."""
+    """Return a policy that allows only what the settings `allowed_modules` and `blocked_functions` leave of it."""
     if own.allowed_modules is not None:
         policy = policy.of_modules(own.allowed_modules)
     return replace(policy, blocked_functions=policy.blocked_functions | frozenset(own.blocked_functions))
 
 
 def runs_code(seat: Seat) -> bool:
-    """Say whether code is written and run here."""
+    """Return whether code is written and run here."""
     return ALIASES.get(known(seat.role)) == CodeInterpreter.name
 
 
 def known(wanted: RoleWanted) -> str:
-    """Give the short name of a role that is always known; empty for one that is to be loaded."""
+    """Return the short name of a role that is always known; empty for one that is to be loaded."""
     plain = str(wanted).lower().replace("codeinterpreter", "code_interpreter") if isinstance(wanted, str) else ""
     plain = PLUGIN_ONLY if plain == "pluginorchestrator" else plain  # its name in TaskWeaver's talk
     return plain if plain in ALIASES else ""
 
 
 def role_name(wanted: RoleWanted) -> str:
-    """Give the name under which a role's model is looked up; empty for one that a function makes."""
+    """Return the name under which a role's model is looked up; empty for one that a function makes."""
     if known(wanted):
         return ALIASES[known(wanted)]
     return role_spec(wanted).alias if isinstance(wanted, str | Path | type) else ""
@@ -175,7 +175,7 @@ class Models:
         return resolve_ranker(self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings))
 
     def recall(self, room: str) -> Recall:
-        """Give what a role is reminded of.
+        """Return what a role is reminded of.
 
         Raises:
             ConfigError: a folder or a file is missing or wrong.
@@ -190,13 +190,13 @@ class Models:
         return Recall(own, load_examples(mine), self.ranker)
 
     def learner(self, seats: Sequence[Seat]) -> Learner:
-        """Give who words lessons: the model of the first role that is always known."""
+        """Return who words lessons: the model of the first role that is always known."""
         first = next((seat for seat in seats if known(seat.role)), None)
         folder = self._read.read("recall", RecallSettings).experience
         return Learner((lambda: self.pick(first)) if first else None, Path(folder) if folder else None)
 
     def pick(self, seat: Seat, name: str = "") -> ChatModel:
-        """Give a seat's model.
+        """Return a seat's model.
 
         Args:
             seat: Whose.
@@ -254,7 +254,7 @@ class Kernels:
         self.made: list[Kernel] = []
 
     def pick(self, seat: Seat) -> Kernel:
-        """Give the kernel in which a seat's code runs."""
+        """Return the kernel in which a seat's code runs."""
         if isinstance(seat.kernel, Kernel):
             return seat.kernel
         if seat.kernel is not None:

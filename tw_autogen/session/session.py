@@ -185,7 +185,7 @@ class Session:
             return self.close_round()
 
     def code_variables(self) -> tuple[Variable, ...]:
-        """Give the variables that code of this session has made and that exist now."""
+        """Return the variables that code of this session has made and that exist now."""
         runner = self._team.runner
         return runner.variables() if runner else ()
 
@@ -202,7 +202,7 @@ class Session:
         return keep_example(self.rounds, path, role, private=[str(self.folder), str(self.folder.parent)])
 
     def save_experience(self, folder: Path | str | None = None, *, model: ChatModel | None = None) -> Path:
-        """Have a model word what this session teaches, of what went well and what went wrong, and write it down.
+        """Write down a lesson of this session, of what went well and what went wrong, worded by a model.
 
         Args:
             folder: Where to; None: the folder that `recall.experience` names.
@@ -313,7 +313,7 @@ class Session:
             self.emit(RoundClosed(past.id, past.state.value, answer.stop, answer.text, past.error, 0.0, {}))
 
     def next_role(self) -> Role | None:
-        """Give the role that the newest post is for; None if it is for the user.
+        """Return the role that the newest post is for; None if it is for the user.
 
         Raises:
             RoundError: nobody of that name is here.
@@ -321,7 +321,7 @@ class Session:
         return self._team.receiver(self._open_one())
 
     def step(self, role: Role) -> Post:
-        """Have one role answer.
+        """Ask one role for its post.
 
         Raises:
             RoundTooLong, RoundTimedOut, RoundInterrupted: a limit was reached; what was said until then stays.
@@ -382,7 +382,7 @@ class Session:
 
     @property
     def where(self) -> str:
-        """Say in one line where code runs now; `no kernel` if no role runs any."""
+        """Describe in one line where code runs now; `no kernel` if no role runs any."""
         return self._team.where
 
     @property
@@ -520,7 +520,7 @@ class Session:
             self._undescribed.append(profile)
 
     def _users_folder(self) -> str:
-        """Say what code may do in the folder that the user works in, and what becomes of files that it makes."""
+        """Return what code may do in the folder that the user works in, and what becomes of files that it makes."""
         folder, said = self._settings.user_folder, []
         if folder:
             may = "read and write it" if self.grants.may_write(folder) else "read it, but not write there"
