@@ -236,6 +236,10 @@ class Settings:
     def read(self, room: str, kind: type[T]) -> T:
         """Fill one room's dataclass.
 
+        Args:
+            room: The key's first part, such as `session`.
+            kind: The frozen dataclass with the fields and their defaults.
+
         Raises:
             SettingsError: a value is of the wrong type; says which, what was expected, and where it stands.
         """
@@ -454,6 +458,11 @@ def _listed(key: str, text: str, origin: str) -> list[Any]:
 
 def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     """Bring a value to the field's type, as text from the environment must be.
+
+    Args:
+        key: The dotted key, for the error.
+        setting: The value, with the place it comes from.
+        hint: The field's type, as `typing.get_type_hints` gives it.
 
     Raises:
         SettingsError: it can't be; says where it stands.

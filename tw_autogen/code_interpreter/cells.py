@@ -65,6 +65,11 @@ class Cells:
     def run(self, code: str, *, turn: Turn, seconds: float) -> Execution:
         """Run one cell.
 
+        Args:
+            code: Python, verified already.
+            turn: Takes events, and says when the round must be over.
+            seconds: How long the cell may run.
+
         Raises:
             PluginLoadError: a plugin that the code names, and that is not `optional`, doesn't load.
 

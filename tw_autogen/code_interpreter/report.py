@@ -60,6 +60,12 @@ def output_text(
     """Return what was printed, the result and the files that it doesn't name, as a user may read it.
 
     What is JSON, or has the form that the request asks for, stays alone.
+
+    Args:
+        execution: What came of the cell.
+        artifacts: Files that it made.
+        limit_chars: How long the text may be; longer output keeps head and tail.
+        form: The form that the request asks for; None: no particular one.
     """
     said = [cut(trimmed(execution.stdout), limit_chars), cut(trimmed(execution.result or ""), limit_chars)]
     text = "\n".join(part for part in said if part)

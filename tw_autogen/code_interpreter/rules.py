@@ -392,7 +392,12 @@ def pattern(names: Iterable[str]) -> Callable[[str], bool]:
 
 
 def remedy(name: str, module: str) -> str:
-    """Return what to do instead of a refused name, in a module or of its own."""
+    """Return what to do instead of a refused name, in a module or of its own.
+
+    Args:
+        name: The refused name.
+        module: The module it stands in; empty: a builtin or a method.
+    """
     for rule in (*RULES, *STRICT_RULES):
         if any(fnmatchcase(name, known) for known in rule.functions):
             return rule.remedy

@@ -205,7 +205,12 @@ def literal_text(node: ast.expr) -> str | None:
 
 
 def parse_at(text: str, place: ast.AST) -> list[ast.stmt]:
-    """Return the statements of a text, all at the place of a node; none if it is no Python."""
+    """Return the statements of a text, all at the place of a node; none if it is no Python.
+
+    Args:
+        text: Python that a call runs.
+        place: The node whose line and column the statements get.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -218,6 +223,10 @@ def parse_at(text: str, place: ast.AST) -> list[ast.stmt]:
 
 def parse_expression(text: str, place: ast.AST) -> list[ast.stmt]:
     """Return the statements of an expression that pandas runs, line by line, with `COLUMN` for names without `@`.
+
+    Args:
+        text: As for `DataFrame.query` and `eval`.
+        place: The node whose line and column the statements get.
 
     Example:
         >>> [ast.unparse(one) for one in parse_expression("`unit price` > @limit", ast.Name("x"))]
@@ -256,7 +265,12 @@ class Values:
                 self._unsure.add(name)
 
     def texts(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> list[str] | None:
-        """Return the texts that an expression may come to, with `0` for numbers in formatted ones; None if unknown."""
+        """Return the texts that an expression may come to, with `0` for numbers in formatted ones; None if unknown.
+
+        Args:
+            node: An expression that is used as a text.
+            seen: Names that are being looked up, which ends circles.
+        """
         if isinstance(node, ast.Name) and node.id in self.known and node.id not in seen | self._unsure:
             return self._either(self.known[node.id], seen | {node.id})
         if isinstance(node, ast.IfExp):
@@ -288,7 +302,12 @@ class Values:
         return found
 
     def is_number(self, node: ast.expr, spec: ast.expr | None = None) -> bool:
-        """Return whether it is a number, or a list of them, or formatted as one."""
+        """Return whether it is a number, or a list of them, or formatted as one.
+
+        Args:
+            node: The expression.
+            spec: The format after the colon, if it stands in a formatted text.
+        """
         if spec is not None and _NUMBER_FORMAT.fullmatch(literal_text(spec) or ""):
             return True
         if isinstance(node, ast.Constant):

@@ -86,7 +86,13 @@ class Answer:
 
     @classmethod
     def of(cls, here: Round, usage: Usage, seconds: Seconds | None = None) -> Answer:
-        """Read the answer off a round; text and stop are empty if nobody has spoken to the user."""
+        """Read the answer off a round; text and stop are empty if nobody has spoken to the user.
+
+        Args:
+            here: The round; one that is open has no answer yet.
+            usage: What it has cost.
+            seconds: Where its time went; None: not known.
+        """
         last = here.posts[-1]
         text = last.content(AttachmentType.answer, last.message) if last.send_to == USER else ""
         stop = last.content(AttachmentType.stop, "Completed") if last.send_to == USER else ""

@@ -217,6 +217,10 @@ class Conversation:
 
         What was said in the agent's name without it (an opening question, a person in its place) becomes a round of
         the session together with what it answers.
+
+        Args:
+            session: The session that answers.
+            chat: All messages of the host's chat, oldest first.
         """
         rest = self._unknown(chat)
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
@@ -233,7 +237,13 @@ class Conversation:
         self._note([(True, "")])
 
     def opening(self, session: Session, request: str, rules: str = "") -> tuple[str, list[Path]]:
-        """Return a request with what is to be noted at its head, and the files that go along."""
+        """Return a request with what is to be noted at its head, and the files that go along.
+
+        Args:
+            session: The session that is asked.
+            request: The words of the request.
+            rules: The host's instructions for the agent; a change since the last request is noted.
+        """
         with self._guard:
             files, self._handed = [*(() if self._begun else self._files), *self._handed], []
         notes = [_FRESH_KERNEL] if session.rounds and not self._begun else []

@@ -52,6 +52,11 @@ def checked_text(text: Any) -> str:
 def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = ()) -> list[Path]:
     """Return the files as paths, each once.
 
+    Args:
+        files: Paths, or a single one.
+        variables: Values by name.
+        images: URLs, `data:` or `https:`.
+
     Raises:
         ConfigError: a file doesn't exist or is no path, two can't be kept apart by name, a variable's name is no
             identifier, a variable's value can't cross to the kernel, or an image is no URL.

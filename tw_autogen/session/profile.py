@@ -146,7 +146,12 @@ def _most_cells(path: Path) -> int:
 
 
 def profile_value(name: str, value: Any) -> str:
-    """Describe a variable that came with a request."""
+    """Describe a variable that came with a request.
+
+    Args:
+        name: The variable's name.
+        value: A table, an array, or anything that has a JSON form.
+    """
     if isinstance(value, pd.DataFrame):
         return f"{name}: DataFrame, {_describe_frame(value)}"
     if isinstance(value, pd.Series):

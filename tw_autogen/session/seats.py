@@ -115,6 +115,10 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     A policy that was given beats the settings `policy` and `plugin_only`; `allowed_modules` and `blocked_functions`
     narrow that one too.
 
+    Args:
+        seat: The role; its own policy counts first.
+        read: All settings.
+
     Raises:
         ConfigError: the seat or the setting `code_interpreter.policy` names none, or its YAML is wrong.
     """
@@ -131,7 +135,12 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
 
 
 def narrowed(policy: Policy, own: CodeInterpreterSettings) -> Policy:
-    """Return a policy that allows only what the settings `allowed_modules` and `blocked_functions` leave of it."""
+    """Return a policy that allows only what the settings `allowed_modules` and `blocked_functions` leave of it.
+
+    Args:
+        policy: What code may do.
+        own: The settings of the role.
+    """
     if own.allowed_modules is not None:
         policy = policy.of_modules(own.allowed_modules)
     return replace(policy, blocked_functions=policy.blocked_functions | frozenset(own.blocked_functions))

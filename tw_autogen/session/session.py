@@ -569,7 +569,12 @@ class Session:
 
 
 def files_not_made(session: Session, answer: Answer) -> list[str]:
-    """Return a line for each file that a completed request names, that was not there, and that nobody has made."""
+    """Return a line for each file that a completed request names, that was not there, and that nobody has made.
+
+    Args:
+        session: Knows the names in the request for which there was no file.
+        answer: What came of the request.
+    """
     made = {one.path.name for one in answer.artifacts}
     here = session.landing.folder if session.landing else None
     missing = [name for name in session.missing if PurePath(name).name not in made]

@@ -68,6 +68,10 @@ class Team:
         """Return to whom a role may write now; empty: to anybody.
 
         In a session with a Planner every other role answers whoever wrote to it, or the Planner.
+
+        Args:
+            role: Who is about to write.
+            here: The round, with all posts until now.
         """
         if not self.planned or role.name == self.entry:
             return ()
