@@ -90,7 +90,7 @@ def print_failure(kind: str, message: str) -> None:
 
 
 def _nothing(words: str) -> None:
-    """Ignore the event: nothing is shown."""
+    """Print nothing."""
 
 
 class _Once:
