@@ -56,6 +56,14 @@ class ClientModel:
         A schema is passed on as the wish for a JSON object, and images are, where the client's `model_info` says that
         it can do that.
 
+        Args:
+            messages: The prompt.
+            schema: JSON schema of the reply; None: plain text.
+            tools: In OpenAI's form; None: none.
+            on_text: Called with each piece of the reply.
+            seconds: How long the call may take; None: as long as the client waits.
+            cancelled: Ends the call when it is set.
+
         Raises:
             ModelError: out of time, or cancelled.
         """

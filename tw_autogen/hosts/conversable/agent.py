@@ -162,7 +162,12 @@ class TaskWeaverAgent(Speaking):
         return len(self._talks)
 
     def clear_history(self, recipient: Any = None, nr_messages_to_preserve: int | None = None) -> None:
-        """Clear the host's history, and end the Session with this partner (with all partners if None)."""
+        """Clear the host's history, and end the Session with this partner (with all partners if None).
+
+        Args:
+            recipient: The partner; None: all.
+            nr_messages_to_preserve: As in the host: how many messages stay; with any, the session stays too.
+        """
         super().clear_history(recipient, nr_messages_to_preserve)
         if nr_messages_to_preserve:
             return

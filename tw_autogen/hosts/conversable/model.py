@@ -83,6 +83,14 @@ class HostModel:
 
         `schema` is left out, because the host's lineages disagree on how it is passed; the reader is tolerant.
 
+        Args:
+            messages: The prompt.
+            schema: Left out, as said above.
+            tools: In OpenAI's form; None: none.
+            on_text: Called with each piece of the reply where the host streams.
+            seconds: How long the call may take; None: as long as the client waits.
+            cancelled: Ends the call when it is set.
+
         Raises:
             ModelError: out of time, cancelled, or a safeguard of the agent's blocked the call.
         """
