@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tw_autogen import bounded_yaml
-from tw_autogen.errors import ConversationFormatError, FileError, nearest
+from tw_autogen.errors import ConversationFormatError, FileError, nearest, nearest_path
 from tw_autogen.trusted_files import read_content
 
 _MOST_BYTES = 64 << 20
@@ -30,7 +30,8 @@ def read_yaml(path: Path, error: type[FileError], *, missing: str = "there is no
     try:
         return bounded_yaml.load(read_content(path, limit_bytes=_MOST_BYTES).decode("utf-8"), limit=False)
     except FileNotFoundError:
-        raise error(missing, path=path) from None
+        near = nearest_path(path) if path.parent.exists() else nearest_path(path.parent)
+        raise error(f"{missing}{near}", path=path) from None
     except OSError as problem:
         raise error(f"can't be read: {problem.strerror or problem}", path=path) from problem
     except UnicodeDecodeError as problem:

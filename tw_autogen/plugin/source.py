@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from tw_autogen.errors import PluginLoadError
+from tw_autogen.errors import PluginLoadError, nearest_path
 from tw_autogen.trusted_files import read_text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -29,7 +29,8 @@ def read_source(path: Path, wanted_by: str = "") -> str:
         return read_text(path)
     except OSError as error:
         expects = f"; {wanted_by} expects the plugin's Python there" if wanted_by else ""
-        raise PluginLoadError(f"cannot be read ({error.strerror or error}){expects}", path=path) from error
+        near = nearest_path(path) if isinstance(error, FileNotFoundError) else ""
+        raise PluginLoadError(f"cannot be read ({error.strerror or error}){expects}{near}", path=path) from error
     except UnicodeDecodeError as error:
         raise PluginLoadError(f"not UTF-8 text: {error}", path=path) from error
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
 from tw_autogen.conversation.post import new_id
-from tw_autogen.errors import SessionBusyError, TwAutogenError
+from tw_autogen.errors import SessionBusyError, TwAutogenError, Unreadable
 from tw_autogen.events import BoardWritten, FileUnreadable, HooksMade, PostClosed, PostOpened, RoundClosed, RoundOpened
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
@@ -169,16 +169,13 @@ class Steps(Life):
             token, asking = _AT_WORK.set(_AT_WORK.get() | {self.id}), ASKING.set(self._ledger.round)
             try:
                 post = checked_post(role, answer(turn), here, self._team.receivers(role, here))
-            except TwAutogenError as error:
-                self._refuse_more(
-                    here, because=error
-                )  # an abandoned call is a consequence of the limit, not the reason
-                raise
             except Exception as error:
-                failed = role_error(role, error, here)
+                ours = isinstance(error, TwAutogenError) and not isinstance(error, Unreadable)
+                failed = None if ours else role_error(role, error, here)
+                if ours or failed:  # an abandoned call is a consequence of the limit, not the reason
+                    self._refuse_more(here, because=error)
                 if failed is None:
                     raise
-                self._refuse_more(here, because=error)
                 raise failed from error
             finally:
                 _AT_WORK.reset(token)
