@@ -124,14 +124,6 @@ def tests_in(tree: ast.Module) -> list[Function]:
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
 
 
-def defaults_of(arguments: ast.arguments) -> dict[str, ast.expr | None]:
-    """Return each parameter's default as it stands there, None for a parameter without."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    names = [one.arg for one in (*positional, *arguments.kwonlyargs)]
-    return dict(zip(names, [*missing, *arguments.defaults, *arguments.kw_defaults], strict=True))
-
-
 @lru_cache(maxsize=4)  # asked for each decorator of the file that is being read
 def _imported(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
     """Return module, name and the name here of all that `from … import …` brings."""
