@@ -20,7 +20,7 @@ class Event:
     """Something that happened; what it was is the class."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give `{"event": "CellRan", …}` with plain values only."""
+        """Return `{"event": "CellRan", …}` with plain values only."""
         plain: dict[str, Any] = {"event": type(self).__name__}
         for one in dataclasses.fields(self):
             value = getattr(self, one.name)

@@ -116,6 +116,10 @@ def function_plugin(function: Callable[..., Any]) -> PluginSpec:
 def as_model(value: Any, kind: type[BaseModel]) -> BaseModel:
     """Read a value as a pydantic model: a dictionary, JSON text, or an instance.
 
+    Args:
+        value: What a function returned.
+        kind: The model.
+
     Raises:
         ValueError: it doesn't fit; says field by field what is wrong.
     """

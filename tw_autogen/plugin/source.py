@@ -93,6 +93,10 @@ def registered_in(tree: ast.Module) -> list[ast.ClassDef | Function]:
 def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]]:
     """Return the functions that `@plugin` stands on, each with that decorator.
 
+    Args:
+        tree: The file, parsed.
+        path: Its path, for messages.
+
     Raises:
         PluginLoadError: it stands on a class, or is not the decorator but the room of that name.
     """

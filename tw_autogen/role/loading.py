@@ -60,7 +60,12 @@ def module_name(source: Path) -> str:
 
 
 def line_in(error: BaseException, source: Path) -> int | None:
-    """Return the last line of this file that the error passed through."""
+    """Return the last line of this file that the error passed through.
+
+    Args:
+        error: With its traceback.
+        source: A Python file.
+    """
     line, trace = None, error.__traceback__
     while trace is not None:
         if Path(trace.tb_frame.f_code.co_filename) == source:

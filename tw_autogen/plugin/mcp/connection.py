@@ -100,6 +100,11 @@ class Connection:
     async def call(self, tool: str, arguments: Mapping[str, Any], *, seconds: float) -> Mapping[str, Any]:
         """Call a tool.
 
+        Args:
+            tool: Its name, as the server has it.
+            arguments: By name; JSON values.
+            seconds: How long the answer may take.
+
         Returns:
             The `CallToolResult`, as it travels.
 

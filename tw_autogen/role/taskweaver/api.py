@@ -37,10 +37,20 @@ class TelemetryLogger:
         return getattr(self._log, name)
 
     def dump_prompt_file(self, prompt: object, path: str) -> None:
-        """Ignore the prompt."""
+        """Ignore the prompt.
+
+        Args:
+            prompt: Ignored.
+            path: Ignored.
+        """
 
     def dump_log_file(self, obj: object, path: str) -> None:
-        """Ignore the object."""
+        """Ignore the object.
+
+        Args:
+            obj: Ignored.
+            path: Ignored.
+        """
 
 
 class Tracing:

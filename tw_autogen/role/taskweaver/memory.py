@@ -164,7 +164,14 @@ class SharedMemoryEntry:
 
     @staticmethod
     def create(type: str, scope: str, content: str, id: str | None = None) -> SharedMemoryEntry:  # noqa: A002 - TaskWeaver's parameter names
-        """Create an entry; arguments as of the class."""
+        """Create an entry; arguments as of the class.
+
+        Args:
+            type: `plan`.
+            scope: `round`.
+            content: The text.
+            id: Unique within the session; a new one if None.
+        """
         return SharedMemoryEntry(type, content, scope, id or new_id("sme"))
 
     def to_dict(self) -> dict[str, Any]:
