@@ -94,7 +94,7 @@ TABLE = {
     "tw_autogen/recall/writing.py": "the user's documents, examples and lessons",
     "tw_autogen/role/find.py": "the user's roles",
     "tw_autogen/role/loading.py": "the user's roles",
-    "tw_autogen/role/taskweaver/names.py": "the user's roles",
+    "tw_autogen/role/taskweaver/api.py": "the user's roles",
     "tw_autogen/role/taskweaver/spec.py": "the user's roles",
     "tw_autogen/safe_folder/calls.py": "is SafeFolder",
     "tw_autogen/safe_folder/folder.py": "is SafeFolder",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen.conversation import Post
+from tw_autogen.errors import nearest
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Event:
     """Something that happened; what it was is the class."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give `{"event": "CellRan", …}` with plain values only."""
+        """Return `{"event": "CellRan", …}` with plain values only."""
         plain: dict[str, Any] = {"event": type(self).__name__}
         for one in dataclasses.fields(self):
             value = getattr(self, one.name)
@@ -294,7 +295,7 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
     name = str(plain.get("event"))
     if name not in kinds:
-        raise ValueError(f"no event is called {name!r}; known: {', '.join(kinds)}")
+        raise ValueError(f"no event is called {name!r}{nearest(name, kinds)}")
     kind = kinds[name]
     values = {one.name: plain[one.name] for one in dataclasses.fields(kind) if one.name in plain}
     if "post" in values:

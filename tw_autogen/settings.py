@@ -32,7 +32,7 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -483,5 +483,14 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
             "the value given" if "key" in key.rsplit(".", 1)[-1] else reprlib.repr(value)
         )  # never a secret, nor endless
         raise SettingsError(
-            f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}", key=key, origin=setting.origin
+            f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}{_nearest_choice(value, hint)}",
+            key=key,
+            origin=setting.origin,
         ) from None
+
+
+def _nearest_choice(value: Any, hint: Any) -> str:
+    """Return which of a `Literal`'s texts was probably meant; empty where the message lists them all."""
+    choices = [one for one in get_args(hint) if isinstance(one, str)] if get_origin(hint) is Literal else []
+    near = nearest(value, choices) if isinstance(value, str) else ""
+    return near if near.startswith("; did you mean") else ""

@@ -17,7 +17,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.errors import RoundError, TwAutogenError, nearest
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
@@ -99,7 +99,7 @@ class AgentServer:
     async def _call_tool(self, context: Any, params: Any) -> Any:
         """Call a tool; what goes wrong is told to the client's model, in words."""
         if params.name not in _TOOLS:
-            return self._failed(f"there is no tool {params.name!r}; known: {', '.join(_TOOLS)}")
+            return self._failed(f"there is no tool {params.name!r}{nearest(params.name, _TOOLS)}")
         try:
             given: Any = _TOOLS[params.name][0].model_validate(params.arguments or {})
             async with self._turn:

@@ -1,12 +1,13 @@
 """Asking a language model: any OpenAI-compatible server, recorded replies, and reading tolerantly what it wrote."""
 
+from tw_autogen.errors import Unreadable
 from tw_autogen.model.asked_as import AskedAs, TellsRoles, asked_as
 from tw_autogen.model.asking import Reserve, ask
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.embed import Embedder, EmbeddingRanker
 from tw_autogen.model.embedders import EmbeddingSettings, FolderEmbedder, OpenAIEmbedder, resolve_ranker
 from tw_autogen.model.failures import is_too_long
-from tw_autogen.model.fields import CodeReply, NoObject, Unreadable, read_code, read_object
+from tw_autogen.model.fields import CodeReply, NoObject, read_code, read_object
 from tw_autogen.model.openai import OpenAIModel, is_loopback
 from tw_autogen.model.rank import LexicalRanker, Ranked, Ranker
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel

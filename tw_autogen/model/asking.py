@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from tw_autogen.errors import ModelUnreadable
+from tw_autogen.errors import ModelUnreadable, Unreadable
 from tw_autogen.model.chat import ChatModel, Completion, Message
 from tw_autogen.model.delays import listening
-from tw_autogen.model.fields import Unreadable
 
 T = TypeVar("T")
 Reserve = Callable[[Sequence[Message]], AbstractContextManager[Callable[[], None]]]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tw_autogen.bounded_json import DEEPEST, too_deep
+from tw_autogen.errors import Unreadable
 from tw_autogen.model.bare_code import unfenced, whole_block, without_prose
 from tw_autogen.model.fences import Block, split_blocks
 
@@ -41,14 +42,6 @@ _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
 _READS_PER_CHAR = 40
 """How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
-
-
-class Unreadable(ValueError):
-    """A reply that can't be understood; `problem` says what is wrong and what is wanted, for the model to read."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
 
 
 class NoObject(Unreadable):

@@ -38,7 +38,12 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
 
 
 def named_files(folder: Path, text: str) -> list[Path]:
-    """Return the plain files of a folder whose names stand in a text."""
+    """Return the plain files of a folder whose names stand in a text.
+
+    Args:
+        folder: Only files directly in it.
+        text: In which the names are looked for.
+    """
     try:
         with SafeFolder(folder) as opened:
             names = [one.name for one in opened.walk(enter=lambda name: False) if one.is_file]

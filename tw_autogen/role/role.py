@@ -237,7 +237,12 @@ class Growing:
             self._turn.emit(PostGrew(self._turn.post_id, part, new))
 
     def counted(self, completion: Completion, seconds: float) -> None:
-        """Report the cost of a call whose reply is no part of the growing post."""
+        """Report the cost of a call whose reply is no part of the growing post.
+
+        Args:
+            completion: The reply with its usage.
+            seconds: How long the call took.
+        """
         report_call(self._turn, self._caller, completion, seconds)
 
     def delayed(self, reason: str) -> None:
@@ -245,7 +250,12 @@ class Growing:
         self._turn.emit(ModelDelayed(self._caller, reason))
 
     def called(self, completion: Completion, seconds: float) -> None:
-        """Take the whole reply; called once for each try. A model that doesn't stream is passed on now."""
+        """Take the whole reply; called once for each try. A model that doesn't stream is passed on now.
+
+        Args:
+            completion: The reply with its usage.
+            seconds: How long the call took.
+        """
         if self._stream is None:
             self.take(completion.text)
         self._stream = None

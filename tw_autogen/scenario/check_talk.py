@@ -11,20 +11,37 @@ from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, Words, cou
 
 
 def path(rounds: Rounds, posts: Names) -> Problems:
-    """Expect that in each round these spoke, one after the other; the last name only listened."""
+    """Expect that in each round these spoke, one after the other; the last name only listened.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        posts: Names of roles, beginning and ending with `User`.
+    """
     for seen in rounds:
         if seen.path != posts:
             yield f"{seen}: expected the posts {' > '.join(posts)}, found {' > '.join(seen.path) or 'none'}"
 
 
 def posts(rounds: Rounds, *, at_least: PositiveInt | None = None, at_most: PositiveInt | None = None) -> Problems:
-    """Expect that each round has so many posts."""
+    """Expect that each round has so many posts.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        at_least: Fewest that are right; None: no limit.
+        at_most: Most that are right; None: no limit.
+    """
     for seen in rounds:
         yield from count(str(seen), "posts", len(seen.round.posts), at_least, at_most)
 
 
 def calls(rounds: Rounds, at_most: PositiveInt | None = None, *, at_least: PositiveInt | None = None) -> Problems:
-    """Expect so many calls of models, in all the rounds together."""
+    """Expect so many calls of models, in all the rounds together.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        at_most: Most that are right; None: no limit.
+        at_least: Fewest that are right; None: no limit.
+    """
     found = sum(isinstance(event, ModelCalled) for seen in rounds for event in seen.events)
     yield from count(span(rounds), "calls of models", found, at_least, at_most)
 
@@ -36,7 +53,14 @@ def summaries(
     at_most: PositiveInt | None = None,
     matches: Regex | None = None,
 ) -> Problems:
-    """Expect that older rounds became a summary so many times, and that each of them has a place that matches."""
+    """Expect that older rounds became a summary so many times, and that each of them has a place that matches.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        at_least: Fewest that are right; None: no limit.
+        at_most: Most that are right; None: no limit.
+        matches: A regular expression; None: any summary.
+    """
     found = [event for seen in rounds for event in seen.events if isinstance(event, TalkShortened)]
     yield from count(span(rounds), "summaries", len(found), at_least, at_most)
     for number, event in enumerate(found, start=1):
@@ -48,13 +72,23 @@ def summaries(
 
 
 def lesson(lesson: str, matches: Regex) -> Problems:
-    """Expect that what the session teaches has a place that matches."""
+    """Expect that what the session teaches has a place that matches.
+
+    Args:
+        lesson: Its text; empty: there is none.
+        matches: The regular expression.
+    """
     if not matches.search(lesson):
         yield f"expected a lesson that matches {matches.pattern!r}, found {short(lesson) if lesson else 'none'}"
 
 
 def recalled(rounds: Rounds, lessons: Words) -> Problems:
-    """Expect that each of these lessons was put into a prompt, by their ids."""
+    """Expect that each of these lessons was put into a prompt, by their ids.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        lessons: Their ids.
+    """
     found = [
         name for seen in rounds for event in seen.events if isinstance(event, LessonsRecalled) for name in event.lessons
     ]
@@ -65,7 +99,12 @@ def recalled(rounds: Rounds, lessons: Words) -> Problems:
 
 
 def plan_grew(rounds: Rounds, by: PositiveInt = 1) -> Problems:
-    """Expect that the last plan of the last round has more steps than its first one, at least by so many."""
+    """Expect that the last plan of the last round has more steps than its first one, at least by so many.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        by: How many steps more, at least.
+    """
     plans = [post.attachment(AttachmentType.plan) for post in rounds[-1].round.posts]
     steps = [len(Plan.parse(one.content).steps) for one in plans if one]
     if not steps or steps[-1] - steps[0] < by:
@@ -80,7 +119,14 @@ def plan(
     at_least: PositiveInt | None = None,
     at_most: PositiveInt | None = None,
 ) -> Problems:
-    """Expect that a step of the last plan matches, and that this plan has so many steps."""
+    """Expect that a step of the last plan matches, and that this plan has so many steps.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        step: A regular expression; None: any step.
+        at_least: Fewest steps that are right; None: no limit.
+        at_most: Most steps that are right; None: no limit.
+    """
     texts = [
         one.content for seen in rounds for post in seen.round.posts if (one := post.attachment(AttachmentType.plan))
     ]
@@ -92,7 +138,13 @@ def plan(
 
 
 def said(rounds: Rounds, matches: Regex, *, by: str = "CodeInterpreter") -> Problems:
-    """Expect that a post of this role, which holds what its code has printed, has a place that matches."""
+    """Expect that a post of this role, which holds what its code has printed, has a place that matches.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        matches: The regular expression.
+        by: Name of the role.
+    """
     posts = [post.message for seen in rounds for post in seen.round.posts if post.send_from == by]
     if not any(matches.search(one) for one in posts):
         last = f"the last of {len(posts)} is {short(posts[-1])}" if posts else "there is none"
@@ -100,7 +152,12 @@ def said(rounds: Rounds, matches: Regex, *, by: str = "CodeInterpreter") -> Prob
 
 
 def nowhere(rounds: Rounds, matches: Regex) -> Problems:
-    """Expect that nothing that was said, and nothing that code has printed, has a place that matches."""
+    """Expect that nothing that was said, and nothing that code has printed, has a place that matches.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        matches: The regular expression.
+    """
     for seen in rounds:
         said = [post.message for post in seen.round.posts[1:]]
         said += [one.content for post in seen.round.posts[1:] for one in post.attachments]

@@ -50,13 +50,28 @@ class HeardModel:
         seconds: float | None = None,
         cancelled: threading.Event | None = None,
     ) -> Completion:
-        """Complete with the model, and keep what was asked and said; see `ChatModel.complete`."""
+        """Complete with the model, and keep what was asked and said; see `ChatModel.complete`.
+
+        Args:
+            messages: With `role` and `content` each.
+            schema: As `ChatModel.complete`.
+            tools: As `ChatModel.complete`.
+            on_text: Called with the text, piece by piece.
+            seconds: How long the call may take; None: as long as the model's own limit.
+            cancelled: Ends the call once it is set.
+        """
         return self.complete_as(
             "", messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
         )
 
     def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
-        """Complete with the model, and keep who has asked as well; see `TellsRoles`."""
+        """Complete with the model, and keep who has asked as well; see `TellsRoles`.
+
+        Args:
+            role: Name of the role that asks.
+            messages: With `role` and `content` each.
+            options: As `complete`.
+        """
         asked = tuple(copy.deepcopy(dict(one)) for one in messages)
         with self._lock:
             at = len(self.calls)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, nearest_path
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.kernel.transferable import untransferable_reason
 from tw_autogen.safe_folder import SafeFolder
@@ -91,7 +91,7 @@ def _no_file(path: Path) -> str:
         return (
             f"a folder; open_session(project={str(path)!r}), or -C on the command line, lets code read a whole folder"
         )
-    return "not a file" if path.exists() else "there is no such file"
+    return "not a file" if path.exists() else f"there is no such file{nearest_path(path)}"
 
 
 def working_names(paths: Sequence[Path]) -> list[str]:

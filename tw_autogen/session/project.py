@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tw_autogen.conversation import read_conversation
-from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError
+from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError, nearest_path
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.plugin import PluginSpec, check_imports, check_source, read_folder, renamings
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
-from tw_autogen.session.seats import RoleWanted, known
+from tw_autogen.session.seats import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.shipped import shipped_folder
@@ -67,7 +67,7 @@ class Project:
         """
         if not isinstance(wanted, str) or known(wanted) and wanted not in self.roles:
             return wanted
-        folder = find_role(wanted, shipped=shipped_folder("roles"), own=self.roles).path.parent
+        folder = find_role(wanted, shipped=shipped_folder("roles"), own=self.roles, built_in=BUILT_IN).path.parent
         return folder if folder in self.roles.values() else wanted
 
     def outside(self, roles: Sequence[RoleWanted]) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     """
     folder = Path(folder).expanduser().resolve()
     if not folder.is_dir():
-        raise ConfigError(f"project: there is no folder {folder}")
+        raise ConfigError(f"project: there is no folder {folder}{nearest_path(folder)}")
     with compared_with(settings.files):
         return _read_project(folder, settings, named=named)
 

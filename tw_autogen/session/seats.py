@@ -41,6 +41,9 @@ ALIASES = {
     PLUGIN_ONLY: CodeInterpreter.name,
 }
 
+BUILT_IN = (*ALIASES, Planner.name, CodeInterpreter.name)
+"""Names of the roles that are always known."""
+
 RoleWanted = str | Path | type | Role | Callable[[], Role]
 """A name, the path of a folder, a class, a role that is there already, or a function that makes one."""
 RolesWanted = Iterable[RoleWanted] | RoleWanted
@@ -167,7 +170,7 @@ def role_name(wanted: RoleWanted) -> str:
 
 def role_spec(wanted: str | Path | type) -> RoleSpec:
     """Find a role that is loaded when it is named."""
-    return find_role(wanted, shipped=shipped_folder("roles"))
+    return find_role(wanted, shipped=shipped_folder("roles"), built_in=BUILT_IN)
 
 
 class Models:

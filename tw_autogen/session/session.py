@@ -22,6 +22,7 @@ from tw_autogen.errors import (
     SessionBusyError,
     SessionClosedError,
     TwAutogenError,
+    Unreadable,
 )
 from tw_autogen.events import (
     BoardWritten,
@@ -463,16 +464,13 @@ class Session:
             )
             try:
                 post = checked_post(role, answer(turn), here, self._team.receivers(role, here))
-            except TwAutogenError as error:
-                self._check_limits(
-                    here, because=error
-                )  # an abandoned call is a consequence of the limit, not the reason
-                raise
             except Exception as error:
-                failed = role_error(role, error, here)
+                ours = isinstance(error, TwAutogenError) and not isinstance(error, Unreadable)
+                failed = None if ours else role_error(role, error, here)
+                if ours or failed:  # an abandoned call is a consequence of the limit, not the reason
+                    self._check_limits(here, because=error)
                 if failed is None:
                     raise
-                self._check_limits(here, because=error)
                 raise failed from error
             finally:
                 _ACTIVE_SESSIONS.reset(token)

@@ -61,7 +61,16 @@ class ScriptedModel:
         seconds: float | None = None,
         cancelled: threading.Event | None = None,
     ) -> Completion:
-        """Take the next step; its text is given to `on_text` in small pieces. See `ChatModel.complete`."""
+        """Take the next step; its text is given to `on_text` in small pieces. See `ChatModel.complete`.
+
+        Args:
+            messages: With `role` and `content` each.
+            schema: As `ChatModel.complete`.
+            tools: As `ChatModel.complete`.
+            on_text: Called with the text, piece by piece.
+            seconds: How long the call may take; None: as long as the model's own limit.
+            cancelled: Ends the call once it is set.
+        """
         if cancelled is not None and cancelled.is_set():
             raise ModelError("the scripted model: the call was cancelled")
         asked = copy.deepcopy([dict(message) for message in messages])
@@ -145,6 +154,10 @@ def plans(
 
 def codes(code: str, *, thought: str = "This code does it.") -> str:
     """Write a CodeInterpreter's reply: the thought, and the code in a fenced block.
+
+    Args:
+        code: Python; may hold fences.
+        thought: What is written before it.
 
     Example:
         >>> print(codes("6 * 7"))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, nearest
 from tw_autogen.trusted_files import decode_settings, read_settings_file
 
 McpWanted = Path | str | Mapping[str, Any]
@@ -158,7 +158,7 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
     kind = _kind(given) if environ is None and "${" in kind else kind
     transport = _TRANSPORTS.get(kind.lower())
     if transport is None:
-        raise ConfigError(f"{where}: type: {kind!r} is not known; write one of {', '.join(get_args(Transport))}")
+        raise ConfigError(f"{where}: type: {kind!r} is not known{nearest(kind.lower(), get_args(Transport))}")
     needed, other = ("command", "url") if transport == "stdio" else ("url", "command")
     if not given.get(needed):
         raise ConfigError(f"{where}: {transport} needs {needed!r}; give {needed!r}, or {other!r} for the other way")

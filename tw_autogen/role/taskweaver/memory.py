@@ -1,4 +1,4 @@
-"""What a role in TaskWeaver's form reads and writes: `Memory`, `Round`, `Post`, `Attachment`, by TaskWeaver's names."""
+"""TaskWeaver's `Memory`, `Round`, `Post` and `Attachment`: what a role in TaskWeaver's form reads and writes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from tw_autogen.conversation.memory import wrap_temporal
 from tw_autogen.conversation.post import new_id
 
 UNKNOWN = "Unknown"
-"""To whom a post goes that hasn't said so."""
-_PLAN = "plan"
+"""The receiver of a post for which the role has set none."""
 
 
 @dataclass
 class Attachment:
-    """One named thing that travels with a post; as `tw_autogen.Attachment`, but it may be changed."""
+    """One typed part of a post; as `tw_autogen.Attachment`, but mutable."""
 
     type: AttachmentType
     content: str
@@ -26,24 +25,37 @@ class Attachment:
     extra: Any = None
 
     @staticmethod
-    def create(type: AttachmentType | str, content: str, id: str | None = None, extra: Any = None) -> Attachment:  # noqa: A002 - the author's words
-        """Make one with an id of its own."""
+    def create(type: AttachmentType | str, content: str, id: str | None = None, extra: Any = None) -> Attachment:  # noqa: A002 - TaskWeaver's parameter names
+        """Create an attachment.
+
+        Args:
+            type: A member of `AttachmentType`, or its value.
+            content: The text.
+            id: Unique within the session; a new one if None.
+            extra: Data beside the text.
+        """
         return Attachment(AttachmentType(type), content, id or new_id("atta"), extra)
+
+    def frozen(self) -> conversation.Attachment:
+        """Return it as this package's type; of a picture the address is the content, where TaskWeaver has `extra`."""
+        extra = self.extra.to_dict() if hasattr(self.extra, "to_dict") else self.extra
+        if self.type is AttachmentType.image_url and isinstance(extra, Mapping) and "image_url" in extra:
+            return conversation.Attachment(self.type, str(extra["image_url"] or ""), None, self.id)
+        return conversation.Attachment(self.type, self.content, extra, self.id)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dictionary form."""
-        extra = self.extra.to_dict() if hasattr(self.extra, "to_dict") else self.extra
-        return {"type": self.type.value, "content": self.content, "id": self.id, "extra": extra}
+        return {"extra": None, **self.frozen().to_dict()}
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Attachment:
-        """Read the dictionary form."""
-        return Attachment.create(content["type"], content["content"], content.get("id"), content.get("extra"))
+        """Create an attachment from its dictionary form."""
+        return _attachment(conversation.Attachment.from_dict(content))
 
 
 @dataclass
 class Post:
-    """One message from one sender to one receiver; as `tw_autogen.Post`, but it may be changed."""
+    """One message from one sender to one receiver; as `tw_autogen.Post`, but mutable."""
 
     id: str
     send_from: str
@@ -58,39 +70,44 @@ class Post:
         send_to: str = UNKNOWN,
         attachment_list: Iterable[Attachment] | None = None,
     ) -> Post:
-        """Make one with an id of its own."""
+        """Create a post with a new id.
+
+        Args:
+            message: The text.
+            send_from: Name of the role that writes.
+            send_to: Name of the receiver.
+            attachment_list: In order.
+        """
         return Post(new_id("post"), send_from, send_to, message or "", list(attachment_list or ()))
 
     def add_attachment(self, attachment: Attachment) -> None:
         """Append an attachment."""
         self.attachment_list.append(attachment)
 
-    def get_attachment(self, type: AttachmentType) -> list[Any]:  # noqa: A002 - the author's word
-        """Return what the attachments of this type say: `extra` where there is one, else the text."""
+    def get_attachment(self, type: AttachmentType) -> list[Any]:  # noqa: A002 - TaskWeaver's parameter name
+        """Return `extra` of each attachment of this type, or its content where there is no `extra`."""
         found = [one for one in self.attachment_list if one.type == type]
         return [one.content if one.extra is None else one.extra for one in found]
 
     def del_attachment(self, type_list: Sequence[AttachmentType]) -> None:
-        """Take the attachments of these types away."""
+        """Remove the attachments of these types."""
         self.attachment_list = [one for one in self.attachment_list if one.type not in type_list]
+
+    def frozen(self) -> conversation.Post:
+        """Return it as this package's type, without pictures that have no address."""
+        parts = [one.frozen() for one in self.attachment_list]
+        parts = [one for one in parts if one.content or one.type is not AttachmentType.image_url]
+        return conversation.Post(self.send_from, self.send_to, self.message, tuple(parts), self.id)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dictionary form."""
-        return {
-            "id": self.id,
-            "message": self.message,
-            "send_from": self.send_from,
-            "send_to": self.send_to,
-            "attachment_list": [one.to_dict() for one in self.attachment_list],
-        }
+        attachments = [one.to_dict() for one in self.attachment_list]
+        return {**self.frozen().to_dict(), "attachment_list": attachments}
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Post:
-        """Read the dictionary form."""
-        attachments = [Attachment.from_dict(one) for one in content["attachment_list"] or ()]
-        post = Post.create(content["message"], content["send_from"], content["send_to"], attachments)
-        post.id = content.get("id") or post.id
-        return post
+        """Create a post from its dictionary form."""
+        return _post(conversation.Post.from_dict(content))
 
 
 @dataclass
@@ -116,16 +133,16 @@ class Conversation:
 
 @dataclass(frozen=True)
 class SharedMemoryEntry:
-    """What one role pins up for the others; here that is the board of the round.
+    """A text that one role shares with the others; here it goes to the board of the round.
 
     Args:
         type: `plan`. TaskWeaver's `experience_sub_path` and `example_sub_path` have no meaning here.
-        content: The words.
+        content: The text.
         scope: `round`; the board is gone with the round.
         id: Unique within the session.
 
     Raises:
-        ValueError: another type or scope; says what to use instead.
+        ValueError: another type or scope; the message names what to use instead.
     """
 
     type: str
@@ -134,7 +151,7 @@ class SharedMemoryEntry:
     id: str = field(default_factory=lambda: new_id("sme"))
 
     def __post_init__(self) -> None:
-        if self.type != _PLAN:
+        if self.type != "plan":
             raise ValueError(
                 f"a shared memory entry of the type {self.type!r} has no meaning here; examples and experience are "
                 "chosen by what fits the request: see the settings `recall.planner_examples`, `recall.experience`"
@@ -146,19 +163,27 @@ class SharedMemoryEntry:
             )
 
     @staticmethod
-    def create(type: str, scope: str, content: str, id: str | None = None) -> SharedMemoryEntry:  # noqa: A002 - the author's words
-        """Make one."""
+    def create(type: str, scope: str, content: str, id: str | None = None) -> SharedMemoryEntry:  # noqa: A002 - TaskWeaver's parameter names
+        """Create an entry; arguments as of the class.
+
+        Args:
+            type: `plan`.
+            scope: `round`.
+            content: The text.
+            id: Unique within the session; a new one if None.
+        """
         return SharedMemoryEntry(type, content, scope, id or new_id("sme"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dictionary form."""
-        return {"type": self.type, "content": self.content, "scope": self.scope, "id": self.id}
+        return dict(vars(self))
 
 
 class Memory:
-    """What a role may see, by TaskWeaver's names.
+    """The rounds and posts that a role may see: those posts that it wrote or received.
 
-    A role sees the posts that it wrote or received; asking for another role's shows those that both took part in.
+    Args:
+        seen: The same as this package's type.
     """
 
     def __init__(self, seen: conversation.Memory) -> None:
@@ -168,30 +193,25 @@ class Memory:
 
     @property
     def conversation(self) -> Conversation:
-        """All rounds that the role sees, failed ones too."""
-        return Conversation(self.session_id, self._copies())
+        """All rounds that the role sees, failed ones too; copies."""
+        rounds = [Round(one.id, one.user_query, one.state.value, list(map(_post, one.posts))) for one in self._rounds]
+        return Conversation(self.session_id, rounds)
 
     def get_role_rounds(self, role: str, include_failure_rounds: bool = False) -> list[Round]:
         """Return the rounds with the posts that a role wrote or received; copies.
 
         Args:
-            role: The role's name in the talk.
+            role: The role's name in posts; of another role only the posts that both took part in are there.
             include_failure_rounds: Whether rounds that ended as failed are among them.
         """
-        found = [one for one in self._copies() if include_failure_rounds or one.state != "failed"]
+        found = [one for one in self.conversation.rounds if include_failure_rounds or one.state != "failed"]
         for one in found:
             one.post_list = [post for post in one.post_list if role in (post.send_from, post.send_to)]
         return found
 
     def get_shared_memory_entries(self, entry_type: str) -> list[SharedMemoryEntry]:
         """Return what is on the round's board, one entry a role; `entry_type` is `plan`."""
-        return [SharedMemoryEntry(entry_type, words) for words in self._board.values()]
-
-    def _copies(self) -> list[Round]:
-        return [
-            Round(one.id, one.user_query, one.state.value, [Post.from_dict(post.to_dict()) for post in one.posts])
-            for one in self._rounds
-        ]
+        return [SharedMemoryEntry(entry_type, text) for text in self._board.values()]
 
 
 class PromptUtil:
@@ -201,5 +221,18 @@ class PromptUtil:
 
     @staticmethod
     def wrap_text_with_delimiter(text: str, delimiter: str) -> str:
-        """Mark text; only `PromptUtil.DELIMITER_TEMPORAL` has a meaning."""
+        """Return marked text.
+
+        Args:
+            text: Which text.
+            delimiter: Only `PromptUtil.DELIMITER_TEMPORAL` has a meaning; else the text is returned as it is.
+        """
         return wrap_temporal(text) if delimiter == PromptUtil.DELIMITER_TEMPORAL else text
+
+
+def _attachment(one: conversation.Attachment) -> Attachment:
+    return Attachment(one.type, one.content, one.id, one.extra)
+
+
+def _post(one: conversation.Post) -> Post:
+    return Post(one.id, one.send_from, one.send_to, one.message, list(map(_attachment, one.attachments)))
