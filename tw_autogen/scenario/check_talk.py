@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pydantic import PositiveInt
 
-from tw_autogen.conversation import AttachmentType
 from tw_autogen.events import CellRan, LessonsRecalled, ModelCalled, TalkShortened
-from tw_autogen.planner import Plan
 from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, Words, count, short, span
 
 
@@ -66,8 +64,7 @@ def recalled(rounds: Rounds, lessons: Words) -> Problems:
 
 def plan_grew(rounds: Rounds, by: PositiveInt = 1) -> Problems:
     """Expect that the last plan of the last round has more steps than its first one, at least by so many."""
-    plans = [post.attachment(AttachmentType.plan) for post in rounds[-1].round.posts]
-    steps = [len(Plan.parse(one.content).steps) for one in plans if one]
+    steps = [len(post.plan.steps) for post in rounds[-1].round.posts if post.plan is not None]
     if not steps or steps[-1] - steps[0] < by:
         found = " > ".join(map(str, steps)) + " steps" if steps else "no plan"
         yield f"{rounds[-1]}: expected a plan that grows by {by} or more steps, found {found}"
@@ -81,10 +78,8 @@ def plan(
     at_most: PositiveInt | None = None,
 ) -> Problems:
     """Expect that a step of the last plan matches, and that this plan has so many steps."""
-    texts = [
-        one.content for seen in rounds for post in seen.round.posts if (one := post.attachment(AttachmentType.plan))
-    ]
-    steps = [one.text for one in Plan.parse(texts[-1]).steps] if texts else []
+    plans = [post.plan for seen in rounds for post in seen.round.posts if post.plan is not None]
+    steps = [one.text for one in plans[-1].steps] if plans else []
     if step and not any(step.search(one) for one in steps):
         found = short("; ".join(steps) or "no plan")
         yield f"{span(rounds)}: expected a step that matches {step.pattern!r}, found {found}"

@@ -13,7 +13,16 @@ from typing import Any
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
 from tw_autogen.conversation.post import new_id
 from tw_autogen.errors import SessionBusyError, TwAutogenError
-from tw_autogen.events import BoardWritten, FileUnreadable, HooksMade, PostClosed, PostOpened, RoundClosed, RoundOpened
+from tw_autogen.events import (
+    BoardWritten,
+    FileUnreadable,
+    HooksMade,
+    PlanChanged,
+    PostClosed,
+    PostOpened,
+    RoundClosed,
+    RoundOpened,
+)
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
 from tw_autogen.role import Role, Turn, checked_post, role_error
@@ -126,8 +135,8 @@ class Steps(Life):
                 past = replace(past, state=RoundState.failed, error=past.error or "it was cut off")
             self.rounds.append(past)
             self.emit(RoundOpened(past.id, past.user_query, []))
-            for post in past.posts:
-                self.emit(PostClosed(past.id, "", post))
+            for number, post in enumerate(past.posts):
+                self._emit_post(past.id, "", post, past.posts[:number])
             answer = Answer.of(past, Usage())
             self.emit(RoundClosed(past.id, past.state.value, answer.stop, answer.text, past.error, 0.0, {}))
 
@@ -233,8 +242,14 @@ class Steps(Life):
     def _add(self, post: Post, post_id: str) -> Post:
         here = self._open_one()
         here.posts.append(post)
-        self.emit(PostClosed(here.id, post_id, post))
+        self._emit_post(here.id, post_id, post, here.posts[:-1])
         return post
+
+    def _emit_post(self, round_id: str, post_id: str, post: Post, before: Sequence[Post]) -> None:
+        last = next((one.plan for one in reversed(before) if one.plan is not None), None)
+        if post.plan is not None and post.plan != last:
+            self.emit(PlanChanged(round_id, post.send_from, post.plan))
+        self.emit(PostClosed(round_id, post_id, post))
 
     def _describe_earlier(self, profile: str) -> None:
         """Pin up the files of earlier requests in which nobody ran code: their descriptions were read by no worker.

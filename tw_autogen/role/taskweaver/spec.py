@@ -93,7 +93,7 @@ class AdaptedRole(Role):
         if answer.send_to == talk.UNKNOWN:
             answer.send_to = memory.last_post.send_from
         answer.attachment_list = [shown for one in answer.attachment_list if (shown := _shown(one))]
-        return Post.from_dict(answer.to_dict())
+        return Post.from_dict(answer.to_dict()).with_stated_plan()
 
     def close(self) -> None:
         """Release what the role owns."""
