@@ -234,31 +234,21 @@ class Planner(Role):
         names = [one.name for one in self._workers]
         growing = Growing(turn, self.name, FieldStream)
         worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
-        limits: dict[str, Any] = {
-            "seconds": turn.seconds_left(self._settings.model_seconds),
-            "reserve": turn.reserve,
-            "cancelled": turn.cancelled,
-        }
-        counted = {**limits, "on_call": growing.counted}
-        if self._recall.shorten(mine.talk, self._model, self.name, turn.emit, **counted):
+        counted = turn.request(mine.talk.messages, caller=self.name, seconds=self._settings.model_seconds)
+        if self._recall.shorten(mine.talk, self._model, self.name, turn.emit, counted):
             self._shortened(mine)
 
         def once() -> tuple[PlannerReply, Completion]:
             return ask(
                 self._model,
-                mine.talk.messages,
+                growing.request(counted, schema=reply_schema(names)),
                 ReplyReader(names, has_plan=mine.plan is not None, form=form, worked=worked),
                 tries=self._settings.tries,
-                schema=reply_schema(names),
-                on_text=growing.take,
-                on_call=growing.called,
-                on_delay=growing.delayed,
-                **limits,
             )
 
         try:
             reply, completion = self._recall.ask_within(
-                once, mine.talk, self._model, self.name, turn.emit, shortened=lambda: self._shortened(mine), **counted
+                once, mine.talk, self._model, self.name, turn.emit, counted, shortened=lambda: self._shortened(mine)
             )
         except ModelUnreadable as error:
             if not error.reply.strip():

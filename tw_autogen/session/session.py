@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -13,7 +14,7 @@ from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, TwAutogenError
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Variable
-from tw_autogen.model import ChatModel
+from tw_autogen.model import ChatModel, ModelRequest
 from tw_autogen.role import Role, Turn, report_call
 from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.grants import Grants
@@ -170,7 +171,7 @@ class Session(Steps):
             folder,
             model,
             private=[str(self.folder), str(self.folder.parent)],
-            on_call=lambda reply, took: report_call(turn, _LEARNER, reply, took),
+            request=ModelRequest(on_call=functools.partial(report_call, turn, _LEARNER)),
         )
 
     def __enter__(self) -> Session:
