@@ -19,8 +19,7 @@ from tw_autogen.kernel.messages import _message as kernel_message
 from tw_autogen.kernel.request import _report
 from tw_autogen.kernel.websocket_wire import _message as gateway_message
 from tw_autogen.model import CodeStream, FieldStream, Unreadable, read_code, read_object
-from tw_autogen.planner.fields import read_reply
-from tw_autogen.planner.plan import Plan
+from tw_autogen.planner import Plan, read_reply
 from tw_autogen.plugin.annotation import short_type, type_and_words
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.files import linked_files

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tw_autogen.conversation import Post
+from tw_autogen.conversation import Plan, Post
 from tw_autogen.errors import nearest
 
 
@@ -24,7 +24,7 @@ class Event:
         plain: dict[str, Any] = {"event": type(self).__name__}
         for one in dataclasses.fields(self):
             value = getattr(self, one.name)
-            plain[one.name] = value.to_dict() if isinstance(value, Post) else value
+            plain[one.name] = value.to_dict() if isinstance(value, Post | Plan) else value
         return plain
 
 
@@ -84,6 +84,15 @@ class PostClosed(Event):
     round_id: str
     post_id: str
     post: Post
+
+
+@dataclass(frozen=True)
+class PlanChanged(Event):
+    """A role's post, whose `PostClosed` follows, brings another plan than the last one, or moves its steps."""
+
+    round_id: str
+    role: str
+    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -299,5 +308,7 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     kind = kinds[name]
     values = {one.name: plain[one.name] for one in dataclasses.fields(kind) if one.name in plain}
     if "post" in values:
-        values["post"] = Post.from_dict(values["post"])
+        values["post"] = Post.from_dict(values["post"]).with_stated_plan()
+    if kind is PlanChanged:
+        values["plan"] = Plan.from_dict(values["plan"])
     return kind(**values)

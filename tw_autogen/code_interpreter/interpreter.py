@@ -24,7 +24,7 @@ from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, Memo
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
-from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, Ranker, ask, read_code
+from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec, selects
 from tw_autogen.plugin.files import new_file
 from tw_autogen.recall import Recall, Talk
@@ -224,18 +224,12 @@ class CodeInterpreter(Role):
 
     def _shorten(self, mine: PromptState, turn: Turn) -> None:
         """Summarize what is old in a talk that has grown too long; what is told once only is told again then."""
-        done = self._recall.shorten(mine.talk, self._model, self.name, turn.emit, **self._counted(turn))
+        done = self._recall.shorten(mine.talk, self._model, self.name, turn.emit, self._request(mine, turn))
         if done:
             mine.forget()
 
-    def _counted(self, turn: Turn) -> dict[str, Any]:
-        """Return the limits of a call that is counted, and is no part of the growing post."""
-        return {
-            "seconds": turn.seconds_left(self._settings.model_seconds),
-            "on_call": Growing(turn, self.name, CodeStream).counted,
-            "reserve": turn.reserve,
-            "cancelled": turn.cancelled,
-        }
+    def _request(self, mine: PromptState, turn: Turn) -> ModelRequest:
+        return turn.request(mine.talk.messages, caller=self.name, seconds=self._settings.model_seconds)
 
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
         """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
@@ -352,21 +346,14 @@ class CodeInterpreter(Role):
         def once() -> tuple[CodeReply, Completion]:
             return ask(
                 self._model,
-                mine.talk.messages,
+                growing.request(self._request(mine, turn), tools=tools or None),
                 read_code,
                 tries=self._settings.tries,
-                tools=tools or None,
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
-                on_text=growing.take,
-                on_call=growing.called,
-                on_delay=growing.delayed,
-                reserve=turn.reserve,
-                seconds=turn.seconds_left(self._settings.model_seconds),
-                cancelled=turn.cancelled,
             )
 
         reply, completion = self._recall.ask_within(
-            once, mine.talk, self._model, self.name, turn.emit, shortened=mine.forget, **self._counted(turn)
+            once, mine.talk, self._model, self.name, turn.emit, self._request(mine, turn), shortened=mine.forget
         )
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply

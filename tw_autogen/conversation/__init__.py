@@ -5,6 +5,7 @@ from tw_autogen.conversation.files import Conversation, read_conversation
 from tw_autogen.conversation.form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.memory import Memory
 from tw_autogen.conversation.named_files import file_names, is_document
+from tw_autogen.conversation.plan import Depends, Plan, Status, Step
 from tw_autogen.conversation.post import Attachment, AttachmentType, Post
 from tw_autogen.conversation.round import Round, RoundState
 
@@ -14,10 +15,14 @@ __all__ = [
     "Attachment",
     "AttachmentType",
     "Conversation",
+    "Depends",
     "Memory",
+    "Plan",
     "Post",
     "Round",
     "RoundState",
+    "Status",
+    "Step",
     "file_names",
     "is_document",
     "is_json",

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation.plain import Block, OneLine, read_yaml, readable_yaml
 from tw_autogen.errors import ScenarioError, nearest
-from tw_autogen.model.asked_as import asked_as
-from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
+from tw_autogen.model.chat import ChatModel, Completion, ToolCall, Usage
 from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
+from tw_autogen.model.request import ModelRequest, RequestModel, complete
 from tw_autogen.private import touch_private
 
 FORMAT = 1
@@ -146,7 +146,7 @@ class Recording:
         new.replace(path)
 
 
-class RecordingModel:
+class RecordingModel(RequestModel):
     """A model whose replies are kept in a file as they come; each is on disk before it is handed on.
 
     Calls side by side are kept in the order in which they were answered. What failed is not kept.
@@ -174,25 +174,11 @@ class RecordingModel:
         with self._lock:
             return tuple(self._known)
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        seconds: float | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Completion:
-        """Let the model answer, and keep the answer; see `ChatModel.complete`."""
-        return self.complete_as(
-            "", messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
-        )
-
-    def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
-        """Let the model answer, and keep the answer with who has asked; see `TellsRoles`."""
+    def answer(self, request: ModelRequest) -> Completion:
+        """Complete the request with the model, and write the reply with the role that asked."""
+        messages, role = request.messages, request.role
         prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
-        completion = self._recall(role, prompt) or asked_as(role, self._model).complete(messages, **options)
+        completion = self._recall(role, prompt) or complete(self._model, request)
         self._keep(RecordedReply(completion, prompt, last, role, system_hash(messages, hide=self._hide)))
         return completion
 

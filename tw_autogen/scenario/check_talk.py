@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pydantic import PositiveInt
 
-from tw_autogen.conversation import AttachmentType
 from tw_autogen.events import CellRan, LessonsRecalled, ModelCalled, TalkShortened
-from tw_autogen.planner import Plan
 from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, Words, count, short, span
 
 
@@ -105,8 +103,7 @@ def plan_grew(rounds: Rounds, by: PositiveInt = 1) -> Problems:
         rounds: The rounds, at least one, oldest first.
         by: How many steps more, at least.
     """
-    plans = [post.attachment(AttachmentType.plan) for post in rounds[-1].round.posts]
-    steps = [len(Plan.parse(one.content).steps) for one in plans if one]
+    steps = [len(post.plan.steps) for post in rounds[-1].round.posts if post.plan is not None]
     if not steps or steps[-1] - steps[0] < by:
         found = " > ".join(map(str, steps)) + " steps" if steps else "no plan"
         yield f"{rounds[-1]}: expected a plan that grows by {by} or more steps, found {found}"
@@ -127,10 +124,8 @@ def plan(
         at_least: Fewest steps that are right; None: no limit.
         at_most: Most steps that are right; None: no limit.
     """
-    texts = [
-        one.content for seen in rounds for post in seen.round.posts if (one := post.attachment(AttachmentType.plan))
-    ]
-    steps = [one.text for one in Plan.parse(texts[-1]).steps] if texts else []
+    plans = [post.plan for seen in rounds for post in seen.round.posts if post.plan is not None]
+    steps = [one.text for one in plans[-1].steps] if plans else []
     if step and not any(step.search(one) for one in steps):
         found = short("; ".join(steps) or "no plan")
         yield f"{span(rounds)}: expected a step that matches {step.pattern!r}, found {found}"

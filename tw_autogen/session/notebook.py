@@ -14,7 +14,6 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tw_autogen.conversation import AttachmentType
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -113,7 +112,7 @@ class _Notebook:
 
     @take.register
     def _post_closed(self, event: PostClosed) -> None:
-        plan = event.post.content(AttachmentType.plan)
+        plan = str(event.post.plan or "")
         if plan and plan != self._plan:
             self._plan = plan
             self._say("**Plan**\n\n" + plan.replace("<", "&lt;"))  # `<depends on 1>` is no tag

@@ -30,6 +30,7 @@ from tw_autogen.events import (
     FileUnreadable,
     Handler,
     HooksMade,
+    PlanChanged,
     PostClosed,
     PostOpened,
     RoundClosed,
@@ -38,7 +39,7 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.kernel import Artifact, Variable
-from tw_autogen.model import ChatModel, Usage
+from tw_autogen.model import ChatModel, ModelRequest, Usage
 from tw_autogen.private import make_private_folder
 from tw_autogen.role import Role, Turn, checked_post, report_call, role_error
 from tw_autogen.safe_folder import remove_folder, temporary_folder
@@ -222,7 +223,7 @@ class Session:
             folder,
             model,
             private=[str(self.folder), str(self.folder.parent)],
-            on_call=lambda reply, took: report_call(turn, _LEARNER, reply, took),
+            request=ModelRequest(on_call=functools.partial(report_call, turn, _LEARNER)),
         )
 
     def open_round(
@@ -308,8 +309,8 @@ class Session:
                 past = replace(past, state=RoundState.failed, error=past.error or "it was cut off")
             self.rounds.append(past)
             self.emit(RoundOpened(past.id, past.user_query, []))
-            for post in past.posts:
-                self.emit(PostClosed(past.id, "", post))
+            for number, post in enumerate(past.posts):
+                self._emit_post(past.id, "", post, past.posts[:number])
             answer = Answer.of(past, Usage())
             self.emit(RoundClosed(past.id, past.state.value, answer.stop, answer.text, past.error, 0.0, {}))
 
@@ -495,8 +496,14 @@ class Session:
     def _add(self, post: Post, post_id: str) -> Post:
         here = self._open_one()
         here.posts.append(post)
-        self.emit(PostClosed(here.id, post_id, post))
+        self._emit_post(here.id, post_id, post, here.posts[:-1])
         return post
+
+    def _emit_post(self, round_id: str, post_id: str, post: Post, before: Sequence[Post]) -> None:
+        last = next((one.plan for one in reversed(before) if one.plan is not None), None)
+        if post.plan is not None and post.plan != last:
+            self.emit(PlanChanged(round_id, post.send_from, post.plan))
+        self.emit(PostClosed(round_id, post_id, post))
 
     def _describe_earlier(self, profile: str) -> None:
         """Pin up the files of earlier requests in which nobody ran code: their descriptions were read by no worker.

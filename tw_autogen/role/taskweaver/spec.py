@@ -84,7 +84,7 @@ class AdaptedRole(Role):
             )
         if answer.send_to == UNKNOWN:
             answer.send_to = memory.last_post.send_from
-        return answer.frozen()
+        return answer.frozen().with_stated_plan()
 
     def close(self) -> None:
         """Release what the role owns."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.planner import Depends, Plan, Status
+from tw_autogen.conversation import Depends, Plan, Status
 
 TEXT = """\
 1. load a.csv
