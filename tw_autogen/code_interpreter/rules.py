@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase, translate
 
@@ -381,8 +381,19 @@ USUAL_NAMES = {
     "sp": "scipy",
     "sm": "statsmodels.api",
     "tf": "tensorflow",
+    "mp": "multiprocessing",
 }
 """Short names that everybody uses; a cell may have them from an earlier cell."""
+
+SHARED_NAMES: Mapping[str, frozenset[str]] = {
+    "mp": _words(
+        """Process Pool Queue SimpleQueue JoinableQueue Manager Pipe get_context set_start_method set_executable
+        connection context dummy forkserver heap managers pool popen_fork popen_spawn_posix popen_forkserver process
+        queues reduction resource_sharer resource_tracker shared_memory sharedctypes spawn synchronize util"""
+    )
+}
+"""Short names of `USUAL_NAMES` that are those of other modules too (`mp` is mpmath's), with the attributes that tell
+which one an earlier cell has imported."""
 
 
 def pattern(names: Iterable[str]) -> Callable[[str], bool]:
