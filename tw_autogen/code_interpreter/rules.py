@@ -60,6 +60,7 @@ class Rule:
 
 
 OTHER_REMEDY = "Solve the task without it."
+_EXIT_REMEDY = "Leave it out: a cell ends after its last line, and before that with `sys.exit(0)`."
 
 
 def _words(text: str) -> frozenset[str]:
@@ -404,6 +405,8 @@ def pattern(names: Iterable[str]) -> Callable[[str], bool]:
 
 def remedy(name: str, module: str) -> str:
     """Return what to do instead of a refused name, in a module or of its own."""
+    if name in ("exit", "quit"):
+        return _EXIT_REMEDY
     for rule in (*RULES, *STRICT_RULES):
         if any(fnmatchcase(name, known) for known in rule.functions):
             return rule.remedy
