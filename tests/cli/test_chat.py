@@ -49,6 +49,11 @@ class Screen:
             self._at = self.text.index(words, self._at) + len(words)
 
     @property
+    def escaped(self):
+        """Whether an escape code was written."""
+        return b"\x1b" in self._seen
+
+    @property
     def text(self):
         return ESCAPES.sub(b"", self._seen).decode(errors="replace")
 
@@ -65,11 +70,11 @@ def chat(command, environ, tmp_path):
     leader, follower = pty.openpty()
     running, screens = [], []
 
-    def start(server, *args, editor="", pager="cat", cwd=tmp_path):
+    def start(server, *args, editor="", pager="cat", cwd=tmp_path, term="xterm"):
         process = subprocess.Popen(
             [*command, "--base-url", server.base_url, "--no-color", *args],
             stdin=follower, stdout=follower, stderr=follower, cwd=cwd, start_new_session=True,
-            env={**environ, "COLUMNS": "100", "VISUAL": str(editor), "PAGER": str(pager),
+            env={**environ, "TERM": term, "COLUMNS": "100", "VISUAL": str(editor), "PAGER": str(pager),
                  "PROMPT_TOOLKIT_NO_CPR": "1"},  # no cursor's place
         )  # fmt: skip
         os.close(follower)
@@ -191,6 +196,20 @@ def test_the_question_is_taken_back_when_the_cell_ends_by_itself(chat):
         screen.type("\x04")
 
         assert process.wait(SECONDS) == 0
+
+
+def test_a_terminal_without_escape_codes_gets_none(chat):
+    replies = [plans("look"), codes("print('seen')"), plans("It is **42**.", to="User")]
+    with replay_server(replies) as server:
+        screen, process = chat(server, term="dumb")
+        screen.wait_for("\n> ")
+        screen.type("look\n")
+        screen.wait_for("It is 42.")
+        screen.wait_for("\n> ")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    assert not screen.escaped
 
 
 def test_ctrl_c_clears_what_is_typed_and_does_not_leave(chat):

@@ -12,14 +12,14 @@ _SHOWN_CHARS = 200
 
 
 def refuse_more(
-    here: Round, settings: SessionSettings, *, stopped: bool, seconds: float, because: BaseException | None = None
+    here: Round, settings: SessionSettings, *, stopped: str, seconds: float, because: BaseException | None = None
 ) -> None:
     """Refuse one more step of a round that has reached a limit.
 
     Args:
         here: The round.
         settings: The limits.
-        stopped: Somebody has interrupted it.
+        stopped: Why it was interrupted; empty: it was not.
         seconds: How long it has taken.
         because: What a role has raised; where a limit was reached, that is the reason, and this its consequence.
 
@@ -27,7 +27,7 @@ def refuse_more(
         RoundInterrupted, RoundTimedOut, RoundTooLong: names the setting and what was found until then.
     """
     if stopped:
-        raise RoundInterrupted(f"{here.id}: stopped by interrupt()", round=here) from because
+        raise RoundInterrupted(f"{here.id}: {stopped}", round=here) from because
     if seconds >= settings.round_seconds:
         raise RoundTimedOut(
             f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "

@@ -24,6 +24,7 @@ from tw_autogen.session.steps import Steps
 from tw_autogen.session.team import PLANNER
 
 _LEARNER = "Learner"
+_STOPPED = "it was stopped by the user"
 
 
 class Session(Steps):
@@ -186,10 +187,17 @@ class Session(Steps):
         try:
             yield
         except BaseException as error:
-            self.close_round(RoundState.failed, reason=_reason(error))
+            self.close_round(RoundState.failed, reason=self._reason_of(error))
             if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
                 raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
             raise
+
+    def _reason_of(self, error: BaseException) -> str:
+        if isinstance(error, RoundInterrupted):
+            return self._stop_reason or _STOPPED
+        if isinstance(error, KeyboardInterrupt):
+            return str(error) or _STOPPED
+        return str(error) or type(error).__name__
 
 
 def unmade(session: Session, answer: Answer) -> list[str]:
@@ -201,9 +209,3 @@ def unmade(session: Session, answer: Answer) -> list[str]:
     if answer.stop != "Completed":
         return []
     return [f"{name}: the request names it, but there is no such file, and none was made" for name in missing]
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt | RoundInterrupted):
-        return "it was stopped by the user"
-    return str(error) or type(error).__name__

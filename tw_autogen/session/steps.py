@@ -38,6 +38,7 @@ class Steps(Life):
         self.rounds: list[Round] = []
         self.variables: dict[str, Any] = {}
         self._cancelled = threading.Event()
+        self._stop_reason = ""
         self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show)
         self.missing: tuple[str, ...] = ()
         """Names in the newest request for which there was no file when it came."""
@@ -70,6 +71,7 @@ class Steps(Life):
             sources = checked_inputs(files, variables, images)
             self._idle.stop()
             self._cancelled.clear()
+            self._stop_reason = ""
             if self.landing is not None:
                 self.landing.begin()
             named = Named() if send_to else self._named.bring(text, {path.name for path in sources})
@@ -220,13 +222,16 @@ class Steps(Life):
         found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
         return tuple(one for path, one in found.items() if path.is_relative_to(self.folder))
 
-    def interrupt(self, *, kill: bool = False) -> None:
+    def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
         """Stop the round that is running, from any thread; session, kernel and variables stay.
 
         Args:
             kill: End the process of a cell that is running, with its variables: for one that reacts to no interrupt.
                 `kernel.checkpoint_seconds` says which variables the next cell gets back.
+            reason: Why the round ends, for the journal and the Planner, as a clause: "it was ended by a signal".
+                Empty: the user has stopped it.
         """
+        self._stop_reason = reason or self._stop_reason
         self._cancelled.set()
         self._team.interrupt(kill=kill)
 
@@ -289,5 +294,6 @@ class Steps(Life):
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 
     def _refuse_more(self, here: Round, because: BaseException | None = None) -> None:
-        stopped, seconds = self._cancelled.is_set(), self._ledger.round_seconds
+        stopped = (self._stop_reason or "stopped by interrupt()") if self._cancelled.is_set() else ""
+        seconds = self._ledger.round_seconds
         refuse_more(here, self._settings, stopped=stopped, seconds=seconds, because=because)
