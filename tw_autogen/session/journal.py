@@ -16,6 +16,7 @@ from tw_autogen.events import (
     BoardWritten,
     Event,
     Handler,
+    ModelCalled,
     PostClosed,
     PostGrew,
     RoundClosed,
@@ -25,6 +26,7 @@ from tw_autogen.events import (
 from tw_autogen.private import open_private
 from tw_autogen.session.open_mark import mark_open
 from tw_autogen.session.redact import redactor
+from tw_autogen.session.spending import Spent
 
 JOURNAL = "events.jsonl"
 """Name of the file, beside the session's folder."""
@@ -112,7 +114,7 @@ def read_journal(path: Path | str) -> Iterator[Event]:
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
-    """Give the rounds that a journal tells of, oldest first; one that was cut off stays open.
+    """Return the rounds of a journal, oldest first; one that was cut off stays open, with what it has spent until then.
 
     Args:
         events: As `read_journal` gives them.
@@ -129,4 +131,7 @@ def rounds_of(events: Iterable[Event]) -> list[Round]:
             rounds[-1].write_board(event.role, event.bulletin)
         elif isinstance(event, RoundClosed):
             rounds[-1].state, rounds[-1].error = RoundState(event.state), event.error
+            rounds[-1].spent = event.spent or rounds[-1].spent
+        elif isinstance(event, ModelCalled) and rounds[-1].state is RoundState.created:
+            rounds[-1].spent = (Spent.of_round(rounds[-1]) + Spent.of_call(event)).to_dict()
     return rounds

@@ -53,6 +53,10 @@ class Ledger:
         self.round = Spending(self._settings, before=self._spent, outer=ASKING.get(), here=here)
         self._opened_at = time.monotonic()
 
+    def count_earlier(self, past: Round) -> None:
+        """Count what a round of an earlier session has spent towards the limits of this one, but not in `usage`."""
+        self._spent += Spent.of_round(past)
+
     def close_round(self) -> Seconds:
         """End the newest round; give where its time went."""
         took = self.round.seconds(self.round_seconds)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import RoundTooCostly
@@ -71,6 +71,21 @@ class Spent:
     def of(cls, usage: Usage) -> Spent:
         """Return what a call, or several, have spent."""
         return cls(usage.calls, usage.prompt_tokens + usage.completion_tokens, usage.dollars or 0.0)
+
+    @classmethod
+    def of_call(cls, event: ModelCalled) -> Spent:
+        """Return what a reported call has spent."""
+        return cls(1, event.prompt_tokens + event.completion_tokens, event.dollars or 0.0)
+
+    @classmethod
+    def of_round(cls, past: Round) -> Spent:
+        """Return what a round has spent, as far as it is known."""
+        known = past.spent
+        return cls(int(known.get("calls", 0)), int(known.get("tokens", 0)), known.get("dollars", 0.0))
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the amounts by name, as `Round.spent` has them; empty if nothing was spent."""
+        return asdict(self) if self != Spent() else {}
 
     def __add__(self, other: Spent) -> Spent:
         """Sum field by field."""

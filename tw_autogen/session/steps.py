@@ -116,7 +116,8 @@ class Steps(Life):
 
         Args:
             past: A round; roles see it as any other of this session. What its code left in a kernel is not there. One
-                that was cut off before its end is taken in as failed.
+                that was cut off before its end is taken in as failed. What it has spent, if that is known, counts
+                towards the limits of this session, but not in `usage`.
 
         Raises:
             SessionBusyError: a round is open.
@@ -127,11 +128,13 @@ class Steps(Life):
             if past.state is RoundState.created:
                 past = replace(past, state=RoundState.failed, error=past.error or "it was cut off")
             self.rounds.append(past)
+            self._ledger.count_earlier(past)
             self.emit(RoundOpened(past.id, past.user_query, []))
             for post in past.posts:
                 self.emit(PostClosed(past.id, "", post))
             answer = Answer.of(past, Usage())
-            self.emit(RoundClosed(past.id, past.state.value, answer.stop, answer.text, past.error, 0.0, {}))
+            ended = past.id, past.state.value, answer.stop, answer.text, past.error
+            self.emit(RoundClosed(*ended, 0.0, spent=past.spent))
 
     def next_role(self) -> Role | None:
         """Give the role that the newest post is for; None if it is for the user.
@@ -201,14 +204,14 @@ class Steps(Life):
         """
         with self._lock:
             here = self._open_one()
-            here.state, here.error = state, reason
+            here.state, here.error, here.spent = state, reason, self._ledger.round.spent.to_dict()
             took = self._ledger.close_round()
             answer = Answer.of(here, self.round_usage, took)
-            spent = answer.usage.to_dict()
+            usage = answer.usage.to_dict()
             self.emit(
                 RoundClosed(
                     *(here.id, state.value, answer.stop, answer.text, reason),
-                    *(took.total, spent, took.model, took.kernel),
+                    *(took.total, usage, took.model, took.kernel, here.spent),
                 )
             )
             if hooks := self.grants.take_new_hooks():
