@@ -274,6 +274,7 @@ class RoundClosed(Event):
     """A round ended: `state` is finished or failed, `stop` the Planner's word for it, `error` why it failed.
 
     `seconds` is the wall clock; `model_seconds` and `kernel_seconds` are what of it went by in models and in cells.
+    `spent` is what counts towards limits (`calls`, `tokens`, `dollars`), of agents too that were asked.
     """
 
     round_id: str
@@ -285,6 +286,7 @@ class RoundClosed(Event):
     usage: dict[str, float | None] = field(default_factory=dict)
     model_seconds: float = 0.0
     kernel_seconds: float = 0.0
+    spent: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from tw_autogen.cli.show import Show
-from tw_autogen.cli.terminal import markdown
+from tw_autogen.cli.terminal import console as console_of
+from tw_autogen.cli.terminal import link, markdown
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
 from tw_autogen.events import (
     ArtifactSaved,
@@ -36,6 +38,36 @@ PLAN = Plan.parse("1. load sales.csv\n2. report <interactively depends on 1>")
 def console(*, encoding="utf-8", width=80):
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     return Console(file=file, width=width, color_system=None, highlight=False)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environ", "color", "width"),
+    [
+        ({"TERM": "dumb"}, True, 80),
+        ({"TERM": "dumb", "COLUMNS": "100"}, True, 100),
+        ({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "90"}, True, 90),
+        ({"TERM": "xterm", "COLUMNS": "90"}, False, 90),
+    ],
+)
+def test_plain_terminals_get_no_styles_and_a_width(monkeypatch, tmp_path, environ, color, width):
+    for name in ("TERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    target = console_of(Terminal(), color=color)
+
+    target.print(Text("dim", style="dim"), Text("bold red", style="bold red"), link(tmp_path / "chart.png"))
+    target.print(markdown("# Head\n**bold** and `code`"))
+    target.print("x" * 300)
+
+    assert "bold red" in target.file.getvalue()
+    assert "\x1b" not in target.file.getvalue()
+    assert max(map(len, target.file.getvalue().splitlines())) == width
 
 
 def shown(events, **options):

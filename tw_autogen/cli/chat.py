@@ -167,7 +167,8 @@ class Chat:
 
         def stop() -> None:
             self._asker.stop()
-            self._unresponsive.stop(self._session, asks=self._asker.somebody and not signals.terminated)
+            asks = self._asker.somebody and not signals.terminated
+            self._unresponsive.stop(self._session, asks=asks, reason=signals.reason)
 
         signals = StopSignals(
             stop,

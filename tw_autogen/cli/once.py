@@ -113,7 +113,7 @@ class _Once:
 
         def stop() -> None:
             asker.stop()
-            session.interrupt()
+            session.interrupt(reason=signals.reason)
 
         with StopSignals(stop) as signals:
             try:

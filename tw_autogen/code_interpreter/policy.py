@@ -365,10 +365,11 @@ class RuleSet:
             return self.path((name.lstrip("_"), "?"))
         return self.inside(name) or (self.method(name) if self._strict else None)
 
-    def renamed(self, path: ModulePath) -> Finding | None:
-        """Check the import of a module under another name, which a later cell couldn't tell from a variable."""
+    def renamed(self, path: ModulePath, name: str) -> Finding | None:
+        """Check the name that a module is imported under: a later cell knows its own and the usual short one."""
         dotted = ".".join(path)
-        if path[0] not in self._partial or _is_within(dotted, self.policy.parts):
+        known = name == path[-1] or table.USUAL_NAMES.get(name) == dotted
+        if known or path[0] not in self._partial or _is_within(dotted, self.policy.parts):
             return None
         remedy = f"Import {dotted!r} without `as`, and use it in full."
         return _found("module", f"{dotted!r} may not get another name", remedy)

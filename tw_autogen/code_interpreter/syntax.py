@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tw_autogen.code_interpreter.rules import METHODS_BY_NAME, RULES, USUAL_NAMES, WORDS
+from tw_autogen.code_interpreter.rules import METHODS_BY_NAME, RULES, SHARED_NAMES, USUAL_NAMES, WORDS
 
 ModulePath = tuple[str, ...]
 
@@ -85,13 +85,20 @@ class Scope:
         if isinstance(target, ast.Name) and isinstance(root, ast.Name):
             path = self.find(root.id)
             if path is None and root.id in USUAL_NAMES:
-                path = assumed(root.id)
+                path = assumed(root.id, names)
             if path:
                 self.paths[target.id] = path + names
 
 
-def assumed(name: str) -> ModulePath | None:
-    """Return the module that a name probably stands for which this cell doesn't bind: an earlier one may import it."""
+def assumed(name: str, attributes: ModulePath = ()) -> ModulePath | None:
+    """Return the module that a name probably stands for which this cell doesn't bind: an earlier one may import it.
+
+    Args:
+        name: As the cell uses it.
+        attributes: What is taken from it.
+    """
+    if name in SHARED_NAMES and not SHARED_NAMES[name].intersection(attributes[:1]):
+        return None
     if name in USUAL_NAMES:
         return tuple(USUAL_NAMES[name].split("."))
     return (name,) if name in _ASSUMED else None

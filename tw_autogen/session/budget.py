@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tw_autogen.conversation import AttachmentType, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundLooped, RoundTimedOut, RoundTooCostly, RoundTooLong
@@ -50,6 +50,21 @@ class Spent:
     def of(cls, usage: Usage) -> Spent:
         """Return what a call, or several, have spent."""
         return cls(usage.calls, usage.prompt_tokens + usage.completion_tokens, usage.dollars or 0.0)
+
+    @classmethod
+    def of_call(cls, event: ModelCalled) -> Spent:
+        """Return what a reported call has spent."""
+        return cls(1, event.prompt_tokens + event.completion_tokens, event.dollars or 0.0)
+
+    @classmethod
+    def of_round(cls, past: Round) -> Spent:
+        """Return what a round has spent, as far as it is known."""
+        known = past.spent
+        return cls(int(known.get("calls", 0)), int(known.get("tokens", 0)), known.get("dollars", 0.0))
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the amounts by name, as `Round.spent` has them; empty if nothing was spent."""
+        return asdict(self) if self != Spent() else {}
 
     def __add__(self, other: Spent) -> Spent:
         """Sum field by field."""
@@ -250,6 +265,10 @@ class SessionBudget:
         self.round = RoundBudget(self._settings, before=self._spent, outer=CURRENT_BUDGET.get(), here=here)
         self._opened_at = time.monotonic()
 
+    def count_earlier(self, past: Round) -> None:
+        """Count what a round of an earlier session has spent towards the limits of this one, but not in `usage`."""
+        self._spent += Spent.of_round(past)
+
     def close_round(self) -> Seconds:
         """End the newest round; give where its time went."""
         took = self.round.seconds(self.round_seconds)
@@ -288,14 +307,14 @@ def found_so_far(here: Round) -> str:
 
 
 def check_limits(
-    here: Round, settings: SessionSettings, *, stopped: bool, seconds: float, because: BaseException | None = None
+    here: Round, settings: SessionSettings, *, stopped: str, seconds: float, because: BaseException | None = None
 ) -> None:
     """Refuse one more step of a round that has reached a limit.
 
     Args:
         here: The round.
         settings: The limits.
-        stopped: Somebody has interrupted it.
+        stopped: Why it was interrupted; empty: it was not.
         seconds: How long it has taken.
         because: What a role has raised; where a limit was reached, that is the reason, and this its consequence.
 
@@ -303,7 +322,7 @@ def check_limits(
         RoundInterrupted, RoundTimedOut, RoundTooLong: names the setting and what was found until then.
     """
     if stopped:
-        raise RoundInterrupted(f"{here.id}: stopped by interrupt()", round=here) from because
+        raise RoundInterrupted(f"{here.id}: {stopped}", round=here) from because
     if seconds >= settings.round_seconds:
         raise RoundTimedOut(
             f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "

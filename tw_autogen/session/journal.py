@@ -18,6 +18,7 @@ from tw_autogen.events import (
     BoardWritten,
     Event,
     Handler,
+    ModelCalled,
     PostClosed,
     PostGrew,
     RoundClosed,
@@ -26,6 +27,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.private import open_private
 from tw_autogen.secret import redactor
+from tw_autogen.session.budget import Spent
 
 if sys.platform != "win32":
     import fcntl
@@ -116,7 +118,7 @@ def read_journal(path: Path | str) -> Iterator[Event]:
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
-    """Return the rounds that a journal tells of, oldest first; one that was cut off stays open.
+    """Return the rounds of a journal, oldest first; one that was cut off stays open, with what it has spent until then.
 
     Args:
         events: As `read_journal` gives them.
@@ -133,6 +135,9 @@ def rounds_of(events: Iterable[Event]) -> list[Round]:
             rounds[-1].write_board(event.role, event.bulletin)
         elif isinstance(event, RoundClosed):
             rounds[-1].state, rounds[-1].error = RoundState(event.state), event.error
+            rounds[-1].spent = event.spent or rounds[-1].spent
+        elif isinstance(event, ModelCalled) and rounds[-1].state is RoundState.created:
+            rounds[-1].spent = (Spent.of_round(rounds[-1]) + Spent.of_call(event)).to_dict()
     return rounds
 
 

@@ -56,6 +56,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team
 
 _LEARNER = "Learner"
+_STOPPED = "it was stopped by the user"
 _MOST_DESCRIBED = 3
 _ACTIVE_SESSIONS: ContextVar[frozenset[str]] = ContextVar("active_sessions", default=frozenset())
 """The sessions of which a step is being taken; also in threads that work for it."""
@@ -116,6 +117,7 @@ class Session:
         self._idle = IdleTimer(self._close_idle)
         self._lock = threading.RLock()
         self._cancelled = threading.Event()
+        self._stop_reason = ""
         self._why_closed = ""
         self._undescribed: list[str] = []  # files of requests in which nobody ran code
         self._temporary = None if folder else temporary_folder("tw-session-")
@@ -253,6 +255,7 @@ class Session:
             sources = checked_inputs(files, variables, images)
             self._idle.stop()
             self._cancelled.clear()
+            self._stop_reason = ""
             if self.landing is not None:
                 self.landing.begin()
             named = Named() if send_to else self._named.bring(text, {path.name for path in sources})
@@ -297,7 +300,8 @@ class Session:
 
         Args:
             past: A round; roles see it as any other of this session. What its code left in a kernel is not there. One
-                that was cut off before its end is taken in as failed.
+                that was cut off before its end is taken in as failed. What it has spent, if that is known, counts
+                towards the limits of this session, but not in `usage`.
 
         Raises:
             SessionBusyError: a round is open.
@@ -308,11 +312,13 @@ class Session:
             if past.state is RoundState.created:
                 past = replace(past, state=RoundState.failed, error=past.error or "it was cut off")
             self.rounds.append(past)
+            self._budget.count_earlier(past)
             self.emit(RoundOpened(past.id, past.user_query, []))
             for number, post in enumerate(past.posts):
                 self._emit_post(past.id, "", post, past.posts[:number])
             answer = Answer.of(past, Usage())
-            self.emit(RoundClosed(past.id, past.state.value, answer.stop, answer.text, past.error, 0.0, {}))
+            ended = past.id, past.state.value, answer.stop, answer.text, past.error
+            self.emit(RoundClosed(*ended, 0.0, spent=past.spent))
 
     def next_role(self) -> Role | None:
         """Return the role that the newest post is for; None if it is for the user.
@@ -341,14 +347,14 @@ class Session:
         """
         with self._lock:
             here = self._open_one()
-            here.state, here.error = state, reason
+            here.state, here.error, here.spent = state, reason, self._budget.round.spent.to_dict()
             took = self._budget.close_round()
             answer = Answer.of(here, self.round_usage, took)
-            spent = answer.usage.to_dict()
+            usage = answer.usage.to_dict()
             self.emit(
                 RoundClosed(
                     *(here.id, state.value, answer.stop, answer.text, reason),
-                    *(took.total, spent, took.model, took.kernel),
+                    *(took.total, usage, took.model, took.kernel, here.spent),
                 )
             )
             if hooks := self.grants.take_new_hooks():
@@ -362,13 +368,16 @@ class Session:
         found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
         return tuple(one for path, one in found.items() if path.is_relative_to(self.folder))
 
-    def interrupt(self, *, kill: bool = False) -> None:
+    def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
         """Stop the round that is running, from any thread; session, kernel and variables stay.
 
         Args:
             kill: End the process of a cell that is running, with its variables: for one that reacts to no interrupt.
                 `kernel.checkpoint_seconds` says which variables the next cell gets back.
+            reason: Why the round ends, for the journal and the Planner, as a clause: "it was ended by a signal".
+                Empty: the user has stopped it.
         """
+        self._stop_reason = reason or self._stop_reason
         self._cancelled.set()
         self._team.interrupt(kill=kill)
 
@@ -488,10 +497,17 @@ class Session:
         try:
             yield
         except BaseException as error:
-            self.close_round(RoundState.failed, reason=_reason(error))
+            self.close_round(RoundState.failed, reason=self._reason_of(error))
             if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
                 raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
             raise
+
+    def _reason_of(self, error: BaseException) -> str:
+        if isinstance(error, RoundInterrupted):
+            return self._stop_reason or _STOPPED
+        if isinstance(error, KeyboardInterrupt):
+            return str(error) or _STOPPED
+        return str(error) or type(error).__name__
 
     def _add(self, post: Post, post_id: str) -> Post:
         here = self._open_one()
@@ -558,7 +574,8 @@ class Session:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 
     def _check_limits(self, here: Round, because: BaseException | None = None) -> None:
-        stopped, seconds = self._cancelled.is_set(), self._budget.round_seconds
+        stopped = (self._stop_reason or "stopped by interrupt()") if self._cancelled.is_set() else ""
+        seconds = self._budget.round_seconds
         check_limits(here, self._settings, stopped=stopped, seconds=seconds, because=because)
 
     def _refuse_closed(self) -> None:
@@ -587,9 +604,3 @@ def files_not_made(session: Session, answer: Answer) -> list[str]:
     if answer.stop != "Completed":
         return []
     return [f"{name}: the request names it, but there is no such file, and none was made" for name in missing]
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt | RoundInterrupted):
-        return "it was stopped by the user"
-    return str(error) or type(error).__name__

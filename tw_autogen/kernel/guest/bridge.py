@@ -150,6 +150,9 @@ class Bridge:
 
     def _after(self, result: Any = None) -> None:
         self._guard.restore()
+        if result is not None and _exits_well(result.error_in_exec):
+            result.error_in_exec = None  # the reply is made from it
+            self._errors.clear()
         failed = result is None or not result.success
         self._guard.end_fork(failed)
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
@@ -227,7 +230,7 @@ class Bridge:
         shell.events.register("post_run_cell", self._after)
         shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
         shell.compile.get_code_name = self._name_cell
-        shell.ask_exit = _refuse_exit
+        shell.ask_exit = _end_cell
         shell.automagic = False  # `sx ('rm' 'x')` is Python, as the check before it took it to be
         forget_outputs(shell)
         watch_reset(shell, self._reset)
@@ -243,5 +246,11 @@ class Bridge:
         install_names()
 
 
-def _refuse_exit() -> None:
-    raise SystemExit("exit() and quit() are not needed: a cell ends behind its last line")
+def _end_cell() -> None:
+    """End the running cell in place of the kernel: `exit()` and `quit()`."""
+    raise SystemExit
+
+
+def _exits_well(error: BaseException | None) -> bool:
+    """Return whether a cell has ended by `sys.exit()` or `sys.exit(0)`, as a script ends that has run well."""
+    return type(error) is SystemExit and (error.code is None or (type(error.code) is int and error.code == 0))
