@@ -28,7 +28,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.spending import Seconds, count_asked
 from tw_autogen.session.trust import Review, trust_lines
 from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
-from tw_autogen.session.workspace import PastSession, past_sessions, prune_sessions
+from tw_autogen.session.workspace import PastSession, outside_reason, past_sessions, prune_sessions
 
 __all__ = [
     "Answer",
@@ -76,6 +76,7 @@ __all__ = [
     "open_kernel",
     "open_session",
     "open_team",
+    "outside_reason",
     "past_sessions",
     "profile_file",
     "profile_request",
