@@ -40,6 +40,7 @@ class Session(Steps):
         grants: What code may read and write besides; None: nothing.
         learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
+        distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
 
     Raises:
         ConfigError: there is no role, or two have the same name.
@@ -62,6 +63,7 @@ class Session(Steps):
         entry: str | None = None,
         learner: Learner | None = None,
         grants: Grants | None = None,
+        distrusted: Path | None = None,
     ) -> None:
         self._learner = learner or Learner()
         super().__init__(
@@ -73,6 +75,7 @@ class Session(Steps):
             session_id=session_id,
             entry=entry,
             grants=grants,
+            distrusted=distrusted,
         )
 
     def ask(

@@ -33,8 +33,9 @@ _AT_WORK: ContextVar[frozenset[str]] = ContextVar("at_work", default=frozenset()
 class Steps(Life):
     """The rounds of a session, one after another, each driven step by step; arguments and errors as in `Session`."""
 
-    def __init__(self, roles: Sequence[Role], **options: Any) -> None:
+    def __init__(self, roles: Sequence[Role], *, distrusted: Path | None = None, **options: Any) -> None:
         super().__init__(roles, **options)
+        self._distrusted = distrusted
         self.rounds: list[Round] = []
         self.variables: dict[str, Any] = {}
         self._cancelled = threading.Event()
@@ -67,7 +68,7 @@ class Steps(Life):
             self._refuse_second()
             checked_text(text)
             variables = {} if variables is None else variables
-            sources = checked_inputs(files, variables, images)
+            sources = checked_inputs(files, variables, images, distrusted=self._distrusted)
             self._idle.stop()
             self._cancelled.clear()
             if self.landing is not None:
