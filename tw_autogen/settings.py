@@ -299,6 +299,11 @@ class Settings:
         found = self._found.get(key)
         return found.origin if found else self.DEFAULT
 
+    def folder_of(self, key: str) -> Path | None:
+        """Return the folder whose file sets a value; None if the user has set it, or nobody."""
+        found = self._found.get(key)
+        return found.file.parent if found and found.file else None
+
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown(environ)
         yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._text)

@@ -24,6 +24,7 @@ from tw_autogen.session import (
     SessionSettings,
     is_project,
     open_session,
+    outside_reason,
     prune_sessions,
     read_project,
     read_settings,
@@ -73,7 +74,8 @@ def open_for(
         approve=approve,
         project=project,
     )
-    _prune(session.folder.parent.parent, settings, say)
+    if options.workspace or not outside_reason(settings):
+        _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
     if project:  # a plugin that failed while it was loaded is not there
         offered = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
         project = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))

@@ -176,6 +176,7 @@ class LiveKernel(KernelBase):
         with self._turns.take_if_free() as free:
             if free:
                 self._end()
+                self._pinned.close()
         if self._owns_folder:
             remove_same(self.folder, self._made)
 
@@ -204,3 +205,4 @@ class LiveKernel(KernelBase):
             finally:
                 if self._closed:
                     self._end()
+                    self._pinned.close()

@@ -196,7 +196,7 @@ class LocalKernel(LiveKernel):
             check_granted(self._settings, self.folder)
         packages = self._installer.prepare()
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
-        peer = self._begin(KernelFolders(self.folder, read))
+        peer = self._begin(KernelFolders(self.folder, read, known=self._pinned.known()))
         return replace(peer, options={**peer.options, "packages": packages})
 
     def _begin(self, place: KernelFolders) -> KernelHandle:

@@ -85,7 +85,9 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             self._pinned = pinned
         given = kwargs.get("env") or {}
         place = KernelFolders(
-            self._cwd, environment={name: given[name] for name in self.kernel_spec.env if name in given}
+            self._cwd,
+            environment={name: given[name] for name in self.kernel_spec.env if name in given},
+            known=pinned.known(),
         )
         if self._connection is None:
             self._connection = Connection(opens=False, outside=assignment_of(place, settings)["write"])

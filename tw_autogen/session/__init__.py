@@ -27,7 +27,7 @@ from tw_autogen.session.seats import (
 from tw_autogen.session.session import Session, files_not_made
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust import Review, trust_lines
-from tw_autogen.session.workspace import PastSession, past_sessions, prune_sessions
+from tw_autogen.session.workspace import PastSession, outside_reason, past_sessions, prune_sessions
 
 __all__ = [
     "AGENT_DESCRIPTION",
@@ -74,6 +74,7 @@ __all__ = [
     "open_kernel",
     "open_session",
     "open_team",
+    "outside_reason",
     "past_sessions",
     "profile_file",
     "profile_request",

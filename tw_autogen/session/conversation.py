@@ -86,7 +86,7 @@ class Conversation:
 
     def __init__(self, make: Callable[[], Session], files: FilesWanted = (), *, idle_seconds: float = 0.0) -> None:
         self._make = make
-        self._files = tuple(Path(one).resolve() for one in several(files))
+        self._files = tuple(Path(one).absolute() for one in several(files))
         self._handed: list[Path] = []
         self._past: list[Round] = []
         self._session: Session | None = None
@@ -127,7 +127,7 @@ class Conversation:
     def hand_over(self, files: FilesWanted) -> None:
         """Keep files for the next request; they are copied read-only into the session's folder and described."""
         with self._guard:
-            self._handed.extend(Path(one).resolve() for one in several(files))
+            self._handed.extend(Path(one).absolute() for one in several(files))
 
     def ask(
         self,

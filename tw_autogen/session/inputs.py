@@ -49,17 +49,22 @@ def checked_text(text: Any) -> str:
     raise ConfigError(f"the request: expected str, got {type(text).__name__}: {reprlib.repr(text)}")
 
 
-def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = ()) -> list[Path]:
+def checked_inputs(
+    files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = (), *, distrusted: Path | None = None
+) -> list[Path]:
     """Return the files as paths, each once.
 
     Args:
         files: Paths, or a single one.
         variables: Values by name.
         images: URLs, `data:` or `https:`.
+        distrusted: A folder that somebody else may have made: a file there that is a link, or is reached over one,
+            must lie in it too. None: links are followed wherever they lead.
 
     Raises:
         ConfigError: a file doesn't exist or is no path, two can't be kept apart by name, a variable's name is no
-            identifier, a variable's value can't cross to the kernel, or an image is no URL.
+            identifier, a variable's value can't cross to the kernel, an image is no URL, or a link leads out of
+            `distrusted`.
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
@@ -74,7 +79,7 @@ def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Seq
             problem = "" if path.is_file() else _no_file(path)
         except (OSError, ValueError) as error:  # too long for a name, or a NUL in it
             raise ConfigError(f"{reprlib.repr(str(path))}: no path of a file ({error})"[:300]) from error
-        if problem:
+        if problem or (problem := _leads_out(path, distrusted)):
             raise ConfigError(f"{path}: {problem}")
     paths = list({os.path.abspath(path): path for path in paths}.values())
     working_names(paths)
@@ -84,6 +89,18 @@ def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Seq
         if why := untransferable_reason(value):
             raise ConfigError(f"variable {name!r}: {why}")
     return paths
+
+
+def _leads_out(path: Path, distrusted: Path | None) -> str:
+    if distrusted is None or (target := path.resolve()).is_relative_to(distrusted.resolve()):
+        return ""
+    with SafeFolder(distrusted.resolve()) as folder:
+        if not folder.name_of(path):
+            return ""
+    return (
+        f"a link out of {distrusted}, which is not trusted, to {target}; name that file itself if you mean it, or "
+        "trust the folder (--trust, trust=True)"
+    )
 
 
 def _no_file(path: Path) -> str:

@@ -76,6 +76,7 @@ class Session:
         grants: What code may read and write besides; None: nothing.
         learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
+        distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
 
     Raises:
         ConfigError: there is no role, or two have the same name.
@@ -98,6 +99,7 @@ class Session:
         entry: str | None = None,
         learner: Learner | None = None,
         grants: Grants | None = None,
+        distrusted: Path | None = None,
     ) -> None:
         self.id = session_id or new_id("session")
         self.closed = False
@@ -112,6 +114,7 @@ class Session:
         self._settings = settings or SessionSettings()
         self._team = Team(roles, entry)
         self._owned = list(owned)
+        self._distrusted = distrusted
         self._learner = learner or Learner()
         self._budget = SessionBudget(self._settings)
         self._idle = IdleTimer(self._close_idle)
@@ -252,7 +255,7 @@ class Session:
             self._refuse_second()
             checked_text(text)
             variables = {} if variables is None else variables
-            sources = checked_inputs(files, variables, images)
+            sources = checked_inputs(files, variables, images, distrusted=self._distrusted)
             self._idle.stop()
             self._cancelled.clear()
             self._stop_reason = ""
@@ -275,7 +278,7 @@ class Session:
                         names=[path.name if path.parent == self.folder else str(path) for path in placed],
                         on_problem=self._report_unreadable,
                     )
-                parts = (text, profile, named.note, self._users_folder())
+                parts = (text, profile, named.note, self._folder_note())
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             except BaseException as error:
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
@@ -540,20 +543,11 @@ class Session:
         if profile:
             self._undescribed.append(profile)
 
-    def _users_folder(self) -> str:
+    def _folder_note(self) -> str:
         """Return what code may do in the folder that the user works in, and what becomes of files that it makes."""
-        folder, said = self._settings.user_folder, []
-        if folder:
-            may = "read and write it" if self.grants.may_write(folder) else "read it, but not write there"
-            said = [f"The User's own folder is {folder}. Code can {may}. Names of files in this request that are not"]
-            said[0] += " in the working folder are relative to it."
-            real = Path(folder).expanduser().resolve()
-            if self.folder.is_relative_to(real) and self.folder != real:
-                own = self.folder.relative_to(real).parts[0]
-                said.append(f"{own} there holds sessions like this one, no data of theirs: leave it out.")
-        if self.landing is not None and self._team.runner is not None:
-            said.append(self.landing.sentence)
-        return " ".join(said)
+        note = self.grants.describe(self._settings.user_folder, self.folder) if self._settings.user_folder else ""
+        landing = self.landing.sentence if self.landing is not None and self._team.runner is not None else ""
+        return f"{note} {landing}".strip()
 
     def _report_unreadable(self, problem: str) -> None:
         self.emit(FileUnreadable(self.rounds[-1].id, problem))

@@ -249,6 +249,13 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     return tuple(line for line in (*lines, problem, *map(visible_line, settings.withheld)) if line)
 
 
+def distrusted_folder(settings: Settings) -> Path | None:
+    """Return the current folder, if nobody has trusted it or named it as the project; else None."""
+    here = Path.cwd()
+    named = settings.trust is Trust.named and settings.project is not None and settings.project.resolve() == here
+    return None if named or settings.trust is Trust.full else here
+
+
 def refuse_link(settings: Settings, root: Path) -> None:
     """Refuse to keep a session where a link in a folder that is not trusted leads.
 

@@ -116,7 +116,7 @@ class TaskWeaverAgent(Speaking):
             raise ConfigError(f"{name}: role_llm_config needs an llm_config too: calls are counted as this agent's")
         for role, config in self._role_llm_config.items():
             refuse_settings(f"{name}, role_llm_config of {role}", config)
-        files = tuple(Path(one).resolve() for one in several(files))
+        files = tuple(Path(one).absolute() for one in several(files))
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = read_settings(self._settings, project=project, trust=trust)

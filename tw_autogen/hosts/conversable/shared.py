@@ -275,7 +275,7 @@ class SharedSession:
         trust: bool = False,
     ) -> None:
         self._trust = trust
-        self._files = tuple(Path(one).resolve() for one in several(files))
+        self._files = tuple(Path(one).absolute() for one in several(files))
         self._workspace = workspace
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)

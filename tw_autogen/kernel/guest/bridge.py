@@ -30,7 +30,7 @@ from .plugin import PluginProblem, install_names
 from .remote_files import PIECE, RunOnce, settle_down
 from .session import Session
 from .shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
-from .trace import Cells, short_warning, trace
+from .trace import Cells, kind_of, own_words, short_warning, trace
 
 SOURCE = "tw_autogen"
 QUIET = "quiet"
@@ -108,8 +108,10 @@ class Bridge:
                 answer = {"ok": self.session.answer(loads(request))}
         except PluginProblem as error:
             answer = {"problem": error.problem, "line": error.line}
-        except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
-            answer = {"error": str(error), "type": type(error).__name__}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
+            answer = {"error": own_words(error), "type": kind_of(error)}
         answer["variables"] = self.session.variables()
         answer[QUIET] = self._quiet = not self.session.remote
         if self.session.remote and len(text := dumps(answer)) > PIECE:

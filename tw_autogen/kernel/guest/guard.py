@@ -64,7 +64,8 @@ class Guard:
 def always_reply(kernel: Any) -> None:
     """Make each cell have a reply: also one that was cancelled while it awaited, or whose exception has no text.
 
-    Without it, ipykernel sends none, and answers nothing from then on.
+    Without it, ipykernel sends none, and answers nothing from then on; or the process ends, where a class of the code
+    raises SystemExit while the cell's end is reported.
     """
     run = kernel.do_execute
 
@@ -74,7 +75,7 @@ def always_reply(kernel: Any) -> None:
             return reply
         except (asyncio.CancelledError, KeyboardInterrupt):  # of `await` at top level, or outside of all code
             return _failed(kernel, "KeyboardInterrupt", "")
-        except Exception as error:  # noqa: BLE001 - what code did to the shell or to its exception may be anything
+        except BaseException as error:  # noqa: BLE001 - what code did to the shell or to its exception may be anything
             return _failed(kernel, type(error).__name__, "the cell's end could not be told")
 
     kernel.do_execute = do_execute
