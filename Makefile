@@ -9,7 +9,7 @@ BENCH_BIN := .venv-bench
 BENCH_peers := ".[bench]"
 BENCH_arrow := "." psutil pyarrow
 
-.PHONY: help demo test test-hosts test-host-suite test-web bench bench-answers soak metrics check lint wheel clean
+.PHONY: help demo docs test test-hosts test-host-suite test-web bench bench-answers soak metrics check lint wheel clean
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
@@ -25,6 +25,13 @@ help:  ## say what can be made
 
 test-web: .venv/web  ## the tests that need the extra `web`, in the Chromium of the system
 	$(BIN)/python -m pytest -q -n auto tests/roles/test_web_explorer.py
+
+.venv/docs: .venv/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch .venv/docs
+
+docs: .venv/docs  ## the documentation as a site in ./site; a link that leads to nothing is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 demo: .venv/ready  ## the whole way, from recorded model replies; leaves chart, table and notebook in ./tw-demo
 	$(BIN)/tw-autogen demo
@@ -81,4 +88,4 @@ wheel: .venv/ready  ## build dist/
 	$(BIN)/python -m build --outdir dist .
 
 clean:  ## remove what was made here
-	rm -rf .venv $(HOST_BIN) .host-suite $(BENCH_BIN) dist build tw-demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv $(HOST_BIN) .host-suite $(BENCH_BIN) dist build site tw-demo .mypy_cache .ruff_cache .pytest_cache

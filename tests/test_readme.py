@@ -1,7 +1,8 @@
-"""Each block of Python and of commands in the READMEs is run, or listed here with the reason why it is not."""
+"""Each block of code in the READMEs and in docs/ is run, or listed here with the place where it is, or the reason."""
 
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -17,15 +18,23 @@ from packaging.requirements import Requirement
 
 from tw_autogen.approval import Decision, Proposal
 from tw_autogen.cli import main
+from tw_autogen.code_interpreter import read_policy
+from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.testing import codes, plans, replay_server
 
 ROOT = Path(__file__).parent.parent
 FILES = ["README.md", "SECURITY.md", "scenarios/README.md", "plugins/README.md", "roles/README.md"]
-FILES += sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("roles/*/README.md"))
+FILES += sorted(
+    path.relative_to(ROOT).as_posix() for one in ("roles/*/README.md", "docs/*.md") for path in ROOT.glob(one)
+)
 TO_USER = plans("Done.", to="User")
 MEAN = [
     plans("compute the mean", then="User"),
     codes("import pandas as pd\nprint('The mean is', pd.read_csv('sales.csv').units.mean())"),
+]
+PICTURE = [
+    plans("draw it", then="User"),
+    codes("import matplotlib.pyplot as plt\nloads.plot(x='hour', y='load')\nplt.savefig('load.png')\nprint('hour 21')"),
 ]
 
 RUN_PYTHON = {
@@ -36,25 +45,47 @@ RUN_PYTHON = {
         "assert [one.name for one in group.agents][1:3] == [planner.name, coder.name]",
         "autogen",
     ),
-    'plugins=["anomaly_detection"]': ([TO_USER], "assert answer.text == 'Done.'", ""),
+    '"Which months are odd?"': ([TO_USER], "assert answer.text == 'Done.'", ""),
+    "from IPython.display import": (PICTURE, "assert [one.path.name for one in answer.artifacts] == ['load.png']", ""),
+    "Load sales.csv as `sales`.": ([TO_USER, TO_USER], "assert answer.text == 'Done.'", ""),
     "def approve(proposal)": ([], "", ""),
     "gateway_url=": ([], "", "websocket"),
+    "def show(event: Event)": (MEAN, "", ""),
+    "read_journal": ([TO_USER], "", ""),
+    "import write_notebook": ([TO_USER], "import os; assert os.path.getsize('session.ipynb')", ""),
     '"path/to/your_role"': ([], "with session: assert len(session.roles) == 3", ""),
     "manual_reader": ([TO_USER], "", ""),
     '"fill_missing", "encode_target"': ([TO_USER], "", "sklearn"),
 }
 RUN_AFTER = {"with SharedSession(": "with TaskWeaverAgent("}
-RUN_ELSEWHERE = {
+ELSEWHERE = {
+    # words of a block: the test file that reads it from there, or why none does
     "# my_plugins.py": "tests/plugin/test_newcomer.py",
     "class Crier(Role)": "tests/test_role.py",
     "@register_plugin": "tests/plugins/test_readme.py",
     "@test_plugin": "tests/plugins/test_readme.py",
+    "name: shout": "tests/plugins/test_readme.py",
+    '"kernel_provisioner"': "tests/kernel/test_provisioner.py",
+    "# tw_autogen.yaml": "tests/session/test_assembly.py",
+    "# ours.yaml": "the last tests here",
+    '"mcpServers"': "the last tests here",
+    "alias: Reader": "an excerpt; tests/test_role.py reads such a file",
+    "[project.entry-points": "an excerpt; tests/test_role.py installs a package with such an entry point",
+    "> The time is ts": "what `tw-autogen demo` prints, cut; tests/cli/test_demo.py runs it",
 }
 
 RUN_COMMANDS = {
     # the command as it stands: (what is asked of the model, words in what it prints)
+    'tw-autogen "Plot units by month, save the chart as units.png, and name odd months" examples/sales.csv': (
+        [TO_USER],
+        "Done.",
+    ),
+    'tw-autogen "What is the mean of units?" examples/sales.csv': ([TO_USER], "Done."),
+    'tw-autogen "Plot units by month and save it as units.png" examples/sales.csv': ([TO_USER], "Done."),
     'tw-autogen "Plot revenue by month and flag odd days" sales.csv': ([TO_USER], "Done."),
     'tw-autogen -p "Which of the tables in data/ overlap?"': ([TO_USER], "Done."),
+    "tw-autogen sessions list": ([], "no sessions"),
+    "tw-autogen sessions prune --dry-run": ([], ""),
     "tw-autogen plugins list": ([], "anomaly_detection"),
     "tw-autogen plugins check my_plugins.py": ([], "1 plugin to be used, 0 tests passed, 0 errors"),
     "tw-autogen plugins new --from my_package:forecast": ([], "forecast.yaml"),
@@ -66,6 +97,7 @@ RUN_COMMANDS = {
 }
 ONLY_PARSED = {
     # how a command begins: why nothing but its options is checked here
+    "tw-autogen demo": "tests/cli/test_demo.py runs it",
     "tw-autogen doctor": "tests/cli/test_doctor.py runs it",
     "tw-autogen scenario": "tests/scenario and tests/cli/test_scenario.py run it; a live model needs a key",
     "tw-autogen --mcp-config": "uvx needs a network; tests/session/test_mcp.py starts servers",
@@ -73,11 +105,11 @@ ONLY_PARSED = {
     "tw-autogen --roles web_search": "needs a search engine; tests/roles/test_web_search.py",
 }
 CHAT = "tw-autogen"  # it waits for a terminal; tests/cli/test_chat.py
-NOT_OURS = ("export", "mkdir", "cat", "sudo")  # no commands of ours
+NOT_OURS = ("export", "mkdir", "cat", "sudo", "python3", ".")  # no commands of ours
 
 
 def blocks(kind):
-    """Return (file, text) of each fenced block of one kind."""
+    """Return (file, text) of each fenced block of one kind; the kind may be a pattern, such as `[a-z]+` for all."""
     return [
         (name, re.sub(r"(?m)^ {3}", "", text) if indent else text)
         for name in FILES
@@ -94,23 +126,30 @@ def commands():
     return [one.strip() for line in lines if line and not line.startswith("#") for one in line.split("&&")]
 
 
-def block_with(words):
-    (found,) = [text for _, text in blocks("python") if words in text]
+def block_with(words, kind="python"):
+    """Return the block that has these words; several files may show the same one."""
+    (found,) = {text for _, text in blocks(kind) if words in text}
     return found
 
 
-@pytest.mark.parametrize(("name", "text"), blocks("python"))
-def test_each_block_of_python_is_run_here_or_elsewhere(name, text):
-    assert [words for words in (*RUN_PYTHON, *RUN_ELSEWHERE) if words in text], (
-        f"{name}: neither run nor listed:\n{text}"
-    )
-    for words, place in RUN_ELSEWHERE.items():
-        assert words not in text or "README" in (ROOT / place).read_text(encoding="utf-8")
+@pytest.mark.parametrize("kind", ["python", "(?!bash|python)[a-z]+"])
+def test_each_block_of_code_is_run_here_or_elsewhere(kind):
+    known = {**(RUN_PYTHON if kind == "python" else {}), **ELSEWHERE}
+    assert blocks(kind)
+    for name, text in blocks(kind):
+        assert [words for words in known if words in text], f"{name}: neither run nor listed:\n{text}"
+
+
+@pytest.mark.parametrize("words", [words for words, place in ELSEWHERE.items() if place.endswith(".py")])
+def test_a_block_that_is_run_elsewhere_is_read_there_from_its_file(words):
+    read = (ROOT / ELSEWHERE[words]).read_text(encoding="utf-8")
+    assert [name for name, text in blocks("[a-z]+") if words in text and Path(name).name in read]
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A folder with what the blocks name."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "examples" / "sales.csv", tmp_path)
     for name in ("orders.csv", "train.csv", "test.csv"):
         (tmp_path / name).write_text("sold,price\n1,2.5\n0,\n", encoding="utf-8")
@@ -156,12 +195,12 @@ def test_a_block_of_python_runs_as_it_stands(words, folder):
     assert "The mean is" in done.stdout or replies is not MEAN
 
 
-def test_the_readmes_approver_decides_as_it_says(capsys):
+def test_the_approver_that_is_shown_decides_as_it_says(capsys):
     space = {"open_session": lambda **keywords: space.update(keywords)}
     exec(
         compile(
             block_with("def approve(proposal)").replace("from tw_autogen import open_session\n", ""),
-            "README.md",
+            "policies.md",
             "exec",
         ),
         space,
@@ -182,7 +221,7 @@ def test_each_command_is_one(command):
     if first == "make":
         assert re.search(rf"(?m)^{rest[0]}:", (ROOT / "Makefile").read_text(encoding="utf-8"))
     elif first == "pip":
-        wanted = Requirement(rest[-1])
+        wanted = Requirement(re.sub(r"^\.", "tw-autogen", rest[-1]))
         assert wanted.name == "tw-autogen"
         assert wanted.extras <= set(metadata("tw-autogen").get_all("Provides-Extra"))
     elif first == "python":
@@ -239,3 +278,36 @@ def test_the_scenario_that_the_readme_writes_is_read(tmp_path, monkeypatch):
 
     assert done.exit_code == 0, done.output
     assert "How many passengers did the Gull carry" in done.output
+
+
+def test_the_policy_that_is_shown_is_read(tmp_path):
+    (tmp_path / "ours.yaml").write_text(block_with("# ours.yaml", "yaml"), encoding="utf-8")
+
+    policy = read_policy(tmp_path / "ours.yaml")
+
+    assert "polars" in policy.modules
+    assert "pandas.concat" in policy.blocked_functions
+
+
+def test_the_mcp_servers_that_are_shown_are_read():
+    first, second = (
+        read_mcp_servers(text, environ={"CRM_TOKEN": "x"}) for _, text in blocks("json") if "mcpServers" in text
+    )
+
+    assert [one.name for one in (*first, *second)] == ["time", "crm", "analyst"]
+    assert parses(["mcp", "-C", "/home/me/data"])
+
+
+def test_the_page_of_all_settings_is_what_the_settings_classes_say():
+    script = ROOT / "docs" / "scripts" / "settings_page.py"
+
+    page = runpy.run_path(str(script))["page"]()
+
+    assert (ROOT / "docs" / "settings-reference.md").read_text(encoding="utf-8") == page, f"run python {script}"
+
+
+def test_the_pages_pictures_are_small_and_load_nothing():
+    for picture in (ROOT / "docs" / "pictures").iterdir():
+        assert picture.stat().st_size < 150_000
+        if picture.suffix == ".svg":
+            assert not re.search(r"(?:href|url\()\s*=?\s*[\"']?https?:", picture.read_text(encoding="utf-8"))

@@ -389,14 +389,14 @@ def test_the_suite_finds_what_is_broken(check):
         check_role(BROKEN[check])
 
 
-def test_the_role_that_the_readme_shows_works_as_it_stands(tmp_path, monkeypatch):
+def test_the_role_that_the_docs_show_works_as_it_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / "docs" / "roles.md").read_text(encoding="utf-8")
     blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "(Role)" in block]
     assert len(blocks) == 1
     with ScriptedModel([plans("say hello", to="Crier"), plans("It said HELLO.", to="User")]) as model:
         space = {"__name__": "crier"}
-        exec(compile(blocks[0], "README.md", "exec"), space)
+        exec(compile(blocks[0], "roles.md", "exec"), space)
         with open_session(model, roles=["planner", space["Crier"]], folder=tmp_path) as session:
             answer = session.ask("say hello loudly")
 

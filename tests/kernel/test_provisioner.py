@@ -38,7 +38,7 @@ def spec(monkeypatch, tmp_path):
     place.mkdir(parents=True)
 
     def write(*, env=None, **settings):
-        (text,) = re.findall(r"```json\n(\{\n.*?\n\})\n```", (ROOT / "README.md").read_text(), re.DOTALL)
+        (text,) = re.findall(r"```json\n(\{\n.*?\n\})\n```", (ROOT / "docs" / "kernels.md").read_text(), re.DOTALL)
         found = json.loads(text)
         found["metadata"]["kernel_provisioner"]["config"] = {"settings": settings}
         found["env"] = env or {}

@@ -13,7 +13,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 @pytest.fixture
 def file(tmp_path):
-    section = README.read_text(encoding="utf-8").split("## Your own plugin")[1].split("\n## ")[0]
+    section = README.read_text(encoding="utf-8").split("## A plugin")[1].split("\n## ")[0]
     path = tmp_path / "mine" / "my_plugins.py"
     path.parent.mkdir()
     path.write_text(re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0], encoding="utf-8")

@@ -74,7 +74,7 @@ def test_a_kernel_that_was_given_stays_open(tmp_path):
     assert not kernel.closed
 
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 PRICED = {"model.prices": {"small": {"prompt": 1, "completion": 2}}}
 LOCAL = {"model.base_url": "http://127.0.0.1:9/v1", "session.max_dollars": 0.5}
 
@@ -102,8 +102,8 @@ def test_a_model_of_ours_that_was_handed_over_needs_a_price_too(tmp_path):
         open_session(model, kernel=FakeKernel(folder=tmp_path), folder=tmp_path, settings={"session.max_dollars": 1})
 
 
-def test_the_readmes_prices_are_read_as_they_stand(tmp_path):
-    (text,) = re.findall(r"```yaml\n(# tw_autogen.yaml\nmodel:.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+def test_the_prices_that_are_shown_are_read_as_they_stand(tmp_path):
+    (text,) = re.findall(r"```yaml\n(# tw_autogen.yaml\nmodel:.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "tw_autogen.yaml").write_text(text, encoding="utf-8")
 
     found = read_settings(project=tmp_path, environ={}).read("model", ModelSettings)

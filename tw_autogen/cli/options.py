@@ -30,7 +30,7 @@ MODEL_OPTIONS: tuple[click.Option, ...] = (
     click.Option(
         ["--trust"],
         is_flag=True,
-        help="Let the settings of the folder (here, or -C) have all they want, this time; see the README.",
+        help="Let the settings of the folder (here, or -C) have all they want, this time; see docs/trust.md.",
     ),
     click.Option(["--no-color"], is_flag=True, help="Plain text; NO_COLOR in the environment says the same."),
 )

@@ -18,12 +18,12 @@ class CodeInterpreterSettings:
             `read_policy`), relative to the file in which this is set.
         allowed_modules: The only modules that may be imported, of those that the policy allows; None: all of them.
         blocked_functions: What may not be used either, as in `Policy.blocked_functions`.
-        plugin_only: Call plugins and do nothing else: the policy `plugins-only` by TaskWeaver's word. A policy that is
+        plugin_only: Call plugins and do nothing else: TaskWeaver's name for the policy `plugins-only`. A policy that is
             given in code beats this one and `policy`.
         approval: When a person is asked before a cell runs: `always`, for those that pass the policy (the others go
             back to the model); `findings`, for those that don't, which the person may let run; `never`.
         model: Name of the model that writes code, on the server of `model.base_url`; empty: the session's model.
-        tries: How often an unreadable reply is asked for again, counted afresh for each reply.
+        tries: How often an unreadable reply is asked for again, counted for each reply by itself.
         max_tries: How often code is written again after findings, and, counted apart, after failures.
         model_seconds: How long one call of the model may take.
         cell_seconds: How long one cell may run, without the time spent in host calls.
@@ -31,7 +31,7 @@ class CodeInterpreterSettings:
         answer_chars: Of an answer that code has printed and that is longer than this, chats and prompts get the
             beginning, and all of it is a file too. `Answer.text` and the command line's output have it whole. JSON is
             not cut.
-        variables_chars: How much one telling of new and changed variables may take.
+        variables_chars: How much of a prompt the list of new and changed variables may take.
         plugin_chars: How much of the prompt the plugins' stubs may take; beyond it the best fitting are chosen.
         plugin_list_chars: How much of the prompt the list of all plugins may take, one line each, where stubs are shown
             of some only; beyond it the others are found by words.

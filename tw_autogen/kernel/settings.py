@@ -18,20 +18,20 @@ class KernelSettings:
         python: The interpreter that runs the code; it needs ipykernel. This process's own by default.
         environment: Names of this process's environment variables that code may read, besides what Python and the
             system need; `*` stands for any ending. The default passes on what is named for plugins.
-        sandbox: The wall around generated code: `namespaces`, `landlock` or `bubblewrap`, on macOS `seatbelt`; `auto`:
-            the first of them that stands on this system, and no code is run if none does; `off`: none, code may do what
-            this user may do.
+        sandbox: What separates generated code from the system: `namespaces`, `landlock` or `bubblewrap`, on macOS
+            `seatbelt`; `auto`: the first of them that works on this system, and no code is run if none does; `off`:
+            none, code may do what this user may do.
         allow_network: Code may open sockets. The network is the host's own: code reaches what the host reaches, with
             what listens on this machine alone (loopback addresses, abstract Unix sockets, vsock). Plugins that need the
             network better run in the host.
         read: Files and folders that code may read, besides system, interpreter and the session's folder; in a project's
             file relative to its folder.
         write: Folders that code may write, besides the session's folder; relative as `read`.
-        install: What `pip install` in a cell comes to: `never`: it is refused; `ask`: whoever sits at the host decides;
-            `allow`: the host installs it for this session.
-        memory_mb: How much memory one process of a kernel may write to, which the system sees to, and all of them
-            together, which is looked at many times a second: with files in memory, shared memory, page tables and what
-            lies in sockets. A table from the kernel may take half of it in the host. 0: no limit.
+        install: What `pip install` in a cell does: `never`: it is refused; `ask`: a person decides; `allow`: the host
+            installs the package for this session.
+        memory_mb: How much memory one process of a kernel may write to, a limit of the system, and all of them
+            together, which is looked at many times a second: with files in memory, shared memory, page tables and data
+            in sockets. A table from the kernel may take half of it in the host. 0: no limit.
         file_mb: How large one file may get; 0: no limit.
         disk_mb: How large the session's folder may get, with the kernel's own one, files that were removed while they
             are open, and 4 kB at least for each file and folder; looked at as often, so that what is written between
@@ -54,12 +54,12 @@ class KernelSettings:
         host_threads: How many submitted host calls run at once; the others wait their turn.
         max_artifacts: How many files one cell may make by displaying or through plugins.
         max_artifact_mb: How large one of them may be.
-        rollback_on_error: Undo a cell that fails or is stopped: variables are as they were before it. See
-            `inside.snapshot` for what that costs and what it can't undo.
+        rollback_on_error: Undo a cell that fails or is stopped: variables are as they were before it.
+            `docs/kernels.md` says what that costs and what it can't undo.
         rollback_mb: How much is copied before a cell for that; tables are not where pandas copies on write.
         rollback_seconds: How long that copying may take.
-        checkpoint_seconds: How often at most, behind a cell, a copy of the variables is written into the folder by a
-            child of the kernel, so that they come back when the kernel dies, or in a later `LocalKernel(folder,
+        checkpoint_seconds: How often at most, after a cell, a child of the kernel writes a copy of the variables into
+            the folder, so that they come back when the kernel dies, or in a later `LocalKernel(folder,
             resume=True)`; 0: never. Of local kernels only.
         checkpoint_mb: How large that copy may get; the largest variables are left out.
     """
