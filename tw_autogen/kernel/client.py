@@ -66,7 +66,7 @@ class KernelClient:
         self._keeps = keeps
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, peer.uid)
-        most = settings.memory_mb << 19  # a kernel that packs a table has it twice
+        most = settings.memory_mb << 19  # either side has a table twice while it crosses
         self.codec = Codec(self._exchange, most_bytes=most or _MOST_TABLE)
         self.python = ""
         self._peer = peer
