@@ -11,11 +11,10 @@ import pytest
 from jupyter_client.session import Session
 
 from tw_autogen.kernel import LocalKernel
+from tw_autogen.kernel.connection import Reader
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.guest.codec import Codec
-from tw_autogen.kernel.host_calls import HostCalls
-from tw_autogen.kernel.host_functions import HostFunctions
-from tw_autogen.kernel.messages import Reader
+from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
 
 MEGA = 1 << 20
 ZONES = (

@@ -55,7 +55,7 @@ class KernelSettings:
         max_artifacts: How many files one cell may make by displaying or through plugins.
         max_artifact_mb: How large one of them may be.
         rollback_on_error: Undo a cell that fails or is stopped: variables are as they were before it. See
-            `inside.snapshot` for what that costs and what it can't undo.
+            `guest.snapshot` for what that costs and what it can't undo.
         rollback_mb: How much is copied before a cell for that; tables are not where pandas copies on write.
         rollback_seconds: How long that copying may take.
         checkpoint_seconds: How often at most, behind a cell, a copy of the variables is written into the folder by a
