@@ -15,9 +15,9 @@ from tw_autogen.cli.terminal import clean
 from tw_autogen.code_interpreter import POLICIES, verify
 from tw_autogen.conversation import AnswerForm, read_conversation, unfenced_json
 from tw_autogen.errors import ConversationFormatError
-from tw_autogen.kernel.messages import _message as kernel_message
+from tw_autogen.kernel.connection import _message as kernel_message
+from tw_autogen.kernel.gateway_client import _message as gateway_message
 from tw_autogen.kernel.request import _report
-from tw_autogen.kernel.websocket_wire import _message as gateway_message
 from tw_autogen.model import CodeStream, FieldStream, Unreadable, read_code, read_object
 from tw_autogen.planner import Plan, read_reply
 from tw_autogen.plugin.annotation import short_type, type_and_words

@@ -129,7 +129,7 @@ def test_a_file_that_takes_the_place_of_what_keeps_the_flushed_gets_nothing_of_i
         "import ctypes, glob, os\n"
         "print('first', flush=True)\n"
         "links = {one: os.readlink(one) for one in glob.glob('/proc/self/fd/*') if os.path.exists(one)}\n"
-        "number, = (int(os.path.basename(one)) for one, to in links.items() if 'last-words' in to)\n"
+        "number, = (int(os.path.basename(one)) for one, to in links.items() if 'crash-output' in to)\n"
         "os.close(number)\n"
         "file = os.open('mine.txt', os.O_RDWR | os.O_CREAT)\n"
         "print('last words', file == number, flush=True)\n"

@@ -28,14 +28,13 @@ from tw_autogen.kernel.plain import start_otherwise
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import StartProcess
 from tw_autogen.kernel.recovery import Recovery
-from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, words
-from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
 _REFUSED = re.compile(r"^.*kernel\.write=(?P<places>\['[^\n]*?'\]) would let (?:it|code) write there\.$", re.MULTILINE)
-"""The line of `inside.hints` about a place where code may not write."""
+"""The line of `guest.hints` about a place where code may not write."""
 
 
 class LocalKernel(LiveKernel):

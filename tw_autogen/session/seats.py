@@ -13,7 +13,7 @@ from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpret
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.kernel.path_policy import check_granted
-from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.sandbox import standing
 from tw_autogen.model import (
     ChatModel,
     EmbeddingSettings,

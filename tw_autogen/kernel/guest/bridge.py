@@ -1,4 +1,4 @@
-"""The kernel's end of the bridge: hooks around each cell, one report behind it, answers to the host's own requests.
+"""The kernel's end of the bridge: hooks around each cell, a report after it, answers to the host's own requests.
 
 Reports and answers travel in the payload of `execute_reply`: the one place that reaches the host in the same round
 trip whether the cell succeeded or failed (`user_expressions` are not evaluated behind an error).
@@ -6,9 +6,12 @@ trip whether the cell succeeded or failed (`user_expressions` are not evaluated 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import linecache
 import os
 import sys
+import types
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,13 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from .calls import take_input
-from .crash_output import CrashOutput
+from .crash_output import CrashOutput, speak_before_exit
 from .display import AfterImport, Display, tune_pandas
-from .exit_flush import speak_before_exit
 from .fd_capture import FdCapture
-from .guard import Guard, always_reply, hush_status, pack_anything, say_less
+from .guard import Guard, Interrupts, always_reply, hush_status, pack_anything, say_less
 from .hints import Hints
-from .interrupts import Interrupts
 from .output import LimitedStream
 from .packages import INSTALL, Packages
 from .plugin import PluginProblem, install_names
@@ -256,3 +257,67 @@ def _end_cell() -> None:
 def _exits_well(error: BaseException | None) -> bool:
     """Return whether a cell has ended by `sys.exit()` or `sys.exit(0)`, as a script ends that has run well."""
     return type(error) is SystemExit and (error.code is None or (type(error.code) is int and error.code == 0))
+
+
+_REHEARSAL = {
+    "session_id": "",
+    "output_chars": 1000,
+    "result_chars": 1000,
+    "max_artifacts": 0,
+    "max_artifact_bytes": 0,
+    "arrow": True,
+}
+
+
+def start(options: str) -> None:
+    """Make the kernel's one bridge, unless it was rehearsed, and begin the session; a second time nothing happens.
+
+    Args:
+        options: JSON, see `Bridge.settle`.
+    """
+    package = _package()
+    if not hasattr(package, "session_of_this_kernel"):
+        _made().settle(loads(options))
+        package.session_of_this_kernel = True  # type: ignore[attr-defined] # modules take attributes
+
+
+def warm_up(modules: str) -> None:
+    """Make the bridge in a kernel that waits for a session, which is then there sooner.
+
+    Cells that run before `start` leave nothing behind but the variables that they make.
+
+    Args:
+        modules: Names of modules to import, with commas between; what is not installed, or is broken, is left out.
+    """
+    _made().settle(_REHEARSAL)
+    for name in filter(None, modules.split(",")):
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
+def answer(request: str) -> None:
+    """Answer through the kernel's bridge."""
+    _bridge().answer(request)
+
+
+def answer_file(name: str) -> None:
+    """Answer through the kernel's bridge what lies in a file."""
+    _bridge().answer_file(name)
+
+
+def _made() -> Bridge:
+    package = _package()
+    if not hasattr(package, "bridge_of_this_kernel"):
+        from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
+
+        package.bridge_of_this_kernel = Bridge(get_ipython())  # type: ignore[attr-defined] # as above
+    return _bridge()
+
+
+def _bridge() -> Bridge:
+    bridge: Bridge = vars(_package())["bridge_of_this_kernel"]
+    return bridge
+
+
+def _package() -> types.ModuleType:
+    return sys.modules[__package__ or "tw_guest"]

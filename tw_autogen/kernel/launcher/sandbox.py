@@ -10,9 +10,8 @@ from typing import Any
 
 from . import landlock, namespaces
 from .known_paths import FolderRefusedError, check_known
-from .privileges import become, give_up
 from .readable import listed_and_read
-from .rlimits import limit
+from .rlimits import become, give_up, limit
 from .seccomp import prepare as prepare_filter
 from .seccomp import refuse
 

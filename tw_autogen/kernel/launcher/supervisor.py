@@ -26,7 +26,7 @@ from . import resource_watch
 from .boot import kernel_app
 from .exit_status import words
 from .known_paths import FolderRefusedError
-from .memory import Unseen
+from .resource_watch import Unseen
 from .sandbox import Sandbox, SandboxFailed
 from .sockets import Sockets
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
