@@ -15,7 +15,8 @@ _SUFFIXES = frozenset({
 })  # fmt: skip
 PACKED = (".bz2", ".gz", ".xz", ".zst")
 _QUOTED = re.compile(r"""(?<![\w.])(["'`])(?P<name>[^"'`\n]{1,200}\.\w{1,10})\1""")
-_PLAIN = re.compile(r"""[^\s"'`<>|*?:;,()\[\]{}=]+\.\w{2,10}(?![\w/\\-]|\.\w)""")
+_RUN = re.compile(r"""[^\s"'`<>|*?:;,()\[\]{}=]+""")
+_SUFFIX = re.compile(r"""\.\w{2,10}(?![\w/\\-]|\.\w)""")
 
 
 def is_document(name: str) -> bool:
@@ -36,11 +37,11 @@ def file_names(text: str) -> list[str]:
         ['a.csv', 'my data/b c.xlsx', 'out.csv']
     """
     spans = [(found.start("name"), found["name"]) for found in _QUOTED.finditer(text)]
-    quoted = [range(at, at + len(name)) for at, name in spans]
-    for found in _PLAIN.finditer(text):
-        if text[: found.start()].endswith("://") or found[0].startswith("//"):
+    quoted = {place for at, name in spans for place in range(at, at + len(name))}
+    for run in _RUN.finditer(text):
+        ends = [suffix.end() for suffix in _SUFFIX.finditer(run[0], 1)]
+        if not ends or run.start() in quoted or run[0].startswith("//") or text.endswith("://", 0, run.start()):
             continue
-        if not any(found.start() in one for one in quoted):
-            spans.append((found.start(), found[0].lstrip("@").removeprefix("./")))
+        spans.append((run.start(), run[0][: ends[-1]].lstrip("@").removeprefix("./")))
     names = dict.fromkeys(name for _, name in sorted(spans))
     return [name for name in names if is_document(re.split(r"[/\\]", name)[-1])]

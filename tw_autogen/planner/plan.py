@@ -14,7 +14,7 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
-_MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s+([^<>]*)>", re.IGNORECASE)
+_MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
 
 
 class Depends(str, Enum):
