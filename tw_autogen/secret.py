@@ -24,8 +24,18 @@ _SETTING = re.compile(
 _PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE)
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether a setting of this name, or a file without its suffix, holds a secret by its name.
+
+    Example:
+        >>> is_secret_name("api_key"), is_secret_name("credentials"), is_secret_name("max_tokens")
+        (True, True, False)
+    """
+    return _SETTING.search(name) is not None
+
+
 def is_secret(name: str, value: object) -> bool:
-    """Say whether a setting seems to hold a secret, and not the place for one.
+    """Return whether a setting seems to hold a secret, and not the place for one.
 
     Example:
         >>> is_secret("api_key", "a1b2c3d4e5f6"), is_secret("api_key", "$SHOP_KEY"), is_secret("max_tokens", "10000000")
@@ -33,4 +43,4 @@ def is_secret(name: str, value: object) -> bool:
     """
     if not isinstance(value, str) or len(value) < LEAST_CHARS or _PLACEHOLDER.search(value):
         return False
-    return bool(_SETTING.search(name)) or any(form.search(value) for form in SECRET_FORMS)
+    return is_secret_name(name) or any(form.search(value) for form in SECRET_FORMS)

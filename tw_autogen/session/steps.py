@@ -21,7 +21,7 @@ from tw_autogen.session.answer import USER, Answer
 from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
 from tw_autogen.session.life import Life
 from tw_autogen.session.limits import refuse_loop, refuse_more
-from tw_autogen.session.named import Named, NamedFiles
+from tw_autogen.session.named_files import Named, NamedFiles
 from tw_autogen.session.profile import profile_request
 from tw_autogen.session.spending import ASKING
 

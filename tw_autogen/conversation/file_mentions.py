@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import os
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 from tw_autogen.safe_folder import is_protected
 
@@ -16,6 +20,7 @@ _SUFFIXES = frozenset({
 PACKED = (".bz2", ".gz", ".xz", ".zst")
 _QUOTED = re.compile(r"""(?<![\w.])(["'`])(?P<name>[^"'`\n]{1,200}\.\w{1,10})\1""")
 _RUN = re.compile(r"""[^\s"'`<>|*?:;,()\[\]{}=]+""")
+_MOST_ENTRIES = 5000
 _SUFFIX = re.compile(r"""\.\w{2,10}(?![\w/\\-]|\.\w)""")
 
 
@@ -45,3 +50,45 @@ def file_names(text: str) -> list[str]:
         spans.append((run.start(), run[0][: ends[-1]].lstrip("@").removeprefix("./")))
     names = dict.fromkeys(name for _, name in sorted(spans))
     return [name for name in names if is_document(re.split(r"[/\\]", name)[-1])]
+
+
+def is_mentioned(name: str, text: str) -> bool:
+    """Return whether a file's plain name stands in a text as a word of its own.
+
+    Args:
+        name: Any name, not empty.
+        text: Any length; the time is that of a plain search.
+
+    Example:
+        >>> is_mentioned("a.csv", "look at data/a.csv, please"), is_mentioned("a.csv", "look at data.csv")
+        (True, False)
+    """
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        before, after = text[at - 1 : at], text[end : end + 1]
+        if not (_is_word(before) or before in ("-", ".")) and not (_is_word(after) or after == "-"):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def near_files(folder: Path, name: str, is_wanted: Callable[[os.DirEntry[str]], bool], *, cutoff: float) -> list[str]:
+    """Return the plain names of at most three files that may have been meant, nearest first.
+
+    Args:
+        folder: Where they are looked for; its first 5000 entries count.
+        name: The plain name of a file that isn't there.
+        is_wanted: Returns whether an entry may be named.
+        cutoff: How like they must be, from 0 to 1.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = [one.name for one in itertools.islice(entries, _MOST_ENTRIES) if is_wanted(one)]
+    except (OSError, ValueError):
+        return []
+    return difflib.get_close_matches(name, names, n=3, cutoff=cutoff)
