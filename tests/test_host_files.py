@@ -38,7 +38,7 @@ READERS = words("read_csv read_parquet read_excel read_json")
 TABLE = {
     "plugins/sql_pull_data.py": "opens its private copies, and a database beside the plugin",
     "roles/manual_reader/manual_reader.py": "checks that the folder which the user has set exists",
-    "tw_autogen/cli/given.py": "looks for near names beside a path that the user typed",
+    "tw_autogen/cli/file_arguments.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/ask.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/demo.py": "replaces what an earlier demo left in the user's folder",
     "tw_autogen/cli/example.py": "finds a session by its journal, beside the folder that code can write",
@@ -104,7 +104,8 @@ TABLE = {
     "tw_autogen/scenario/recorded.py": "the user's scenarios",
     "tw_autogen/scenario/report.py": "writes the report where the user wants it",
     "tw_autogen/scenario/scenario.py": "the user's scenarios",
-    "tw_autogen/session/named.py": "looks for similar names in the user's folder; files are read by SafeFolder",
+    "tw_autogen/conversation/file_mentions.py": "looks for similar names in the user's folder; no file is read",
+    "tw_autogen/session/named_files.py": "asks whether a large file of the user's can be read; SafeFolder reads",
     "tw_autogen/session/assembly.py": "the package's roles",
     "tw_autogen/session/csv_dialect.py": "files that the user names; of a kernel's folder private copies",
     "tw_autogen/session/inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",

@@ -27,6 +27,16 @@ _MASK = "[secret]"
 _PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE)
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether a setting of this name, or a file without its suffix, holds a secret by its name.
+
+    Example:
+        >>> is_secret_name("api_key"), is_secret_name("credentials"), is_secret_name("max_tokens")
+        (True, True, False)
+    """
+    return _SETTING.search(name) is not None
+
+
 def is_secret(name: str, value: object) -> bool:
     """Return whether a setting seems to hold a secret, and not the place for one.
 
@@ -36,7 +46,7 @@ def is_secret(name: str, value: object) -> bool:
     """
     if not isinstance(value, str) or len(value) < LEAST_CHARS or _PLACEHOLDER.search(value):
         return False
-    return bool(_SETTING.search(name)) or any(form.search(value) for form in SECRET_FORMS)
+    return is_secret_name(name) or any(form.search(value) for form in SECRET_FORMS)
 
 
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit
-from tw_autogen.cli.given import find_file, named_files
+from tw_autogen.cli.file_arguments import find_file, named_files
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.pictures import Pictures

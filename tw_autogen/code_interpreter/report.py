@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from tw_autogen.code_interpreter.verify import Finding
-from tw_autogen.conversation import AnswerForm, is_json
+from tw_autogen.conversation import AnswerForm, is_json, is_mentioned
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -70,7 +70,7 @@ def output_text(
     said = [cut(trimmed(execution.stdout), limit_chars), cut(trimmed(execution.result or ""), limit_chars)]
     text = "\n".join(part for part in said if part)
     alone = is_json(text) or (form is not None and form.fits(text))
-    unnamed = [] if alone else [one for one in artifacts if not _names(text, one.path.name)]
+    unnamed = [] if alone else [one for one in artifacts if not is_mentioned(one.path.name, text)]
     return "\n".join(part for part in (text, files_line(unnamed)) if part)
 
 
@@ -147,10 +147,6 @@ def _last_assigned(code: str) -> str:
     last = body[-1] if body else None
     target = last.targets[0] if isinstance(last, ast.Assign) else None
     return target.id if isinstance(target, ast.Name) else ""
-
-
-def _names(text: str, file: str) -> bool:
-    return re.search(rf"(?<![\w.-]){re.escape(file)}(?![\w-])", text) is not None
 
 
 def _first_line(text: str) -> str:

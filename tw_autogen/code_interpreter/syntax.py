@@ -19,7 +19,7 @@ OWN: Final[ModulePath] = ()
 COLUMN: Final = "<column>"
 """Stands in a parsed expression for each name that is no variable of the cell."""
 
-_ITEM = re.compile(r"\[[^\]]*\]")
+_ITEM = re.compile(r"\[[^\[\]]*\]")
 _FIELD = re.compile(r"\w*(?:\.\w+|\[[^\[\]{}]*\])+")
 _LOCAL = "__local_of_cell_"
 _ASSUMED = (sys.stdlib_module_names.union(*(rule.modules for rule in RULES)) - WORDS) - {"this"}
@@ -27,7 +27,10 @@ _NUMBER_CALLS = frozenset({"int", "float", "len", "round", "abs"})
 _MOST_TEXTS = 50
 _TYPE_CALLS = frozenset({"TypeVar", "NewType", "ParamSpec", "namedtuple", "NamedTuple", "TypedDict", "Enum", "type"})
 _NUMBER_FORMAT = re.compile(r"[ +\-#0-9,_.]*[bcdeEfFgGnoxX%]")
-_QUOTED = re.compile(r"""(?s:'''.*?'''|\"\"\".*?\"\"\")|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`""")
+_QUOTED = re.compile(
+    r"""'''.*?(?:'''|\Z)|\"\"\".*?(?:\"\"\"|\Z)|'(?:\\.?|[^'\\])*'?|"(?:\\.?|[^"\\])*"?|`[^`]*(?P<end>`)?""", re.DOTALL
+)
+"""A text or a quoted name; what is never closed goes to the end."""
 _AT = re.compile(r"@\s*(?=[^\W\d])")
 
 
@@ -239,7 +242,7 @@ def parse_expression(text: str, place: ast.AST) -> list[ast.stmt]:
         >>> [ast.unparse(one) for one in parse_expression("`unit price` > @limit", ast.Name("x"))]
         ['<column> > limit']
     """
-    plain = _QUOTED.sub(lambda found: "_" if found[0].startswith("`") else found[0], text)
+    plain = _QUOTED.sub(lambda found: "_" if found["end"] else found[0], text)
     marked = "\n".join(filter(None, map(str.strip, _AT.sub(_LOCAL, plain).splitlines())))
     body = parse_at(marked, place)  # `a & not b` is right for pandas
     body = body or parse_at(marked.replace("&", " and ").replace("|", " or "), place)

@@ -16,7 +16,7 @@ NUMBERED = re.compile(
 )
 """A line that begins a numbered step."""
 _BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
-_MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s+([^<>]*)>", re.IGNORECASE)
+_MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
 
 
 class Depends(str, Enum):

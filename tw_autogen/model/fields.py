@@ -33,7 +33,7 @@ _CALL = re.compile(
     r"(?P<inside>.*?)\s*(?:</(?P=tag)>|\Z)",
     re.I | re.M | re.S,
 )
-_PARAMETER = re.compile(r"""<parameter(?:=|\s+name=["']?)code["']?>\n?(?P<code>.*?)\s*</parameter>""", re.I | re.S)
+_PARAMETER = re.compile(r"""(?is)<parameter(?:=|\s+name=["']?)code["']?>\n?(?P<code>.*?)(?:(?P<end></parameter>)|\Z)""")
 _CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
 _CODE_FIELD = re.compile(rf"""["'](?:{"|".join(_CODE_FIELDS)})\\*["']\s*:""")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "function", "action_input")
@@ -326,7 +326,7 @@ def _read_call(said: str) -> CodeReply | None:
     inside = call["inside"] if call else said
     if any(block.kind == "python" for block in split_blocks(said[: call.start()] if call else said)):
         return None
-    if parameter := _PARAMETER.search(inside):
+    if (parameter := _PARAMETER.search(inside)) and parameter["end"]:
         return CodeReply(around, parameter["code"].strip("\n").rstrip())
     if _CODE_FIELD.search(inside):
         try:

@@ -53,7 +53,7 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
     return tuple(replace(spec, text=text, files=files_in_use()) for spec in specs)
 
 
-_DECORATOR = re.compile(rb"@[^\n]*\bplugin\b|\bplugin[\s\\]+as\b|@[\s\\(]*[\n\\]")
+_DECORATOR = re.compile(rb"^[^\n@]*@[^\n]*\bplugin\b|\bplugin[\s\\]+as\b|@[\s\\(]*[\n\\]", re.MULTILINE)
 
 
 def holds_functions(path: Path) -> bool:

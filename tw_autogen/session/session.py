@@ -50,7 +50,7 @@ from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text,
 from tw_autogen.session.journal import JOURNAL, Journal
 from tw_autogen.session.landing import Landing
 from tw_autogen.session.learning import Learner, keep_example
-from tw_autogen.session.named import Named, NamedFiles
+from tw_autogen.session.named_files import Named, NamedFiles
 from tw_autogen.session.profile import profile_request
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team

@@ -54,7 +54,7 @@ _FUNCTIONS = _words(
     polygon"""
 )
 """Of CSS, in small letters; others, such as `image-set` and `src`, may load something without `url`."""
-_FUNCTION = re.compile(r"[\w-]*$")
+_FUNCTION = re.compile(r"(?<![\w-])[\w-]*$")
 _LONGEST_FUNCTION = 40
 _DEEPEST = 200
 

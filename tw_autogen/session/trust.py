@@ -112,7 +112,7 @@ class Review:
         listed = _listed([f"{one.name} ({one.brief})" if one.brief else one.name for one in wants])
         return f"{visible_line(str(self.folder))} (not trusted): left out {listed}; trust this folder with {how}"
 
-    def too_broad_reason(self) -> str:
+    def cannot_ask_reason(self) -> str:
         """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
         chars = sum(len(want.name) + len(want.does) for want in self.wants)
         if len(self.wants) <= _MOST_WANTS and chars <= _MOST_CHARS:

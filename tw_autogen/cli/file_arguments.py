@@ -1,12 +1,14 @@
-"""Files that a person names on the command line or in a chat: looked up here, then in the folder of `-C`."""
+"""Files that a person names as arguments or in a chat: looked up here, then in the folder of `-C`."""
 
 from __future__ import annotations
 
-import difflib
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tw_autogen.conversation import near_files
 
 _SHOWN_CHARS = 80
 _MOST_NEAR = 3
@@ -110,11 +112,9 @@ def _is(path: Path, what: Callable[[Path], bool]) -> bool:
 
 def _near(places: Sequence[Path]) -> tuple[str, ...]:
     """Return paths of files with nearly the same names in the folders of these paths."""
-    found: list[str] = []
-    for path in places:
-        try:
-            beside = {one.name: one for one in path.parent.iterdir() if one.is_file()}
-        except (OSError, ValueError):
-            continue
-        found += [str(beside[one]) for one in difflib.get_close_matches(path.name, beside, n=_MOST_NEAR, cutoff=0.8)]
-    return tuple(found[:_MOST_NEAR])
+    near = [near_files(path.parent, path.name, _is_file, cutoff=0.8) for path in places]
+    return tuple(str(path.with_name(one)) for path, some in zip(places, near, strict=True) for one in some)[:_MOST_NEAR]
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
-import itertools
 import os
 import stat
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tw_autogen.conversation import file_names, is_document
+from tw_autogen.conversation import file_names, is_document, near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
-from tw_autogen.secret import is_secret
+from tw_autogen.secret import is_secret_name
 from tw_autogen.session.inputs import LARGE_BYTES
 
 _MOST_NAMED = 20
-_MOST_ENTRIES = 5000
 _WRITABLE = 0o666
 """A copy that code may replace, unlike that of a given file: the request may ask for a new one under this name."""
 
@@ -122,25 +119,19 @@ class NamedFiles:
         if self._users is None or not missing:
             return ""
         words = []
-        there = _documents(self._users)
         for name in missing:
-            near = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
+            near = near_files(self._users, name, _is_data, cutoff=0.6)
             words.append(f"{name} (similar: {', '.join(near)})" if near else name)
         return f"Not in the User's folder {self._users}: {', '.join(words)}."
 
 
-def _documents(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            names = [one.name for one in itertools.islice(entries, _MOST_ENTRIES)]
-    except OSError:
-        return []
-    return [name for name in names if is_document(name) and not _is_secret(name)]
+def _is_data(entry: os.DirEntry[str]) -> bool:
+    return is_document(entry.name) and not _is_secret(entry.name)
 
 
 def _is_secret(name: str) -> bool:
     """Return whether a file's name says that it holds secrets: `credentials.json`, `passwords.txt`."""
-    return is_secret(name.partition(".")[0].removesuffix("s"), "any value of a secret".replace(" ", "-"))
+    return is_secret_name(name.partition(".")[0].removesuffix("s"))
 
 
 def _stamp(info: os.stat_result) -> Stamp:
