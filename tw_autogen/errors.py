@@ -51,14 +51,15 @@ from __future__ import annotations
 import difflib
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tw_autogen.conversation import Round
 
-_MOST_NEIGHBOURS = 2000
+_MOST_NEIGHBOURS = 5000
+_LEAST_ALIKE = 0.6
 
 
 class TwAutogenError(Exception):
@@ -290,13 +291,36 @@ def nearest_path(path: Path | str) -> str:
         `"; did you mean 'sales.csv'?"`; empty if nothing beside it has a similar name, or its folder is missing too.
     """
     try:
-        with os.scandir(Path(path).expanduser().parent) as found:
-            names = [entry.name for entry in itertools.islice(found, _MOST_NEIGHBOURS)]
-    except (OSError, ValueError):
+        folder = Path(path).expanduser().parent
+    except RuntimeError:  # no such user's home
         return ""
-    return _did_you_mean(Path(path).name, sorted(names))
+    near = near_files(folder, Path(path).name)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def near_files(
+    folder: Path,
+    name: str,
+    is_wanted: Callable[[os.DirEntry[str]], bool] = lambda entry: True,
+    *,
+    cutoff: float = _LEAST_ALIKE,
+) -> list[str]:
+    """Return the plain names of at most three files and folders that may have been meant, nearest first.
+
+    Args:
+        folder: Where they are looked for; its first 5000 entries count.
+        name: The plain name of what isn't there.
+        is_wanted: Returns whether an entry may be named.
+        cutoff: How like they must be, from 0 to 1.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(one.name for one in itertools.islice(entries, _MOST_NEIGHBOURS) if is_wanted(one))
+    except (OSError, ValueError):
+        return []
+    return difflib.get_close_matches(name, names, n=3, cutoff=cutoff)
 
 
 def _did_you_mean(word: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=_LEAST_ALIKE)
     return f"; did you mean {close[0]!r}?" if close else ""

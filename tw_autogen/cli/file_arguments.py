@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tw_autogen.conversation import near_files
+from tw_autogen.errors import near_files
 
 _SHOWN_CHARS = 80
 _MOST_NEAR = 3

@@ -1,7 +1,7 @@
 """What was said: posts with attachments, in rounds with a board, and what one role may see of them."""
 
 from tw_autogen.conversation.conventions import CONVENTIONS
-from tw_autogen.conversation.file_mentions import file_names, is_document, is_mentioned, near_files
+from tw_autogen.conversation.file_mentions import file_names, is_document, is_mentioned
 from tw_autogen.conversation.files import Conversation, read_conversation
 from tw_autogen.conversation.form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.memory import Memory
@@ -27,9 +27,7 @@ __all__ = [
     "is_document",
     "is_json",
     "is_mentioned",
-    "near_files",
     "read_conversation",
     "unfenced_json",
     "is_mentioned",
-    "near_files",
 ]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-import itertools
 import os
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 from tw_autogen.safe_folder import is_protected
 
@@ -20,7 +16,6 @@ _SUFFIXES = frozenset({
 PACKED = (".bz2", ".gz", ".xz", ".zst")
 _QUOTED = re.compile(r"""(?<![\w.])(["'`])(?P<name>[^"'`\n]{1,200}\.\w{1,10})\1""")
 _RUN = re.compile(r"""[^\s"'`<>|*?:;,()\[\]{}=]+""")
-_MOST_ENTRIES = 5000
 _SUFFIX = re.compile(r"""\.\w{2,10}(?![\w/\\-]|\.\w)""")
 
 
@@ -75,20 +70,3 @@ def is_mentioned(name: str, text: str) -> bool:
 
 def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
-
-
-def near_files(folder: Path, name: str, is_wanted: Callable[[os.DirEntry[str]], bool], *, cutoff: float) -> list[str]:
-    """Return the plain names of at most three files that may have been meant, nearest first.
-
-    Args:
-        folder: Where they are looked for; its first 5000 entries count.
-        name: The plain name of a file that isn't there.
-        is_wanted: Returns whether an entry may be named.
-        cutoff: How like they must be, from 0 to 1.
-    """
-    try:
-        with os.scandir(folder) as entries:
-            names = [one.name for one in itertools.islice(entries, _MOST_ENTRIES) if is_wanted(one)]
-    except (OSError, ValueError):
-        return []
-    return difflib.get_close_matches(name, names, n=3, cutoff=cutoff)

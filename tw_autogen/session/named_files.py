@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tw_autogen.conversation import file_names, is_document, near_files
+from tw_autogen.conversation import file_names, is_document
+from tw_autogen.errors import near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret import is_secret_name
 from tw_autogen.session.inputs import LARGE_BYTES
