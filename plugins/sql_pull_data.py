@@ -28,13 +28,17 @@ _NO_SELECT = re.compile(
     r"(table|view|index|trigger|database|schema|function|role|user)|truncate\s+table|detach|pragma|vacuum|reindex)\b",
     re.IGNORECASE,
 )
-_NOT_CODE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_NOT_CODE = re.compile(
+    r"""'(?:[^']|'')*(')?|"(?:[^"]|"")*(")?|`[^`]*(`)?|--[^\n]*()|/\*.*?(?:(\*/)|\Z)""",
+    re.DOTALL,
+)
+"""Text, quoted names and comments; the last group is missing from what is never closed and goes to the end."""
 _WRITES = re.compile(
     r"\b(insert|update|delete|merge|drop|create|alter|truncate|grant|revoke|into|call|exec|execute|copy|attach|pragma)\b",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"```[ \t]*\w*\s*\n(.*?)(?:```|\Z)", re.DOTALL)
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_THINKING = re.compile(r"<think>.*?(?:(</think>)|\Z)", re.DOTALL)
 _SELECT_LINE = re.compile(r"^[ \t]*(select|with)\b.*", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 _CANNOT = re.compile(r"\s*CANNOT\b[:\s]*(.*)", re.DOTALL)
 _SCHEMA_CHARS = 8000
@@ -322,7 +326,7 @@ def check_one_select(sql: str) -> None:
 
 def _code(sql: str) -> str:
     """Leave out text, quoted names and comments, in which any word may stand."""
-    return _NOT_CODE.sub(" ", sql).strip().lstrip("( \t\n")
+    return _NOT_CODE.sub(lambda found: " " if found.lastindex else found[0], sql).strip().lstrip("( \t\n")
 
 
 @register_plugin
@@ -428,7 +432,7 @@ def read_sql(reply: str) -> str:
     Raises:
         QueryFailed: the model says that the tables cannot answer the question.
     """
-    text = _THINKING.sub("", reply)
+    text = _THINKING.sub(lambda found: "" if found[1] else found[0], reply)
     fence = _FENCE.search(text)
     if fence is None and (cannot := _CANNOT.match(text)):
         raise QueryFailed(f"the tables cannot answer this: {cannot[1].strip() or 'no reason given'}")

@@ -69,7 +69,7 @@ def run(code: str, replies, folder: Path) -> str:
             },
             capture_output=True,
             encoding="utf-8",
-            timeout=90,
+            timeout=240,
             check=False,
         )
     assert done.returncode == 0, done.stderr

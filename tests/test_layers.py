@@ -74,7 +74,7 @@ def test_a_module_imports_downwards_only(path):
 
 
 def test_every_module_is_short_enough_to_read_at_a_sitting():
-    long = {str(path): lines for path in MODULES if (lines := path.read_text(encoding="utf-8").count("\n")) > 500}
+    long = {str(path): lines for path in MODULES if (lines := path.read_text(encoding="utf-8").count("\n")) > 600}
     assert not long
 
 

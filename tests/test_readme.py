@@ -189,7 +189,7 @@ def test_a_block_of_python_runs_as_it_stands(words, folder):
             env={**kept, **model},
             capture_output=True,
             encoding="utf-8",
-            timeout=90,
+            timeout=240,
             check=False,
         )
         asked = len(server.requests)

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import os
+import subprocess
 import sys
 import types
 
@@ -124,7 +126,7 @@ def test_its_settings_come_from_taskweavers_keys_and_ours_and_paths_are_filled_i
     given = read_settings({"role.weather.unit": "K"}, project=folder, environ={})
     role = make(folder, given=lambda known: given.of_role("weather", known))
 
-    config = role._theirs.config
+    config = role.theirs.config
     assert (config.unit, config.days, config.towns) == ("K", 3, ["Ulm", "Bonn"])
     assert config.data == str(folder / "data.csv")
     assert given.ignored == ("weather.use_example",)
@@ -322,6 +324,26 @@ def test_what_was_imported_as_taskweaver_before_is_there_again_afterwards(folder
     assert sys.modules["taskweaver.role"] is role
     assert "taskweaver.memory" not in sys.modules
     assert "injector" not in sys.modules
+
+
+def test_a_taskweaver_that_is_installed_but_not_imported_is_not_what_a_role_gets(folder, tmp_path):
+    (tmp_path / "installed" / "taskweaver").mkdir(parents=True)
+    (tmp_path / "installed" / "taskweaver" / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    program = (
+        "from pathlib import Path; from tw_autogen.role import read_role\n"
+        "role = read_role(Path('my_roles/weather')).make(lambda: None)\n"
+        "import sys; print(role.name, 'taskweaver' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.split() == ["Weather", "False"], done.stderr
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def waiting_for_person() -> Iterator[None]:
 
 
 def checked_approve(approve: Approve | None) -> Approve | None:
-    """Give what was passed as `approve=`, if it can be asked.
+    """Return what was passed as `approve=`, if it can be called.
 
     Raises:
         ConfigError: it is no function.
@@ -153,6 +153,11 @@ def checked_approve(approve: Approve | None) -> Approve | None:
 
 def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] | None = None) -> Decision:
     """Ask, and make the question and its answer events.
+
+    Args:
+        approve: Called once, with the proposal.
+        proposal: What is to be decided.
+        emit: Called with both events; None: none are emitted.
 
     Raises:
         ConfigError: `approve` raised something, which is the `__cause__`, or returned neither a bool nor a `Decision`;
@@ -190,14 +195,14 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
 
 
 def _failure(error: Exception) -> str:
-    """Say what `approve` raised, and at which of its lines."""
+    """Return a message about what `approve` raised, with its line."""
     inner = traceback.extract_tb(error.__traceback__)[1:2]
     where = "".join(f" ({frame.filename}:{frame.lineno})" for frame in inner)
     return f"approve failed: {type(error).__name__}: {error}{where}"
 
 
 def _unreadable(said: object) -> str:
-    """Say what is wrong with what `approve` returned; empty if nothing is."""
+    """Return what is wrong with the result of `approve`; empty if nothing is."""
     if isinstance(said, bool):
         return ""
     if not isinstance(said, Decision):
@@ -213,6 +218,10 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
 
     A changed cell stands between ``` lines; a changed plan does too, or begins with the number of a step. For a tool
     call `a` approves it and all later calls of that tool; for `write`, all later requests of the session.
+
+    Args:
+        said: The text.
+        proposal: What was asked about.
 
     Example:
         >>> read_decision("use the median instead", Proposal("cell", "df.mean()"))

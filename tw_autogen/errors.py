@@ -1,27 +1,36 @@
-"""Every exception that tw_autogen raises on purpose, drawn as one tree.
+"""Every error of tw_autogen, drawn as one tree.
 
     TwAutogenError
     ├── ConfigError                 the user's settings or files are wrong; raised before anything runs
     │   ├── SettingsError           an unknown key or a value of the wrong type         .key .origin
     │   ├── NoModelError            no model is configured                              .looked_at
-    │   ├── PluginSpecError         a plugin's YAML is wrong                            .path
-    │   ├── PluginLoadError         a plugin's Python does not load                     .path .line
-    │   ├── RoleSpecError           a role's YAML or Python is wrong                    .path
-    │   ├── PolicyError             a policy's YAML is wrong                            .path
-    │   ├── ConversationFormatError an example or a stored round is wrong               .path
-    │   ├── ScenarioError           a scenario.yaml is wrong                            .path
+    │   ├── FileError               a file of the user's is wrong                       .path .line .problem
+    │   │   ├── PluginSpecError     a plugin's YAML is wrong
+    │   │   ├── PluginLoadError     a plugin's Python does not load
+    │   │   ├── RoleSpecError       a role's YAML or Python is wrong
+    │   │   ├── PolicyError         a policy's YAML is wrong
+    │   │   ├── ConversationFormatError  an example or a stored round is wrong
+    │   │   └── ScenarioError       a scenario.yaml is wrong
     │   └── HostError               the host framework is missing or mixed up           .command
     ├── ModelError                  a model could not be asked                          .tries
     │   ├── ModelUnreadable         its replies stayed unreadable                       .reply .problems
     │   ├── PromptTooLong           longer than the model's context, also when shortened
     │   └── ReplayParted            a recording and the run have parted                 .index
+    ├── Unreadable                  one reply has not the wanted form; a ValueError     .problem
+    │   └── NoObject                it has no JSON object                               .words
     ├── KernelError                 the kernel itself (never the code in it) failed     .folder
     │   ├── KernelStartError        it did not start
     │   │   └── SandboxError        no sandbox can stand here, so no code is run
+    │   │       └── SandboxFailed   one level of the sandbox could not be set up; the next is tried
     │   └── KernelBusyError         it is already running a cell
     ├── HostCallError               a function called from the kernel failed            .name
     │   ├── CallBudgetError         code has made too many calls for one request        .name
     │   └── CallCycleError          an agent was called from its own work, or too deep  .name
+    ├── McpServerError              an MCP server is not there; a ConnectionError
+    │   └── McpCallLostError        it ended during a call, whose effect is not known
+    ├── ToolError                   a tool of an MCP server reported a failure
+    ├── ToolCallRefusedError        a call of such a tool was not allowed; a PermissionError
+    ├── UnsafeSvgError              an SVG is left out of a notebook; a ValueError
     ├── RoundError                  a round ended without an answer                     .round
     │   ├── RoundTooLong            more posts than `session.max_posts`
     │   ├── RoundTooCostly          more calls, tokens or money than a session's limits allow
@@ -33,18 +42,24 @@
     ├── SessionBusyError            a round was begun inside a round, or asked for where none is open
     └── SessionClosedError          a closed session was asked again
 
+A wrong argument in a caller's Python is a ValueError, TypeError or KeyError, named in the docstring of the function.
 What a *model* did wrong is no exception but data (`Finding`, `Execution.error`): it is told to the model.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import itertools
+import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tw_autogen.conversation import Round
+
+_MOST_NEIGHBOURS = 5000
+_LEAST_ALIKE = 0.6
 
 
 class TwAutogenError(Exception):
@@ -144,6 +159,14 @@ class ReplayParted(ModelError):
         self.index = index
 
 
+class Unreadable(TwAutogenError, ValueError):
+    """A reply of a model has not the wanted form; `problem` says what is wrong and what is wanted, for the model."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
 class KernelError(TwAutogenError):
     """The kernel itself failed; what fails inside a cell is an `Execution`, never this."""
 
@@ -178,6 +201,22 @@ class CallBudgetError(HostCallError):
 
 class CallCycleError(HostCallError):
     """An agent was called from its own work, or calls between agents went too deep; the message shows the chain."""
+
+
+class McpServerError(TwAutogenError, ConnectionError):
+    """An MCP server could not be reached, or is gone; the message says which, and what it wrote last."""
+
+
+class McpCallLostError(McpServerError):
+    """A call was sent, and its server ended without an answer: whether it took effect is not known."""
+
+
+class ToolError(TwAutogenError):
+    """A tool of an MCP server reported a failure; the message is its own."""
+
+
+class ToolCallRefusedError(TwAutogenError, PermissionError):
+    """A call of such a tool was not made; the message says why, and what allows it."""
 
 
 class RoundError(TwAutogenError):
@@ -229,7 +268,7 @@ class SessionClosedError(TwAutogenError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Say which known word was probably meant.
+    """Return the end of a message about an unknown word: the known word that was probably meant.
 
     Args:
         word: What was written.
@@ -239,7 +278,49 @@ def nearest(word: str, known: Iterable[str]) -> str:
         `"; did you mean 'parameters'?"`, or, with no neighbour near enough, `"; known: 'a', 'b'"`.
     """
     words = sorted(known)
-    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; known: {', '.join(map(repr, words))}" if words else ""
+    return _did_you_mean(word, words) or (f"; known: {', '.join(map(repr, words))}" if words else "")
+
+
+def nearest_path(path: Path | str) -> str:
+    """Return the end of a message about a missing path: the file or folder beside it that was probably meant.
+
+    Args:
+        path: What was written; nothing is there.
+
+    Returns:
+        `"; did you mean 'sales.csv'?"`; empty if nothing beside it has a similar name, or its folder is missing too.
+    """
+    try:
+        folder = Path(path).expanduser().parent
+    except RuntimeError:  # no such user's home
+        return ""
+    near = near_files(folder, Path(path).name)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def near_files(
+    folder: Path,
+    name: str,
+    is_wanted: Callable[[os.DirEntry[str]], bool] = lambda entry: True,
+    *,
+    cutoff: float = _LEAST_ALIKE,
+) -> list[str]:
+    """Return the plain names of at most three files and folders that may have been meant, nearest first.
+
+    Args:
+        folder: Where they are looked for; its first 5000 entries count.
+        name: The plain name of what isn't there.
+        is_wanted: Returns whether an entry may be named.
+        cutoff: How like they must be, from 0 to 1.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(one.name for one in itertools.islice(entries, _MOST_NEIGHBOURS) if is_wanted(one))
+    except (OSError, ValueError):
+        return []
+    return difflib.get_close_matches(name, names, n=3, cutoff=cutoff)
+
+
+def _did_you_mean(word: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=_LEAST_ALIKE)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tw_autogen.conversation import Post
+from tw_autogen.conversation import Plan, Post
+from tw_autogen.errors import nearest
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,11 @@ class Event:
     """Something that happened; what it was is the class."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give `{"event": "CellRan", …}` with plain values only."""
+        """Return `{"event": "CellRan", …}` with plain values only."""
         plain: dict[str, Any] = {"event": type(self).__name__}
         for one in dataclasses.fields(self):
             value = getattr(self, one.name)
-            plain[one.name] = value.to_dict() if isinstance(value, Post) else value
+            plain[one.name] = value.to_dict() if isinstance(value, Post | Plan) else value
         return plain
 
 
@@ -83,6 +84,15 @@ class PostClosed(Event):
     round_id: str
     post_id: str
     post: Post
+
+
+@dataclass(frozen=True)
+class PlanChanged(Event):
+    """A role's post, whose `PostClosed` follows, brings another plan than the last one, or moves its steps."""
+
+    round_id: str
+    role: str
+    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -264,6 +274,7 @@ class RoundClosed(Event):
     """A round ended: `state` is finished or failed, `stop` the Planner's word for it, `error` why it failed.
 
     `seconds` is the wall clock; `model_seconds` and `kernel_seconds` are what of it went by in models and in cells.
+    `spent` is what counts towards limits (`calls`, `tokens`, `dollars`), of agents too that were asked.
     """
 
     round_id: str
@@ -275,6 +286,7 @@ class RoundClosed(Event):
     usage: dict[str, float | None] = field(default_factory=dict)
     model_seconds: float = 0.0
     kernel_seconds: float = 0.0
+    spent: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -294,9 +306,11 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
     name = str(plain.get("event"))
     if name not in kinds:
-        raise ValueError(f"no event is called {name!r}; known: {', '.join(kinds)}")
+        raise ValueError(f"no event is called {name!r}{nearest(name, kinds)}")
     kind = kinds[name]
     values = {one.name: plain[one.name] for one in dataclasses.fields(kind) if one.name in plain}
     if "post" in values:
-        values["post"] = Post.from_dict(values["post"])
+        values["post"] = Post.from_dict(values["post"]).with_stated_plan()
+    if kind is PlanChanged:
+        values["plan"] = Plan.from_dict(values["plan"])
     return kind(**values)

@@ -1,8 +1,10 @@
-"""What secrets look like: by the name that they go by, and by their form."""
+"""What secrets look like, by their names and by their form; and how they are masked in what is written down."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Mapping
 
 SECRET_VARIABLE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 """A part of the names of environment variables that hold secrets."""
@@ -21,11 +23,22 @@ _SETTING = re.compile(
     r"(^|[_-])((api|access|account|auth|private|secret|subscription)[_-]?key|token|secret|passw(or)?d|credentials?)$|^key$",
     re.IGNORECASE,
 )
+_MASK = "[secret]"
 _PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE)
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether a setting of this name, or a file without its suffix, holds a secret by its name.
+
+    Example:
+        >>> is_secret_name("api_key"), is_secret_name("credentials"), is_secret_name("max_tokens")
+        (True, True, False)
+    """
+    return _SETTING.search(name) is not None
+
+
 def is_secret(name: str, value: object) -> bool:
-    """Say whether a setting seems to hold a secret, and not the place for one.
+    """Return whether a setting seems to hold a secret, and not the place for one.
 
     Example:
         >>> is_secret("api_key", "a1b2c3d4e5f6"), is_secret("api_key", "$SHOP_KEY"), is_secret("max_tokens", "10000000")
@@ -33,4 +46,34 @@ def is_secret(name: str, value: object) -> bool:
     """
     if not isinstance(value, str) or len(value) < LEAST_CHARS or _PLACEHOLDER.search(value):
         return False
-    return bool(_SETTING.search(name)) or any(form.search(value) for form in SECRET_FORMS)
+    return is_secret_name(name) or any(form.search(value) for form in SECRET_FORMS)
+
+
+def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a function that masks secrets in a line of JSON.
+
+    Args:
+        environ: The values of its variables that are named like secrets (`…_API_KEY`, `…_TOKEN`, `…PASSWORD…`) are
+            masked wherever they turn up; keys and passwords in addresses are known by their form as well.
+
+    Example:
+        >>> redactor({"SHOP_TOKEN": "a1b2c3d4e5"})('{"error": "a1b2c3d4e5 was refused by db://me:pw@host"}')
+        '{"error": "[secret] was refused by db://me:[secret]@host"}'
+    """
+    values = {value for name, value in environ.items() if SECRET_VARIABLE.search(name) and len(value) >= LEAST_CHARS}
+    spelled = sorted({json.dumps(value, ensure_ascii=False)[1:-1] for value in values}, key=len, reverse=True)
+    known = re.compile("|".join(map(re.escape, spelled))) if spelled else None
+
+    def redact(line: str) -> str:
+        if known is not None:
+            line = known.sub(_MASK, line)
+        for form in SECRET_FORMS:
+            line = form.sub(_masked, line)
+        return line
+
+    return redact
+
+
+def _masked(found: re.Match[str]) -> str:
+    around = found.groupdict()
+    return f"{around.get('before', '')}{_MASK}{around.get('after', '')}"

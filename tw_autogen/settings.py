@@ -32,7 +32,7 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -236,6 +236,10 @@ class Settings:
     def read(self, room: str, kind: type[T]) -> T:
         """Fill one room's dataclass.
 
+        Args:
+            room: The key's first part, such as `session`.
+            kind: The frozen dataclass with the fields and their defaults.
+
         Raises:
             SettingsError: a value is of the wrong type; says which, what was expected, and where it stands.
         """
@@ -253,7 +257,7 @@ class Settings:
         return tuple(name for name, found in self._roles.items() if not all(one.passed_over for one in found.values()))
 
     def of_role(self, name: str, known: Iterable[str]) -> Mapping[str, Setting]:
-        """Give what is set for one role, unchecked.
+        """Return what is set for one role, unchecked.
 
         Args:
             name: The role's, as in `role.<name>.<key>`.
@@ -269,7 +273,7 @@ class Settings:
         return {**found, **self._misspelt(name, known)}
 
     def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
-        """Give variables of the environment that are almost one of a role's; others may be those of another role."""
+        """Return variables of the environment that are almost one of a role's; others may be those of another role."""
         prefix = _variable(f"{ROLE_ROOM}.{name}.")
         right = [_variable(f"{ROLE_ROOM}.{name}.{key}") for key in known]
         return {
@@ -291,9 +295,14 @@ class Settings:
             raise SettingsError(f"{setting.origin}: {key!r} needs a key behind it", key=key, origin=setting.origin)
 
     def origin(self, key: str) -> str:
-        """Say where a value comes from; `the default` if nobody set it."""
+        """Return where a value comes from; `the default` if nobody set it."""
         found = self._found.get(key)
         return found.origin if found else self.DEFAULT
+
+    def folder_of(self, key: str) -> Path | None:
+        """Return the folder whose file sets a value; None if the user has set it, or nobody."""
+        found = self._found.get(key)
+        return found.file.parent if found and found.file else None
 
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown(environ)
@@ -322,7 +331,7 @@ class Settings:
             yield from self._taskweaver(meaning_of(dict(_flat(self._mapping(taskweaver))), folder), taskweaver)
 
     def _taskweaver(self, config: Meaning, file: Path) -> Iterator[tuple[str, Setting]]:
-        """Give what TaskWeaver's keys mean here."""
+        """Yield what TaskWeaver's keys mean here."""
         self.ignored = config.ignored
         for one in config.meant:
             of_role = one.key.startswith(f"{ROLE_ROOM}.")
@@ -331,7 +340,7 @@ class Settings:
                 yield one.key, Setting(value, f"{file} ({one.said_by})", passed_over=of_role, file=file)
 
     def _beside(self, key: str, value: Any, folder: Path) -> Any:
-        """Give a value of a project's file: where it is a path, or several, as seen from that file's folder."""
+        """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""
         if key == "session.roles" and isinstance(value, list):
             return [_from(one, folder) if "/" in str(one) else one for one in value]
         if key not in self._paths and key not in _PATHS_OF_ROLES:
@@ -375,19 +384,19 @@ class Settings:
 
 
 def _variable(key: str) -> str:
-    """Give the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
+    """Return the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
     return _PREFIX + key.replace(".", "_").upper()
 
 
 def _given(key: str, value: Any) -> Setting:
-    """Give a keyword as a setting, with the origin that it brings."""
+    """Return a keyword as a setting, with the origin that it brings."""
     if isinstance(value, Setting):
         return dataclasses.replace(value, given=True)
     return Setting(value, f"the keyword {key!r}", given=True)
 
 
 def _from(value: Any, folder: Path) -> Any:
-    """Give a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
+    """Return a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
     if not isinstance(value, str) or not value or value.lstrip().startswith("{"):
         return value
     return str(Path.cwd() / folder / Path(value).expanduser())
@@ -455,6 +464,11 @@ def _listed(key: str, text: str, origin: str) -> list[Any]:
 def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     """Bring a value to the field's type, as text from the environment must be.
 
+    Args:
+        key: The dotted key, for the error.
+        setting: The value, with the place it comes from.
+        hint: The field's type, as `typing.get_type_hints` gives it.
+
     Raises:
         SettingsError: it can't be; says where it stands.
     """
@@ -474,5 +488,14 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
             "the value given" if "key" in key.rsplit(".", 1)[-1] else reprlib.repr(value)
         )  # never a secret, nor endless
         raise SettingsError(
-            f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}", key=key, origin=setting.origin
+            f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}{_nearest_choice(value, hint)}",
+            key=key,
+            origin=setting.origin,
         ) from None
+
+
+def _nearest_choice(value: Any, hint: Any) -> str:
+    """Return which of a `Literal`'s texts was probably meant; empty where the message lists them all."""
+    choices = [one for one in get_args(hint) if isinstance(one, str)] if get_origin(hint) is Literal else []
+    near = nearest(value, choices) if isinstance(value, str) else ""
+    return near if near.startswith("; did you mean") else ""

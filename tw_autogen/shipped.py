@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def shipped_folder(name: str) -> Path:
-    """Give the folder of ready-made pieces, in an installed wheel and in a checkout alike.
+    """Return the folder of ready-made pieces, in an installed wheel and in a checkout alike.
 
     Args:
         name: `roles`, `plugins` or `scenarios`.

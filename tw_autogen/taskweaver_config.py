@@ -120,7 +120,7 @@ class Meaning:
 
 
 def meaning_of(found: Mapping[str, Any], folder: Path) -> Meaning:
-    """Give what TaskWeaver's keys mean here.
+    """Return what TaskWeaver's keys mean here.
 
     Args:
         found: Dotted keys and values, as the file holds them.
@@ -186,7 +186,7 @@ def _values(found: Mapping[str, Any], ours: Mapping[str, str], roles: Sequence[A
 
 
 def _meant(key: str, roles: Sequence[Any]) -> str:
-    """Give what one of TaskWeaver's keys is called here; empty if it has no meaning."""
+    """Return what one of TaskWeaver's keys is called here; empty if it has no meaning."""
     if key in TASKWEAVER_KEYS or key in TASKWEAVER_VERIFIED:
         return TASKWEAVER_KEYS.get(key, key)
     name, _, rest = key.partition(".")
@@ -195,7 +195,7 @@ def _meant(key: str, roles: Sequence[Any]) -> str:
 
 
 def _has_meaning(key: str, found: Mapping[str, Any]) -> bool:
-    """Say whether a key that is known holds something here: lists of a check need the check."""
+    """Return whether a key that is known holds something here: lists of a check need the check."""
     if key in (_VERIFIED, *TASKWEAVER_VERIFIED):
         return found.get(_VERIFIED) is True
     if key == "llm.embedding_model":  # another kind is a library's, whose names mean nothing to a server

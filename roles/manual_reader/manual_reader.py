@@ -9,7 +9,7 @@ from typing import Any
 from tw_autogen import Memory, Post, Role, SafeFolder, Turn
 
 _LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
-_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*$")
+_HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _RULE = re.compile(r"([=\-~^*+#\"'`.:])\1{2,}\s*$")
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]+")
 _TEXTS = (".md", ".txt", ".rst", ".pdf", ".doc", ".docx", ".odt", ".html", ".htm")
@@ -193,7 +193,7 @@ def _headings(lines: list[str]) -> Iterator[_Heading]:
     rules: list[str] = []
     for at, line in enumerate(lines):
         if found := _HEADING.match(line):
-            yield _Heading(at + 1, len(found[1]), found[2])
+            yield _Heading(at + 1, len(found[1]), found[2].rstrip().rstrip("#").rstrip() or found[2])
         elif line.strip() and not _RULE.match(line) and at + 1 < len(lines):
             below = lines[at + 1].rstrip()
             if _RULE.match(below) and len(below) >= len(line.strip()):

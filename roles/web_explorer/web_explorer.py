@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,6 @@ from tw_autogen import Attachment, AttachmentType, ChatModel, Memory, Post, Role
 from .browser import Browser, View
 from .gate import Gate, is_public
 
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _PROMPT = """You use a web browser for somebody. You see a page as text, and what can be used on it as numbered lines.
 Reply with one JSON object and nothing else:
 {"do": "open", "url": "https://…"}        open an address: one you were given, or one that a page shows
@@ -202,9 +200,8 @@ class _Trip:
 
 
 def _read(reply: str) -> dict[str, Any]:
-    found = _OBJECT.search(reply)
     try:
-        plain = json.loads(found[0]) if found else None
-    except ValueError:
+        plain = json.loads(reply[reply.find("{") : reply.rfind("}") + 1])
+    except (ValueError, RecursionError):
         plain = None
     return plain if isinstance(plain, dict) else {}

@@ -12,7 +12,7 @@ import httpx
 
 from tw_autogen import Attachment, AttachmentType, Memory, Post, Role
 
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^<>]*>")
 _MOST_QUERIES = 4
 _EXCERPT_CHARS = 400
 _QUERY_CHARS = 400

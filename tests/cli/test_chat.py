@@ -49,6 +49,11 @@ class Screen:
             self._at = self.text.index(words, self._at) + len(words)
 
     @property
+    def escaped(self):
+        """Whether an escape code was written."""
+        return b"\x1b" in self._seen
+
+    @property
     def text(self):
         return ESCAPES.sub(b"", self._seen).decode(errors="replace")
 
@@ -65,11 +70,11 @@ def chat(command, environ, tmp_path):
     leader, follower = pty.openpty()
     running, screens = [], []
 
-    def start(server, *args, editor="", pager="cat", cwd=tmp_path):
+    def start(server, *args, editor="", pager="cat", cwd=tmp_path, term="xterm"):
         process = subprocess.Popen(
             [*command, "--base-url", server.base_url, "--no-color", *args],
             stdin=follower, stdout=follower, stderr=follower, cwd=cwd, start_new_session=True,
-            env={**environ, "COLUMNS": "100", "VISUAL": str(editor), "PAGER": str(pager),
+            env={**environ, "TERM": term, "COLUMNS": "100", "VISUAL": str(editor), "PAGER": str(pager),
                  "PROMPT_TOOLKIT_NO_CPR": "1"},  # no cursor's place
         )  # fmt: skip
         os.close(follower)
@@ -121,17 +126,17 @@ def test_ctrl_c_stops_the_cell_keeps_variables_and_ctrl_d_leaves(chat):
 
 
 _DEAF = """
-import time
-until, said = time.monotonic() + {seconds}, False
-while time.monotonic() < until:
+import os
+said = False
+while not os.path.exists('enough'):
     try:
         if not said: print('begun', flush=True)
         said = True
-        while time.monotonic() < until: pass
+        while not os.path.exists('enough'): pass
     except BaseException:
         pass
 """
-"""A cell that reacts to no interrupt."""
+"""A cell that reacts to no interrupt, and ends when there is a file `enough`."""
 
 
 @pytest.mark.parametrize("refused_first", [False, True], ids=["yes", "no, and Ctrl-C once more"])
@@ -141,7 +146,7 @@ def test_a_cell_that_does_not_react_is_ended_when_the_user_says_so_and_variables
         codes("import time\ntime.sleep(1)\nkept = 42\nrunning = (one for one in [])"),
         plans("Begun.", to="User"),
         plans("loop"),
-        codes(_DEAF.format(seconds=600)),
+        codes(_DEAF),
         plans("look"),
         codes("kept"),
         plans("kept is 42.", to="User"),
@@ -175,14 +180,16 @@ def test_a_cell_that_does_not_react_is_ended_when_the_user_says_so_and_variables
         assert process.wait(SECONDS) == 0
 
 
-def test_the_question_is_taken_back_when_the_cell_ends_by_itself(chat):
-    with replay_server([plans("loop"), codes(f"kept = 42\n{_DEAF.format(seconds=5)}")]) as server:
+def test_the_question_is_taken_back_when_the_cell_ends_by_itself(chat, tmp_path):
+    with replay_server([plans("loop"), codes(f"kept = 42\n{_DEAF}")]) as server:
         screen, process = chat(server)
         screen.wait_for("\n>")
         screen.type("loop\n")
         screen.wait_for("  begun")
         process.send_signal(signal.SIGINT)
         screen.wait_for("[y/N]")
+        (files,) = tmp_path.glob(".tw/sessions/*/files")
+        (files / "enough").touch()
         screen.wait_for("stopped; variables kept")
         screen.wait_for("\n>")
         screen.type("/info\n")
@@ -191,6 +198,20 @@ def test_the_question_is_taken_back_when_the_cell_ends_by_itself(chat):
         screen.type("\x04")
 
         assert process.wait(SECONDS) == 0
+
+
+def test_a_terminal_without_escape_codes_gets_none(chat):
+    replies = [plans("look"), codes("print('seen')"), plans("It is **42**.", to="User")]
+    with replay_server(replies) as server:
+        screen, process = chat(server, term="dumb")
+        screen.wait_for("\n> ")
+        screen.type("look\n")
+        screen.wait_for("It is 42.")
+        screen.wait_for("\n> ")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    assert not screen.escaped
 
 
 def test_ctrl_c_clears_what_is_typed_and_does_not_leave(chat):

@@ -266,7 +266,7 @@ def test_sigterm_ends_like_ctrl_c_with_the_json_and_nothing_left_behind(command,
             env={**environ, "TMPDIR": str(temporary)},
         )  # fmt: skip
         for line in process.stderr:
-            if "begun" in line:
+            if line.strip() == "begun":  # the output, not the line of the code
                 break
         process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=60)
@@ -274,6 +274,9 @@ def test_sigterm_ends_like_ctrl_c_with_the_json_and_nothing_left_behind(command,
     assert process.returncode == 143, stderr
     told = json.loads(stdout)
     assert (told["status"], told["error"]["type"]) == ("terminated", "RoundInterrupted")
+    assert "it was ended by a signal (SIGTERM)" in told["error"]["message"]
+    assert "it was ended by a signal (SIGTERM)" in stderr
+    assert "by the user" not in stderr
     assert told["code_cells"][0]["stdout"] == "begun\n"
     assert 'File "' not in stderr  # a traceback of this program; that of the cell names none
     assert list(temporary.iterdir()) == []

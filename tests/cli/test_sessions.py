@@ -75,6 +75,79 @@ def test_old_sessions_are_removed_and_nothing_else(session, workspace, tmp_path)
     assert all(folder.exists() for folder in (*kept, elsewhere / "files" / "a.bin", linked))
 
 
+def linked_folder(workspace, victim):
+    workspace.parent.symlink_to(victim / ".tw")
+    return []
+
+
+def linked_workspace(workspace, victim):
+    workspace.parent.mkdir()
+    workspace.symlink_to(victim / ".tw" / "sessions")
+    return []
+
+
+def linked_session(workspace, victim):
+    workspace.mkdir(parents=True)
+    (workspace / "session-aa11").symlink_to(victim / ".tw" / "sessions" / "session-aa11")
+    return []
+
+
+def named_by_a_project(workspace, victim):
+    (workspace.parent.parent / "p").mkdir()
+    (workspace.parent.parent / "p" / "tw_autogen.yaml").write_text(
+        f"session: {{workspace: '{victim / '.tw' / 'sessions'}'}}\n", encoding="utf-8"
+    )
+    return ["-C", "p"]
+
+
+def linked_in_a_project(workspace, victim):
+    options = named_by_a_project(workspace, victim)
+    (workspace.parent.parent / "p" / ".tw").symlink_to(victim / ".tw")
+    (workspace.parent.parent / "p" / "tw_autogen.yaml").write_text(
+        "session: {workspace: .tw/sessions}\n", encoding="utf-8"
+    )
+    return options
+
+
+ELSEWHERE = {
+    ".tw is a link": linked_folder,
+    ".tw/sessions is a link": linked_workspace,
+    "a session is a link": linked_session,
+    "a folder's settings name it": named_by_a_project,
+    "a link in a folder with settings": linked_in_a_project,
+}
+
+
+@pytest.mark.parametrize("lead", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_sessions_of_another_folder_are_not_removed_through_this_one(lead, session, workspace, tmp_path, environ):
+    victim = tmp_path.parent / f"{tmp_path.name}-victim"
+    session("session-aa11", days=99)
+    victim.mkdir()
+    workspace.parent.rename(victim / ".tw")
+    options = lead(workspace, victim)
+
+    ran = run("prune", "--days", "1", *options)
+    settings = {key: environ.get(key) for key in {*environ, *os.environ}}
+    with replay_server([plans("One.", to="User")]) as server:
+        asked = CliRunner().invoke(main, ["--base-url", server.base_url, "-p", "q", *options], env=settings)
+
+    assert (victim / ".tw" / "sessions" / "session-aa11" / "files" / "a.bin").exists()
+    assert "removed" not in ran.stdout + asked.stderr
+    if lead is not linked_session:
+        assert ran.exit_code in (1, 2)
+        assert "link" in ran.stderr or "outside of its folder" in ran.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="changes an owner")
+@pytest.mark.parametrize("of_another", [".", "events.jsonl"])
+def test_a_session_that_another_user_made_is_not_removed(of_another, session, workspace):
+    folder = session("session-aa11", days=99)
+    os.chown(folder / of_another, 1000, 1000)
+
+    assert run("prune").stdout == ""
+    assert folder.exists()
+
+
 def test_an_open_session_stays_however_old(session, workspace):
     folder = session("session-aa11", days=40)
     with Journal(folder / "events.jsonl"):

@@ -334,6 +334,7 @@ def test_remedies_fit_the_reason():
     assert "fetched" in remedy("import requests")
     assert "`import` statement" in remedy("__import__('json')")
     assert "Nobody can type" in remedy("input()")
+    assert remedy("exit()") == "Leave it out: a cell ends after its last line, and before that with `sys.exit(0)`."
 
 
 def test_nothing_in_a_cell_is_run_or_imported(tmp_path, monkeypatch):

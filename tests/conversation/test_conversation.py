@@ -154,6 +154,14 @@ def test_temporal_text_is_seen_in_the_last_round_only():
     assert new.posts[0].message == "page long text end"
 
 
+def test_temporal_text_that_is_never_closed_stays():
+    text = f"a {wrap_temporal('b')} c {{{{DELIMITER_START_TEMPORAL}}}}d"
+
+    (seen,) = Memory.of("Planner", [Round("q", posts=[Post("Reader", "Planner", text)])]).rounds
+
+    assert seen.posts[0].message == "a b c {{DELIMITER_START_TEMPORAL}}d"
+
+
 def test_a_role_that_never_spoke_has_no_last_post():
     with pytest.raises(LookupError, match="Echo has neither written nor received a post yet"):
         _ = Memory.of("Echo", [talk()]).last_post

@@ -98,7 +98,7 @@ def test_a_table_that_can_not_be_written_costs_only_its_file(kernel):
 
 
 def test_names_are_made_safe_and_never_lead_elsewhere(kernel):
-    bridge = "import sys\nctx = sys.modules['tw_inside'].bridge_of_this_kernel.session.ctx\n"
+    bridge = "import sys\nctx = sys.modules['tw_guest'].bridge_of_this_kernel.session.ctx\n"
     names = ["../../x.txt", "/etc/x.txt", "a b\n.txt", ".hidden", "con.txt", "\ud800.txt", "x" * 300 + ".txt", ""]
     made = run(kernel, f"{bridge}for name in {names!r}: ctx.add_artifact('n', name, 'txt', 'text')").artifacts
 
@@ -118,13 +118,13 @@ def test_links_lead_nothing_out_of_the_folder_and_nothing_in(kernel, tmp_path):
     run(kernel, f"{code}from IPython.display import HTML, display\ndisplay(HTML('<b>mine</b>'))")
     assert outside.read_text(encoding="utf-8") == "secret"
 
-    bridge = "import pathlib, sys\nctx = sys.modules['tw_inside'].bridge_of_this_kernel.session.ctx\n"
+    bridge = "import pathlib, sys\nctx = sys.modules['tw_guest'].bridge_of_this_kernel.session.ctx\n"
     promise = "_, path = ctx.create_artifact_path('n', 'link.txt', 'txt')\n"
     made = run(kernel, f"{bridge}{promise}os.symlink({str(outside)!r}, path)")
     assert made.artifacts == ()
     assert "was never written" in str(made.logs)
 
-    said = "from tw_inside.context import Kept\nctx._made.kept.append(Kept('n', 'txt', pathlib.Path({!r}), ''))"
+    said = "from tw_guest.context import Kept\nctx._made.kept.append(Kept('n', 'txt', pathlib.Path({!r}), ''))"
     for place in (str(outside), "deep/outside.txt", "../outside.txt", "link.txt"):
         assert run(kernel, f"{bridge}{said.format(str(kernel.folder / place))}").artifacts == ()
 
@@ -139,8 +139,8 @@ def test_a_second_name_of_somebody_elses_file_is_no_artifact_and_is_not_given_aw
     os.link(secret, folder / "linked.txt")
     with LocalKernel(folder) as kernel:
         assert not kernel.execute("open('linked.txt').read()", seconds=30).ok
-        bridge = "import pathlib, sys\nctx = sys.modules['tw_inside'].bridge_of_this_kernel.session.ctx\n"
-        kept = "from tw_inside.context import Kept\nkept = Kept('n', 'txt', pathlib.Path('linked.txt'), '')\n"
+        bridge = "import pathlib, sys\nctx = sys.modules['tw_guest'].bridge_of_this_kernel.session.ctx\n"
+        kept = "from tw_guest.context import Kept\nkept = Kept('n', 'txt', pathlib.Path('linked.txt'), '')\n"
         said = f"{kept}ctx._made.kept.append(kept)"
         assert run(kernel, bridge + said).artifacts == ()
         run(kernel, "import os\nopen('own.txt', 'w').write('x')\nos.link('own.txt', 'twice.txt')")

@@ -11,7 +11,7 @@ from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.sandbox import NAMESPACES
 from tw_autogen.kernel.pool import KernelPool
 from tw_autogen.kernel.process import readable
-from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.sandbox import standing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `test_elsewhere` is the test of it")
 COLD = KernelSettings(fork=False, preload=("wave", "there_is_no_such_package"), warm=2)

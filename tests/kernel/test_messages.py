@@ -6,7 +6,7 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
-from tw_autogen.kernel.messages import Reader
+from tw_autogen.kernel.connection import Reader
 
 KEY = b"a key"
 

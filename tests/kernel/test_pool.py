@@ -83,7 +83,7 @@ def test_a_kernel_kept_ready_is_at_rest_with_its_bridge_made(pool, tmp_path):
     started = pool.take(LIGHT, KernelFolders(tmp_path))
     try:
         assert started.way == "warm"
-        made = "hasattr(__import__('sys').modules['tw_inside'], 'bridge_of_this_kernel')"
+        made = "hasattr(__import__('sys').modules['tw_guest'], 'bridge_of_this_kernel')"
         request = started.connection.request("", expressions={"a": made}, silent=True)
         assert started.connection.shell.poll(10_000)
         first = started.connection.receive("shell")

@@ -1,5 +1,6 @@
 """Cells that end their process, take all there is, or leave processes behind: told with the reason, nothing stays."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernel.filled import filled, keep, linux, run, works
+from tw_autogen.errors import KernelError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import KernelPool
 
@@ -35,6 +37,45 @@ DEATHS = {
 def kernel():
     with filled() as kernel:
         yield kernel
+
+
+_CLASS = "class M(type):\n    {}\nclass C(metaclass=M):\n    'doc'\nc = object.__new__(C)\n"
+_METHOD = "def {}(cls, *args, **options):\n        raise {}"
+_PROPERTY = "@property\n    def {}(cls):\n        raise {}"
+RAISING = {
+    **{
+        f"{name} of a metaclass raises {what}": _CLASS.format(_METHOD.format(name, what)) + end
+        for name in ("__getattribute__", "__eq__", "__instancecheck__", "__repr__")
+        for what, end in (("SystemExit('now')", "c"), ("GeneratorExit", ""))
+    },
+    **{
+        f"{name} as a metaclass's property": _CLASS.format(_PROPERTY.format(name, "SystemExit('now')")) + "C"
+        for name in ("__doc__", "__name__", "__module__", "__mro__")
+    },
+    "a date's text": "import datetime\nclass D(datetime.date):\n def __str__(self): raise SystemExit\nc = D(1, 1, 1)",
+    "a frame's shape": (
+        "import pandas as pd\nclass D(pd.DataFrame):\n    @property\n    def shape(self): raise KeyboardInterrupt\n"
+        "c = D({'a': [1]})"
+    ),
+    "a class of errors": (
+        "class M(type):\n    def __getattribute__(cls, name): raise SystemExit\n"
+        "class c(Exception, metaclass=M): pass\nraise c"
+    ),
+    "an error's text": "class c(Exception):\n    def __str__(self): raise SystemExit\nraise c",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", RAISING.values(), ids=RAISING)
+def test_what_a_class_raises_while_a_cells_end_is_reported_ends_no_kernel(kernel, code):
+    pid = kernel.pid
+    execution = run(kernel, code, seconds=30)
+
+    assert execution.ok or "Exit" in execution.error or "its text could not be made" in execution.error
+    with contextlib.suppress(TypeError, KeyError, KernelError):
+        kernel.get("c")
+    works(kernel)
+    assert kernel.pid == pid
+    run(kernel, "globals().pop('c', None) is None", seconds=30)
 
 
 LAST_WORDS = {
@@ -88,7 +129,7 @@ def test_a_file_that_takes_the_place_of_what_keeps_the_flushed_gets_nothing_of_i
         "import ctypes, glob, os\n"
         "print('first', flush=True)\n"
         "links = {one: os.readlink(one) for one in glob.glob('/proc/self/fd/*') if os.path.exists(one)}\n"
-        "number, = (int(os.path.basename(one)) for one, to in links.items() if 'last-words' in to)\n"
+        "number, = (int(os.path.basename(one)) for one, to in links.items() if 'crash-output' in to)\n"
         "os.close(number)\n"
         "file = os.open('mine.txt', os.O_RDWR | os.O_CREAT)\n"
         "print('last words', file == number, flush=True)\n"

@@ -77,10 +77,8 @@ FAILING = {
     "an indentation error": ("  x = 1\n y = 2", "IndentationError"),
     "a tab error": ("if 1:\n\tx = 1\n        y = 2", "Error"),
     "bytes that are no source": ("x = '\0'", "Error"),
-    "sys.exit": ("import sys\nsys.exit()", "SystemExit"),
     "sys.exit with a code": ("import sys\nsys.exit(3)", "SystemExit: 3"),
-    "exit": ("exit()", "a cell ends behind its last line"),
-    "quit": ("quit", "a cell ends behind its last line"),
+    "sys.exit with words": ("import sys\nsys.exit('no rows')", "SystemExit: no rows"),
     "input": ("input('name? ')", "EOFError: input() can't be used here"),
     "getpass": ("import getpass\ngetpass.getpass()", "EOFError: input() can't be used here"),
     "stdin": ("import sys\nraise ValueError(sys.stdin.read(1))", "Error"),
@@ -95,6 +93,27 @@ FAILING = {
     "a group": ("raise ExceptionGroup('both', [ValueError('a'), OSError('b')])", "both"),
     "an event loop of its own": ("import asyncio\nasyncio.run(asyncio.sleep(0))", "RuntimeError"),
 }
+
+
+ENDS_EARLY = {
+    "sys.exit": "import sys\nsys.exit()",
+    "sys.exit with 0": "import sys\nsys.exit(0)",
+    "a main function": "def main():\n    return 0\nraise SystemExit(main())",
+    "in an await": "import asyncio, sys\nawait asyncio.sleep(0)\nsys.exit(0)",
+    "exit": "exit()",
+    "quit": "quit()",
+}
+
+
+@pytest.mark.parametrize("end", ENDS_EARLY.values(), ids=ENDS_EARLY.keys())
+def test_a_cell_that_exits_without_an_error_has_run_well_and_the_kernel_goes_on(kernel, end):
+    keep(kernel)
+    execution = run(kernel, f"early = 1\nprint('done')\n{end}\nearly = 2", seconds=30, within=2)
+
+    assert (execution.ok, execution.error, execution.stdout, execution.stderr) == (True, "", "done\n", "")
+    assert run(kernel, "early", seconds=30).result == "1"
+    assert run(kernel, "quit", seconds=30).ok
+    works(kernel)
 
 
 @pytest.mark.parametrize(("code", "told"), FAILING.values(), ids=FAILING.keys())

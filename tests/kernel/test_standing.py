@@ -13,8 +13,7 @@ from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import KernelPool
 from tw_autogen.kernel.process import LocalProcess
-from tw_autogen.kernel.sandbox_levels import words
-from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.sandbox import standing, words
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
 

@@ -1,7 +1,6 @@
 """Tables that cross come back as they went, and what a kernel says of a table is checked before it is used."""
 
 import datetime
-import io
 import json
 import math
 
@@ -9,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tw_autogen.kernel.folder import HostExchange
-from tw_autogen.kernel.guest.arrays import Arrays
+from tw_autogen.kernel.guest.arrow import ArrowReader, Budget, is_compressed
 from tw_autogen.kernel.guest.codec import Codec
-from tw_autogen.kernel.guest.texts import is_compressed, unpack_arrow
+from tw_autogen.kernel.guest.exchange import FOLDER, InsideExchange
 
 try:
     import pyarrow as pa
@@ -67,6 +65,12 @@ def tables():
                 "mixed": pd.Categorical(["x", None, 3], categories=pd.Index(["x", 3], dtype=object)),
             }
         ),
+        "periods": pd.DataFrame(
+            {"m": pd.period_range("2024-01", periods=2, freq="M"), "d": pd.array(["2024", None], "period[D]")}
+        ),
+        "intervals": pd.DataFrame(
+            {"i": pd.cut(pd.Series([1, 2, 9]), 3), "j": pd.arrays.IntervalArray.from_breaks(range(4))}
+        ),
         "sparse": pd.DataFrame({"s": pd.arrays.SparseArray([math.nan, 1.5]), "t": pd.arrays.SparseArray([0, 1])}),
         "the same name twice": pd.DataFrame([[1, "a"], [2, "b"]], columns=["x", "x"]),
         "names of all kinds": pd.DataFrame([[1, 2, 3]], columns=pd.Index(["a", 1, ("b", 2)], tupleize_cols=False)),
@@ -95,8 +99,18 @@ def told(values):
 def test_a_table_comes_back_as_it_went(kernel, what):
     table = tables()[what]
     kernel.put("table", table)
-    back = kernel.get("table")
 
+    check_same(kernel.get("table"), table)
+
+
+@pytest.mark.parametrize("what", tables())
+def test_a_table_comes_back_as_it_went_where_one_side_has_no_pyarrow(codec, what):
+    table = tables()[what]
+
+    check_same(codec.unpack(codec.pack(table)), table)
+
+
+def check_same(back, table):
     pd.testing.assert_frame_equal(back, table, check_index_type="exact", check_column_type="exact")
     assert back.dtypes.tolist() == table.dtypes.tolist()
     for place, dtype in enumerate(table.dtypes):
@@ -127,73 +141,123 @@ def test_a_column_that_does_not_cross_is_named(kernel):
         kernel.put("table", pd.DataFrame({"z": [1j]}))
 
 
+LOST = {
+    "complex numbers": lambda: [1j],
+    "long floats": lambda: np.array([1.5], "longdouble"),
+    "an object": lambda: [object()],
+    "a category of them": lambda: pd.Categorical([1j]),
+}
+
+
+@pytest.mark.parametrize("arrow", [False, pytest.param(True, marks=needs_arrow)])
+@pytest.mark.parametrize("make", LOST.values(), ids=LOST)
+def test_what_is_lost_is_an_error(folder, make, arrow):
+    with pytest.raises(TypeError, match="doesn't cross"):
+        Codec(InsideExchange(folder), arrow=arrow).pack(pd.DataFrame({"z": make()}))
+
+
+@needs_arrow
+@pytest.mark.parametrize("values", [[1, None], ["x", None], [[1], []], [{"a": 1}, None], [datetime.date(2024, 1, 1)]])
+def test_arrows_own_columns_cross_where_both_sides_have_pyarrow(folder, codec, values):
+    table = pd.DataFrame({"a": pd.array(values, pd.ArrowDtype(pa.array(values).type))})
+    arrow = Codec(InsideExchange(folder), arrow=True)
+
+    check_same(arrow.unpack(arrow.pack(table)), table)
+    with pytest.raises(TypeError, match="column 'a' has dtype .* which doesn't cross"):
+        codec.pack(table)
+
+
+@pytest.mark.parametrize("name", [None, "load", 1, ("a", "b")], ids=repr)
+def test_a_series_comes_back_with_its_name(codec, name):
+    series = pd.Series([1.5, None], name=name)
+
+    pd.testing.assert_series_equal(codec.unpack(codec.pack(series)), series)
+
+
 @pytest.fixture
-def codec(tmp_path):
-    return Codec(HostExchange(tmp_path))
+def folder(tmp_path):
+    return tmp_path.resolve()
 
 
-def words(count=6000):
-    return pd.DataFrame({"o": objects(*["ab", "c"] * (count // 2))})
+@pytest.fixture
+def codec(folder):
+    return Codec(InsideExchange(folder), most_bytes=32 << 20)
 
 
-def lie(table, codec, **changes):
+def header(codec, table):
+    """Pack a table; give its file, and the header in it."""
+    path = codec.exchange._folder / codec.pack(table)["file"]
+    return path, json.JSONDecoder().raw_decode(path.read_bytes()[16:].decode("latin-1"))[0]
+
+
+def lie(codec, table, **changes):
     """Pack a table, and say something else about its first column."""
-    plain = codec.pack(table)
-    for path, value in changes.items():
-        *above, last = path.split("__")
-        place = plain["columns"][0]
+    path, told = header(codec, table)
+    for key, value in changes.items():
+        *above, last = key.split("__")
+        place = told["columns"][0]
         for one in above:
             place = place[one]
         place[last] = value
-    return json.loads(json.dumps(plain))
+    text = json.dumps(told).encode()
+    old = path.read_bytes()
+    length = int.from_bytes(old[:8], "little")
+    path.write_bytes(len(text).to_bytes(8, "little") + old[8:16] + text + old[16 + length :])
+    return {"$": "DataFrame", "file": path.name}
+
+
+ONE = pd.DataFrame({"n": [1, 2]})
+TEXT = pd.DataFrame({"t": ["a", "b"]})
+TIME = pd.DataFrame({"t": pd.to_datetime(["2024-01-01"])})
 
 
 @pytest.mark.parametrize(
     ("table", "changes", "said"),
     [
-        (pd.DataFrame({"n": [1, 2]}), {"count": 3}, "holds no 3 values"),
-        (pd.DataFrame({"n": [1, 2]}), {"count": 1 << 62}, "holds no"),
-        (pd.DataFrame({"n": [1, 2]}), {"count": -1}, "holds no -1 values"),
-        (pd.DataFrame({"n": [1, 2]}), {"count": 1.5}, "holds no 1.5 values"),
-        (pd.DataFrame({"n": [1, 2]}), {"count": 1}, "not of 2 rows"),
-        (pd.DataFrame({"n": [1, 2]}), {"dtype": "O"}, "not a dtype of numbers: 'O'"),
-        (pd.DataFrame({"n": [1, 2]}), {"dtype": "V8"}, "not a dtype of numbers: 'V8'"),
-        (pd.DataFrame({"n": [1, 2]}), {"dtype": ["<i8"]}, "not a dtype of numbers"),
-        (pd.DataFrame({"n": [1, 2]}), {"kind": "pickle"}, "of kind 'pickle'"),
-        (pd.DataFrame({"n": [1, 2]}), {"kind": "arrow", "bytes": 16}, "of kind 'arrow'"),
-        (pd.DataFrame({"o": objects("a", "b")}), {"count": 1}, "not of 1 pieces"),
-        (pd.DataFrame({"o": objects("a", "b")}), {"bytes": 99}, "holds no 99 values"),
-        (pd.DataFrame({"o": objects("1", "2\0")}), {"count": 3}, "not of 3 pieces"),
-        (words(), {"of__bytes": 1, "of__count": 1}, "words that are not there"),
-        (words(), {"of__kind": "words"}, "words that cross are texts"),
-        (pd.DataFrame({"t": pd.to_datetime(["2024-01-01"])}), {"unit": "ns, evil"}, "no times that cross"),
-        (pd.DataFrame({"c": pd.Categorical(["a", "b"])}), {"of__bytes": 1, "of__count": 1}, "codes need to be"),
+        (ONE, {"values__count": 1}, "not of 2 rows"),
+        (ONE, {"values__count": 3}, "buffer"),
+        (ONE, {"values__count": 1 << 62}, "would take more than"),
+        (ONE, {"values__count": -1}, "numbers are not numbers"),
+        (ONE, {"values__count": 1.5}, "numbers are not numbers"),
+        (ONE, {"values__start": 8}, "buffer"),
+        (ONE, {"values__start": -8}, "offset"),
+        (ONE, {"values__dtype": "|O"}, "numbers are not numbers"),
+        (ONE, {"values__dtype": "V8"}, "numbers are not numbers"),
+        (ONE, {"values__dtype": "<c8"}, "numbers are not numbers"),
+        (ONE, {"values__dtype": ["<i8"]}, "numbers are not numbers"),
+        (ONE, {"kind": "pickle"}, "of kind 'pickle'"),
+        (ONE, {"kind": "arrow"}, "of kind 'arrow'"),
+        (TEXT, {"values": ["a"]}, "not of 2 rows"),
+        (TEXT, {"values": ["a", 1]}, "texts are not texts"),
+        (TEXT, {"values": "ab"}, "values are not a list"),
+        (TIME, {"dtype": "M8[ns, evil]"}, "no dtype of a column that crosses"),
+        (TIME, {"dtype": "O"}, "no dtype of a column that crosses"),
+        (pd.DataFrame({"p": pd.period_range("2024", periods=1)}), {"frequency": "D; evil"}, "no dtype of a column"),
+        (pd.DataFrame({"c": pd.Categorical(["a", "b"])}), {"of__values": ["a"]}, "codes need to be"),
     ],
-    ids=lambda one: str(one) if isinstance(one, dict) else "",
+    ids=lambda one: str(one)[:60] if isinstance(one, dict) else "",
 )
 def test_a_lie_about_a_column_is_found_out(codec, table, changes, said):
     with pytest.raises(ValueError, match=said):
-        codec.unpack(lie(table, codec, **changes))
+        codec.unpack(lie(codec, table, **changes))
 
 
-def test_a_small_file_does_not_become_endless_text(codec, tmp_path):
-    packed = lie(words(), codec)
-    numbers = np.zeros(6000, "<i4").tobytes()
-    text = b"x" * 100_000
-    (tmp_path / ".tw-exchange" / packed["file"]).write_bytes(numbers + text)
-    packed["columns"][0]["of"] |= {"count": 1, "bytes": len(text)}
+@pytest.mark.parametrize("length", [1 << 62, 99], ids=str)
+def test_a_header_that_is_longer_than_its_file_is_not_read(codec, length):
+    path, _ = header(codec, ONE)
+    path.write_bytes(length.to_bytes(8, "little") + bytes(8) + b"{}")
 
-    with pytest.raises(ValueError, match="longer than its file may tell"):
-        codec.unpack(packed)
+    with pytest.raises(ValueError, match=f"not of {length} bytes"):
+        codec.unpack({"$": "DataFrame", "file": path.name})
 
 
-def arrow_column(array, *, compression=None):
+def stream(array, *, compression=None):
+    """Write an array as a stream, and give what reads it with 8 MB."""
     sink = pa.BufferOutputStream()
     schema = pa.schema([("0", array.type)])
     with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(pa.record_batch([array], schema=schema))
-    blob = sink.getvalue().to_pybytes()
-    return {"kind": "arrow", "bytes": len(blob)}, Arrays(io.BytesIO(blob), 8 << 20)
+    return sink.getvalue().to_pybytes(), Budget(8 << 20)
 
 
 def nested_nulls(count):
@@ -201,19 +265,19 @@ def nested_nulls(count):
 
 
 BOMBS = {
-    "compressed with zstd": (lambda: arrow_column(pa.array([0] * 500_000), compression="zstd"), "uncompressed"),
-    "compressed with lz4": (lambda: arrow_column(pa.array(["x"] * 9), compression="lz4"), "uncompressed"),
+    "compressed with zstd": (lambda: stream(pa.array([0] * 500_000), compression="zstd"), "uncompressed"),
+    "compressed with lz4": (lambda: stream(pa.array(["x"] * 9), compression="lz4"), "uncompressed"),
     "a compressed dictionary": (
-        lambda: arrow_column(pa.array(["x"] * 9).dictionary_encode(), compression="lz4"),
+        lambda: stream(pa.array(["x"] * 9).dictionary_encode(), compression="lz4"),
         "uncompressed",
     ),
-    "values without bytes": (lambda: arrow_column(pa.nulls(10_000_000)), "more than 8 MB"),
-    "lists of values without bytes": (lambda: arrow_column(nested_nulls(1_000_000)), "more than 8 MB"),
+    "values without bytes": (lambda: stream(pa.nulls(10_000_000)), "more than 8 MB"),
+    "lists of values without bytes": (lambda: stream(nested_nulls(1_000_000)), "more than 8 MB"),
     "runs": (
-        lambda: arrow_column(pa.RunEndEncodedArray.from_arrays(pa.array([1 << 30], "int32"), pa.array([1]))),
+        lambda: stream(pa.RunEndEncodedArray.from_arrays(pa.array([1 << 30], "int32"), pa.array([1]))),
         "run_end_encoded.* doesn't cross",
     ),
-    "views of one text": (lambda: arrow_column(pa.array(["x" * 99] * 9, pa.string_view())), "string_view doesn't"),
+    "views of one text": (lambda: stream(pa.array(["x" * 99] * 9, pa.string_view())), "string_view doesn't"),
 }
 
 
@@ -221,7 +285,7 @@ BOMBS = {
 @pytest.mark.parametrize(("make", "said"), BOMBS.values(), ids=BOMBS)
 def test_a_small_arrow_column_does_not_become_endless(make, said):
     with pytest.raises(ValueError, match=said):
-        unpack_arrow(*make())
+        ArrowReader(*make())
 
 
 @needs_arrow
@@ -231,7 +295,7 @@ def test_a_small_arrow_column_does_not_become_endless(make, said):
     ids=str,
 )
 def test_arrow_columns_that_are_plain_come_through(values):
-    assert len(unpack_arrow(*arrow_column(pa.array(values)))) == len(values)
+    assert ArrowReader(*stream(pa.array(values))).column(0).to_pylist() == values
 
 
 @pytest.mark.parametrize("metadata", [b"", b"\x04\0\0\0", b"\xff" * 64, bytes(200)], ids=repr)
@@ -242,8 +306,21 @@ def test_a_header_of_arrow_that_is_none_is_an_error_or_has_no_compression(metada
         assert "no header of an Arrow message" in str(error)  # noqa: PT017 - either will do
 
 
-def test_a_truth_value_is_one_or_nothing(codec, tmp_path):
-    packed = lie(pd.DataFrame({"b": [True, False, True]}), codec)
-    (tmp_path / ".tw-exchange" / packed["file"]).write_bytes(b"\x02\x00\xff")
+def test_a_truth_value_is_one_or_nothing(codec):
+    path, _ = header(codec, pd.DataFrame({"b": [True, False, True]}))
+    path.write_bytes(path.read_bytes()[:-3] + b"\x02\x00\xff")
 
-    assert codec.unpack(packed).b.to_numpy().view("u1").tolist() == [1, 0, 1]
+    assert codec.unpack({"$": "DataFrame", "file": path.name}).b.to_numpy().view("u1").tolist() == [1, 0, 1]
+
+
+@needs_arrow
+def test_a_stream_says_no_other_type_than_its_column(folder):
+    codec = Codec(InsideExchange(folder), arrow=True)
+    packed = codec.pack(pd.DataFrame({"a": [1.5, None]}))
+    path = folder / FOLDER / packed["file"]
+    head = path.read_bytes().split(b"\xff\xff\xff\xff")[0]
+    for array, said in ((pa.array(["a", "b"]), "numbers are not numbers: string"), (pa.array([1, None]), "int64")):
+        path.write_bytes(head + stream(array)[0])
+        with pytest.raises(ValueError, match=said):
+            Codec(InsideExchange(folder), arrow=True).unpack(packed)
+        path.parent.mkdir(exist_ok=True)

@@ -10,7 +10,7 @@ import pytest
 
 from tw_autogen.errors import KernelBusyError, KernelError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.guest.values import unpack_value
+from tw_autogen.kernel.guest.codec import Codec
 
 
 def frame():
@@ -112,7 +112,7 @@ ZEROS = "A" * 32
 )
 def test_a_forged_value_is_refused(kind, plain, words):
     with pytest.raises(ValueError, match=words):
-        unpack_value(kind, plain)
+        Codec(None).unpack({"$": kind, **plain})
 
 
 def test_a_frame_comes_back_with_types_index_and_missing_values(kernel):
@@ -197,7 +197,7 @@ def test_calls_from_threads_are_answered_one_by_one(kernel):
     ("answer", "error", "words"),
     [
         ("{'ok': {'$': 'DataFrame'}}", KernelError, "answer when asked for 'x' can't be read"),
-        ("{'ok': {'$': 'DataFrame', 'file': '../x', 'columns': [{}]}}", KernelError, "not a file of the exchange"),
+        ("{'ok': {'$': 'DataFrame', 'file': '../x'}}", KernelError, "not a file of the exchange"),
         ("{'ok': {'$': 'set', 'items': [[1]]}}", KernelError, "answer when asked for 'x' can't be read"),
         ("{'ok': {'$': 'Timestamp', 'iso': 3}}", KernelError, "answer when asked for 'x' can't be read"),
         ("{'error': 'why'}", TypeError, "why"),

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tw_autogen.errors import ModelError, ModelUnreadable
-from tw_autogen.model import Completion, Unreadable, Usage, ask, read_object
+from tw_autogen.model import Completion, ModelRequest, Unreadable, Usage, ask, read_object
 from tw_autogen.testing import ScriptedModel
 
 
@@ -16,7 +16,7 @@ def asked():
 def test_a_readable_reply_is_read_and_kept_as_it_came():
     messages = asked()
     with ScriptedModel(['So: {"message": "42"}']) as model:
-        value, completion = ask(model, messages, read_object)
+        value, completion = ask(model, ModelRequest(messages), read_object)
 
     assert value == {"message": "42"}
     assert completion.text == 'So: {"message": "42"}'
@@ -26,7 +26,7 @@ def test_a_readable_reply_is_read_and_kept_as_it_came():
 def test_an_unreadable_reply_is_told_what_was_wrong_and_each_prompt_starts_with_the_last():
     messages = asked()
     with ScriptedModel(["It is 42.", '{"message": "42"}']) as model:
-        value, _ = ask(model, messages, read_object)
+        value, _ = ask(model, ModelRequest(messages), read_object)
 
     assert value == {"message": "42"}
     assert model.calls[1][:2] == model.calls[0] == asked()
@@ -41,7 +41,7 @@ def test_an_unreadable_reply_is_told_what_was_wrong_and_each_prompt_starts_with_
 def test_an_unreadable_reply_is_told_to_who_waits():
     told = []
     with ScriptedModel(["It is 42.", '{"message": "42"}']) as model:
-        ask(model, asked(), read_object, on_delay=told.append)
+        ask(model, ModelRequest(asked(), on_delay=told.append), read_object)
 
     (one,) = told
     assert one.startswith("reply 1 could not be read: there is no JSON object in it")
@@ -53,7 +53,7 @@ def test_after_the_last_try_the_error_holds_the_reply_and_all_problems():
         ScriptedModel(["one", "", '{"message": "cut of']) as model,
         pytest.raises(ModelUnreadable, match=r"script: 3 replies could not be read; the last: it breaks off") as failed,
     ):
-        ask(model, messages, read_object, tries=2)
+        ask(model, ModelRequest(messages), read_object, tries=2)
 
     assert failed.value.reply == '{"message": "cut of'
     assert [problem.split(";")[0] for problem in failed.value.problems[:2]] == [
@@ -67,15 +67,15 @@ def test_after_the_last_try_the_error_holds_the_reply_and_all_problems():
 def test_tries_are_counted_afresh_for_each_question():
     messages = asked()
     with ScriptedModel(["bad", "bad", "bad", '{"a": 1}', "bad", "bad", "bad", '{"b": 2}']) as model:
-        assert ask(model, messages, read_object)[0] == {"a": 1}
+        assert ask(model, ModelRequest(messages), read_object)[0] == {"a": 1}
         messages.append({"role": "user", "content": "and now?"})
-        assert ask(model, messages, read_object)[0] == {"b": 2}
+        assert ask(model, ModelRequest(messages), read_object)[0] == {"b": 2}
 
 
 def test_a_reply_that_was_cut_off_is_told_to_be_shorter():
     cut = Completion('{"message": "a long st', finish_reason="length")
     with ScriptedModel([cut, '{"message": "short"}']) as model:
-        ask(model, asked(), read_object)
+        ask(model, ModelRequest(asked()), read_object)
 
     assert "cut off at the length limit; answer shorter" in model.calls[1][-1]["content"]
 
@@ -87,7 +87,7 @@ def test_a_failed_call_leaves_the_messages_as_they_were(before):
         ScriptedModel([*before, ModelError("no connection")]) as model,
         pytest.raises(ModelError, match="no connection"),
     ):
-        ask(model, messages, read_object)
+        ask(model, ModelRequest(messages), read_object)
 
     assert messages == asked()
 
@@ -97,7 +97,7 @@ def test_an_error_of_the_readers_own_is_not_mistaken_for_an_unreadable_reply():
         raise KeyError("a bug")
 
     with ScriptedModel(["x"]) as model, pytest.raises(KeyError, match="a bug"):
-        ask(model, asked(), read)
+        ask(model, ModelRequest(asked()), read)
 
 
 def test_schema_text_calls_time_and_cancellation_are_passed_on():
@@ -107,17 +107,19 @@ def test_schema_text_calls_time_and_cancellation_are_passed_on():
     with ScriptedModel([first, '{"a": 1}']) as model:
         ask(
             model,
-            asked(),
+            ModelRequest(
+                asked(),
+                schema=schema,
+                on_text=pieces.append,
+                on_call=lambda completion, seconds: calls.append((completion.usage.prompt_tokens, seconds >= 0)),
+                seconds=60.0,
+                cancelled=cancelled,
+            ),
             read_object,
-            schema=schema,
-            on_text=pieces.append,
-            on_call=lambda completion, seconds: calls.append((completion.usage.prompt_tokens, seconds >= 0)),
-            seconds=60.0,
-            cancelled=cancelled,
         )
         cancelled.set()
         with pytest.raises(ModelError, match="cancelled"):
-            ask(model, asked(), read_object, cancelled=cancelled)
+            ask(model, ModelRequest(asked(), cancelled=cancelled), read_object)
 
     assert "".join(pieces) == 'bad{"a": 1}'
     assert calls == [(5, True), (0, True)]
@@ -133,7 +135,7 @@ def test_the_time_is_for_all_tries_together():
             return Completion("bad")
 
     with pytest.raises(ModelUnreadable, match="2 replies"):
-        ask(Slow(), asked(), read_object, tries=1, seconds=9.0)
+        ask(Slow(), ModelRequest(asked(), seconds=9.0), read_object, tries=1)
 
     assert 0 < given[1] < given[0] <= 9.0
 

@@ -125,7 +125,7 @@ def test_functions_of_one_name_in_two_files_are_an_error_that_names_both(tmp_pat
         (f"{HEAD}@plugin(runs_in='moon')\ndef f():\n    'D.'\n", r"runs_in: expected 'kernel' or 'host', found 'moon'"),
         (f"{HEAD}@plugin(run_in='host')\ndef f():\n    'D.'\n", r"unknown option 'run_in'; did you mean 'runs_in'\?"),
         (f"{HEAD}@plugin(calls=N)\ndef f():\n    'D.'\n", r"mine\.py:4: @plugin: write calls out as a value"),
-        (f"{HEAD}@plugin(calls=True)\ndef f():\n    'D.'\n", r"@plugin: calls=True won't do"),
+        (f"{HEAD}@plugin(calls=True)\ndef f():\n    'D.'\n", r"@plugin: calls: expected int, got True"),
         (f"{HEAD}@plugin\ndef f():\n    'D.'\n@plugin\ndef f():\n    'E.'\n", r"there are two functions 'f'"),
         (
             "from tw_autogen import plugin\n@plugin\ndef f():\n    'D.'\n",

@@ -343,7 +343,7 @@ def test_without_scikit_learn_the_error_says_what_to_install(tmp_path):
         [sys.executable, "-c", program, str(SPECS["scale_columns"].path), str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         check=False,
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
+from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
 from tw_autogen.recall import (
@@ -30,7 +30,7 @@ def ran(code, status="SUCCESS", result="", wrong=()):
 def test_what_happened_is_gathered():
     posts = [
         Post("User", "Planner", "mean of sales?"),
-        Post("Planner", "CodeInterpreter", "load", (Attachment(K.plan, "1. load\n2. mean"),)),
+        Post("Planner", "CodeInterpreter", "load", plan=Plan.parse("1. load\n2. mean")),
         ran("read(1)", "FAILURE", "FileNotFoundError: 1"),
         ran("mean()", wrong=["KeyError: 'sale'"]),
     ]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
+from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post, Round
 from tw_autogen.errors import ScenarioError
 from tw_autogen.events import (
     CellRan,
@@ -33,13 +33,13 @@ def evidence(tmp_path):
     (tmp_path / "same.txt").write_text(" key 42", encoding="utf-8")
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     (tmp_path / "odd.csv").write_text("ts,val\na,1.5\nb,2\n", encoding="utf-8")
-    short, long = (Attachment(AttachmentType.plan, text) for text in ("1. a", "1. a\n2. b\n3. c"))
+    short, long = Plan.parse("1. a"), Plan.parse("1. a\n2. b\n3. c")
     here = Round("q")
     here.posts += [
         Post("User", "Planner", "q"),
-        Post("Planner", "CodeInterpreter", "do", (short,)),
+        Post("Planner", "CodeInterpreter", "do", plan=short),
         Post("CodeInterpreter", "Planner", "done"),
-        Post("Planner", "User", "It is 1,234.5 kg.", (long, Attachment(AttachmentType.stop, "Completed"))),
+        Post("Planner", "User", "It is 1,234.5 kg.", (Attachment(AttachmentType.stop, "Completed"),), plan=long),
     ]
     events = [
         RoundOpened(here.id, "q", []),

@@ -88,12 +88,13 @@ def hashes(tmp_path, *, seed, zone):
     environ = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
         [sys.executable, "-m", "tw_autogen.cli", "scenario", "show", "--prompts", "--json", *names],
-        cwd=tmp_path, env=environ, capture_output=True, text=True, encoding="utf-8", timeout=90, check=False,
+        cwd=tmp_path, env=environ, capture_output=True, text=True, encoding="utf-8", timeout=240, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, (ran.stderr, ran.stdout)
     return {name: [call["hash"] for call in calls] for name, calls in json.loads(ran.stdout).items()}
 
 
+@pytest.mark.timeout(500)  # every scenario, twice
 def test_prompts_depend_neither_on_clocks_nor_on_ids_paths_and_the_order_of_sets(tmp_path):
     here = hashes(tmp_path / "one", seed="1", zone="Pacific/Kiritimati")
     there = hashes(tmp_path / "quite another", seed="2", zone="Pacific/Pago_Pago")

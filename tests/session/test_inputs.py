@@ -7,7 +7,7 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
 from tw_autogen.planner import Planner
-from tw_autogen.session import Session
+from tw_autogen.session import Session, open_session, read_settings
 from tw_autogen.session.inputs import checked_inputs, working_names
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
@@ -38,6 +38,46 @@ def test_names_that_folders_do_not_tell_apart_are_an_error_with_a_remedy():
 def test_a_folder_is_an_error_with_a_remedy(tmp_path):
     with pytest.raises(ConfigError, match=r"a folder; open_session\(project='.*'\), or -C on the command line"):
         checked_inputs([tmp_path], {})
+
+
+LINKS = {
+    "a link to a file outside": ("out.csv", False),
+    "a link in a folder below": ("sub/out.csv", False),
+    "a folder that is a link": ("linked/secret.csv", False),
+    "the same by its whole path": ("{here}/out.csv", False),
+    "a link within the folder": ("within.csv", True),
+    "a link elsewhere": ("{elsewhere}/link.csv", True),
+    "a file that is no link": ("sub/data.csv", True),
+}
+
+
+@pytest.mark.parametrize(("name", "passes"), LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize("way", ["nobody has named or trusted the folder", "trusted", "named"])
+def test_a_link_out_of_a_folder_that_is_not_trusted_is_not_read(name, passes, way, tmp_path, monkeypatch):
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    (here / "sub").mkdir(parents=True)
+    elsewhere.mkdir()
+    for one in (elsewhere / "secret.csv", here / "sub/data.csv"):
+        one.write_text("canary\n1\n", encoding="utf-8")
+    for link, target in (("here/out.csv", "elsewhere/secret.csv"), ("here/sub/out.csv", "elsewhere/secret.csv"),
+                         ("here/linked", "elsewhere"), ("here/within.csv", "here/sub/data.csv"),
+                         ("elsewhere/link.csv", "elsewhere/secret.csv")):  # fmt: skip
+        (tmp_path / link).symlink_to(tmp_path / target)
+    monkeypatch.chdir(here)
+    path = name.format(here=here, elsewhere=elsewhere)
+    passes = passes or way != "nobody has named or trusted the folder"
+    settings = read_settings({"session.workspace": str(tmp_path / "ws")}, trust=way == "trusted",
+                             project=here if way == "named" else None)  # fmt: skip
+    with (
+        ScriptedModel([plans("Read.", to="User")] * passes) as model,
+        open_session(roles=["planner"], settings=settings, model=model) as session,
+    ):
+        if passes:
+            session.ask("look", files=[path])
+            assert "canary" in str(model.calls)
+        else:
+            with pytest.raises(ConfigError, match=r"out of .*here, which is not trusted, to .*secret\.csv; name"):
+                session.ask("look", files=[path])
 
 
 def test_code_and_models_see_both_files_of_one_name(tmp_path):

@@ -3,7 +3,7 @@ import base64
 import nbformat
 import pytest
 
-from tw_autogen.conversation import Attachment, AttachmentType, Post
+from tw_autogen.conversation import Plan, Post
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -32,7 +32,7 @@ def artifact(path, preview=""):
 
 
 def plan(text):
-    return PostClosed("r", "p", Post("Planner", "CodeInterpreter", "go", (Attachment(AttachmentType.plan, text),)))
+    return PostClosed("r", "p", Post("Planner", "CodeInterpreter", "go", plan=Plan.parse(text)))
 
 
 @pytest.fixture

@@ -7,13 +7,15 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState
 from tw_autogen.errors import RoleError, RoundTooCostly
+from tw_autogen.events import RoundClosed
 from tw_autogen.hosts.conversable.messages import reply_text
 from tw_autogen.kernel import Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.recall import Example, Recall
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings, answer_text, read_journal, rounds_of
+from tw_autogen.session import Conversation as Talk
+from tw_autogen.session import Line, Session, SessionSettings, answer_text, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -283,6 +285,47 @@ def test_a_session_has_limits_of_its_own(team, limits, reached):
         session.ask("three")
     with pytest.raises(RoundTooCostly, match=reached):
         session.ask("four")
+
+
+@pytest.mark.parametrize(
+    ("limits", "reached"),
+    [
+        ({"max_session_calls": 3}, "3 model calls in this session"),
+        ({"max_session_tokens": 300}, "330 tokens in this session"),
+        ({"max_session_dollars": 0.08}, r"0\.0900 dollars in this session"),
+    ],
+)
+@pytest.mark.parametrize(
+    "past",
+    [
+        lambda session: session.rounds,
+        lambda session: [Round.from_dict(json.loads(json.dumps(one.to_dict()))) for one in session.rounds],
+        lambda session: rounds_of(read_journal(session.journal)),
+        lambda session: rounds_of(one for one in read_journal(session.journal) if not isinstance(one, RoundClosed)),
+    ],
+    ids=["rounds", "saved rounds", "journal", "journal that was cut off"],
+)
+def test_the_limits_of_a_session_hold_for_the_session_that_continues_it(team, past, limits, reached):
+    hello = Completion(plans("Hello.", to="User"), usage=SPENT)
+    first, *_ = team([hello, hello], [])
+    first.ask("one")
+    first.ask("two")
+    second, *_ = team([hello], [], **limits)
+    for one in past(first):
+        second.remember(one)
+
+    assert (second.usage.calls, second.ask("three").text) == (0, "Hello.")
+    with pytest.raises(RoundTooCostly, match=reached):
+        second.ask("four")
+
+
+def test_the_limits_of_a_session_hold_where_a_conversation_opens_another_one(team):
+    replies = iter([plans("Hello.", to="User"), plans("compute")])
+    talk = Talk(lambda: team([Completion(next(replies), usage=SPENT)], [], max_session_calls=2)[0])
+    assert talk.ask([Line("one")]).text == "Hello."
+    talk.close()
+
+    assert "2 model calls in this session" in talk.ask([Line("two")]).text
 
 
 @pytest.mark.parametrize("scope", ["max_", "max_session_"])

@@ -660,11 +660,11 @@ def test_a_folder_that_wants_more_than_anybody_reads_is_not_asked_about(here):
         write(here, **{f"planner_examples/{number}.yaml": "rounds: []"})
     review = review_folder()
 
-    assert "wants more than can be shown" in review.too_broad_reason()
+    assert "wants more than can be shown" in review.cannot_ask_reason()
     assert all(len(line) < 9000 for line in trust_lines(review.settings, "--trust"))
 
     write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
-    assert review_folder().too_broad_reason() == ""
+    assert review_folder().cannot_ask_reason() == ""
 
 
 def test_trust_is_of_what_was_shown_and_not_of_what_stands_there_a_moment_later(here):

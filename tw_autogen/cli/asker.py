@@ -47,7 +47,7 @@ class Asker:
 
     @property
     def somebody(self) -> bool:
-        """Tell whether a person can be asked."""
+        """Return whether a person can be asked."""
         return sys.stdin.isatty() and self._console.file.isatty()
 
     def begin(self) -> None:
@@ -119,7 +119,7 @@ class Asker:
                 return Decision(True, changed)
 
     def _edited(self, proposal: Proposal) -> str | None:
-        """Let the person change it in their editor; None if they left it as it was, or there is none."""
+        """Open the code in the person's editor; return None if they changed nothing, or there is no editor."""
         try:
             return click.edit(proposal.text, extension=_SUFFIXES[proposal.kind])
         except click.ClickException as error:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tw_autogen.cli.asker import Asker
 from tw_autogen.cli.exits import Exit
-from tw_autogen.cli.given import find_file, named_files
+from tw_autogen.cli.file_arguments import find_file, named_files
 from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.pictures import Pictures
@@ -29,7 +29,7 @@ from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, 
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
-from tw_autogen.session import Landing, Session, read_settings, unmade
+from tw_autogen.session import Landing, Session, files_not_made, read_settings
 from tw_autogen.settings import Setting
 
 _PROMPT = "> "
@@ -167,7 +167,8 @@ class Chat:
 
         def stop() -> None:
             self._asker.stop()
-            self._unresponsive.stop(self._session, asks=self._asker.somebody and not signals.terminated)
+            asks = self._asker.somebody and not signals.terminated
+            self._unresponsive.stop(self._session, asks=asks, reason=signals.reason)
 
         signals = StopSignals(
             stop,
@@ -181,7 +182,7 @@ class Chat:
             self._show.stop()
             if self._session.landing is not None:
                 self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
-            for warning in unmade(self._session, answer):
+            for warning in files_not_made(self._session, answer):
                 self._show.warn(warning)
             self._pictures.show(answer.artifacts, self._session.folder)
         except Terminated:
@@ -201,7 +202,7 @@ class Chat:
             self._show.stop()
 
     def _what_is_left(self) -> str:
-        """Say what became of the variables in a round that was stopped; brings back those that can be."""
+        """Return what became of the variables in a round that was stopped; brings back those that can be."""
         if not self._show.tally.state_lost:
             return "variables kept"
         known = {line.partition(":")[0] for line in self._show.tally.before_loss}

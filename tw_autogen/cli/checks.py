@@ -18,8 +18,7 @@ from tw_autogen.cli.trusting import HOW
 from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.launcher.sandbox import OFF
-from tw_autogen.kernel.sandbox_levels import RAISES, words
-from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.sandbox import RAISES, standing, words
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import read_settings, trust_lines
 from tw_autogen.settings import Settings

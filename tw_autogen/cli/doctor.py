@@ -49,7 +49,7 @@ def command(ctx: click.Context, /, as_json: bool, **shared: Any) -> None:
 
 
 def _checks(options: Options) -> Iterator[Check]:
-    """Give the checks one after the other, quick ones first, as each is done."""
+    """Yield the checks one after the other, quick ones first, as each is done."""
     groups: tuple[Callable[[], Iterator[Check]], ...] = (
         check_python,
         check_packages,

@@ -44,12 +44,12 @@ _STOPS = {
 
 
 def exit_of_stop(stop: str) -> Exit:
-    """Give the exit for the Planner's word."""
+    """Return the exit for the Planner's word."""
     return _STOPS.get(stop, Exit.done)
 
 
 def exit_of_error(error: TwAutogenError, *, timed: bool = False) -> Exit:
-    """Give the exit for an error.
+    """Return the exit for an error.
 
     Args:
         error: What was raised.

@@ -45,7 +45,7 @@ class Foot:
             live.stop()
 
     def doing(self, words: str) -> None:
-        """Say who is at what; the clock starts anew when the words change."""
+        """Show who does what; the clock restarts when the words change."""
         if words != self._doing:
             self._doing, self._since = words, time.monotonic()
         self._growing = ""

@@ -74,7 +74,7 @@ class Commands(ErrorReportingGroup):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the names, in the order of the table."""
+        """Return the names, in the order of the table."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

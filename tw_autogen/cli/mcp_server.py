@@ -17,11 +17,11 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.errors import RoundError, TwAutogenError, nearest
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import DOES_DATA_WORK, Answer, Session, failure_text
+from tw_autogen.session import AGENT_DESCRIPTION, Answer, Session, failure_text
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class _Artifact(_Arguments):
 
 
 _TOOLS: Mapping[str, tuple[type[_Arguments], str]] = {
-    "ask": (_Ask, f"{DOES_DATA_WORK} Gives the answer, and names the files that were made."),
+    "ask": (_Ask, f"{AGENT_DESCRIPTION} Gives the answer, and names the files that were made."),
     "run_code": (_RunCode, "Run Python in the same kernel, checked by the same rules, without asking a model."),
     "variables": (_Nothing, "List the variables that exist in the kernel."),
     "artifact": (_Artifact, "Give what is in a file that was made: text, a picture, or bytes."),
@@ -84,7 +84,7 @@ class AgentServer:
     async def _serve(self) -> None:
         self._turn = anyio.Lock()
         server = sdk("mcp.server.lowlevel").Server(
-            "tw-autogen", on_list_tools=self._list_tools, on_call_tool=self._call_tool, instructions=DOES_DATA_WORK
+            "tw-autogen", on_list_tools=self._list_tools, on_call_tool=self._call_tool, instructions=AGENT_DESCRIPTION
         )
         async with sdk("mcp.server.stdio").stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
@@ -99,7 +99,7 @@ class AgentServer:
     async def _call_tool(self, context: Any, params: Any) -> Any:
         """Call a tool; what goes wrong is told to the client's model, in words."""
         if params.name not in _TOOLS:
-            return self._failed(f"there is no tool {params.name!r}; known: {', '.join(_TOOLS)}")
+            return self._failed(f"there is no tool {params.name!r}{nearest(params.name, _TOOLS)}")
         try:
             given: Any = _TOOLS[params.name][0].model_validate(params.arguments or {})
             async with self._turn:
@@ -199,7 +199,7 @@ class AgentServer:
         return came[0]
 
     def _file(self, name: str) -> Path:
-        """Give a file that a request may bring.
+        """Return a file that a request may bring.
 
         Raises:
             FileNotFoundError: there is none, or it lies where code may not read.
@@ -240,7 +240,7 @@ class AgentServer:
 
 
 def _progress(event: Event) -> str:
-    """Say in a line what has just happened; empty for what a client need not know."""
+    """Describe in a line what has just happened; empty for what a client need not know."""
     if isinstance(event, PostClosed) and event.post.send_from != "User":
         return f"{event.post.send_from} to {event.post.send_to}: {_line(event.post.message)}"
     if isinstance(event, CodeChecked) and event.findings:

@@ -20,7 +20,7 @@ from tw_autogen.cli.tally import Tally
 from tw_autogen.cli.terminal import err, markdown, out
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import Handler
-from tw_autogen.session import Landing, Saved, Session, unmade
+from tw_autogen.session import Landing, Saved, Session, files_not_made
 
 SCHEMA_VERSION = 1
 
@@ -90,7 +90,7 @@ def print_failure(kind: str, message: str) -> None:
 
 
 def _nothing(words: str) -> None:
-    """Say nothing."""
+    """Print nothing."""
 
 
 class _Once:
@@ -113,7 +113,7 @@ class _Once:
 
         def stop() -> None:
             asker.stop()
-            session.interrupt()
+            session.interrupt(reason=signals.reason)
 
         with StopSignals(stop) as signals:
             try:
@@ -122,7 +122,7 @@ class _Once:
                 self.terminated = signals.terminated
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
         self.saved = session.landing.land(answer.artifacts, prompt)
-        self.warnings = unmade(session, answer)
+        self.warnings = files_not_made(session, answer)
 
     def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
         self.exit = code

@@ -24,6 +24,7 @@ from tw_autogen.session import (
     SessionSettings,
     is_project,
     open_session,
+    outside_reason,
     prune_sessions,
     read_project,
     read_settings,
@@ -73,7 +74,8 @@ def open_for(
         approve=approve,
         project=project,
     )
-    _prune(session.folder.parent.parent, settings, say)
+    if options.workspace or not outside_reason(settings):
+        _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
     if project:  # a plugin that failed while it was loaded is not there
         offered = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
         project = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
@@ -109,7 +111,7 @@ def project_of(options: Options, settings: Settings) -> Project | None:
 
 
 def readable_folders(options: Options) -> tuple[Path, ...]:
-    """Give the folders that code may read besides the session's own, the user's own first."""
+    """Return the folders that code may read besides the session's own, the user's own first."""
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
     own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
     granted = settings.read("kernel", KernelSettings).read
@@ -117,7 +119,7 @@ def readable_folders(options: Options) -> tuple[Path, ...]:
 
 
 def _unreadable(folder: Path, options: Options, settings: Settings) -> str:
-    """Say in words why code may not, or can't, read a whole folder; empty if it may."""
+    """Return the reason why code may not, or can't, read a whole folder; empty if it may."""
     kernel, session = settings.read("kernel", KernelSettings), settings.read("session", SessionSettings)
     hidden = shut_off(Path(options.workspace or session.workspace) / "session", folder, kernel)
     return (

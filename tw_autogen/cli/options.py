@@ -62,7 +62,7 @@ ASK_OPTIONS: tuple[click.Option, ...] = (
 
 
 def with_options(options: tuple[click.Option, ...]) -> Callable[[click.Command], click.Command]:
-    """Give a decorator that puts options behind a command's own."""
+    """Return a decorator that puts options behind a command's own."""
 
     def add(command: click.Command) -> click.Command:
         command.params.extend(options)

@@ -29,7 +29,7 @@ def read_question() -> str:
 
 
 def checked_question(text: str) -> str:
-    """Give a question as it is.
+    """Return a question as it is.
 
     Raises:
         click.UsageError: there is nothing in it.

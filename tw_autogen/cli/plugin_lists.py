@@ -50,7 +50,7 @@ class Listed:
     spec: PluginSpec | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON values."""
+        """Return it as JSON values."""
         spec = self.spec
         return {
             "name": self.name,
@@ -98,7 +98,7 @@ def listed_plugins(
 
 
 def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
-    """Give the files of plugins that are named as for a run: by a path, or by the name in the list.
+    """Return the files of plugins that are named as for a run: by a path, or by the name in the list.
 
     Args:
         wanted: Paths of files and folders, and names, which a single word always is (`./word` is a folder).

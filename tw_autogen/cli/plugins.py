@@ -137,7 +137,7 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
 
 
 def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
-    """Give the folder of a project's plugins, if there is one."""
+    """Return the folder of a project's plugins, if there is one."""
     folder = (project or Path()) / settings.read("plugin", PluginSettings).folder
     return folder if folder.is_dir() else None
 

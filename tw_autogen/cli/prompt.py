@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.cli.terminal import is_dumb
 from tw_autogen.private import make_private_folder, touch_private
 from tw_autogen.trust import state_folder
 
@@ -20,7 +21,7 @@ _CONTINUATION = "… "
 
 
 class Prompt:
-    """Reads one request; at a terminal it can be edited, and those of earlier chats are there again.
+    """Reads one request; at a terminal (not a dumb one) it can be edited, and those of earlier chats are there again.
 
     Enter sends it, unless the line ends with a backslash; Alt-Enter begins a new line, and pasted lines stay together.
     The tabulator key completes commands, and the names of files after `@`.
@@ -36,7 +37,8 @@ class Prompt:
 
     def __init__(self, sign: str, commands: Sequence[str] = (), project: Path | None = None) -> None:
         self._sign = sign
-        self._session = _editing(commands, project) if sys.stdin.isatty() and sys.stdout.isatty() else None
+        editable = sys.stdin.isatty() and sys.stdout.isatty() and not is_dumb()
+        self._session = _editing(commands, project) if editable else None
 
     def read(self) -> str:
         """Read one request.

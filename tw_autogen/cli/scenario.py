@@ -182,7 +182,7 @@ def record(
 @click.option("--prompts", is_flag=True, help="Every prompt of a replay; the first one where nothing is recorded.")
 @click.option("--json", "as_json", is_flag=True, help="With --prompts: one JSON object, with the hash of each prompt.")
 def show(names: tuple[str, ...], prompts: bool, as_json: bool) -> None:
-    """Say what the scenarios NAMES, or all, ask and expect; or show what the model gets to read."""
+    """Print what the scenarios NAMES, or all, ask and expect; or what the model gets to read."""
     if as_json and not prompts:
         raise click.UsageError("--json goes with --prompts")
     scenarios, console, plain = find_named(names), out(), {}
@@ -231,7 +231,7 @@ def _asked(scenario: Scenario, folder: Path) -> Outcome:
 
 @contextmanager
 def _workspace(wanted: Path | None) -> Iterator[Path]:
-    """Give the folder for the sessions: the one that was named, or one that is gone afterwards."""
+    """Yield the folder for the sessions: the one that was named, or one that is gone afterwards."""
     if wanted:
         yield wanted
         return

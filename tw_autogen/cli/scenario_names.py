@@ -34,7 +34,7 @@ def find_named(names: Sequence[str]) -> tuple[Scenario, ...]:
 
 
 def unrecorded(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:
-    """Say that there is nothing to replay; one that is asked for by its own name or folder fails instead."""
+    """Return a line that there is nothing to replay; one asked for by its own name or folder fails instead."""
     asked_for = scenario.name in names or any(Path(name).resolve() == scenario.folder for name in names)
     return "" if asked_for or not replay or scenario.replies.exists() else "not recorded yet"
 

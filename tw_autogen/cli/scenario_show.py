@@ -63,7 +63,7 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
 
 
 def _tokens(runs: Runs) -> tuple[str, str, str]:
-    """Give mean tokens, or dashes where no server reported any."""
+    """Return mean tokens, or dashes where no server reported any."""
     spent = [
         round(runs.mean(lambda usage: usage.prompt_tokens)),
         round(runs.mean(lambda usage: usage.cached_tokens)),
@@ -108,7 +108,7 @@ def print_prompts(console: Console, outcome: Outcome) -> None:
 
 
 def prompts_dict(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any]]:
-    """Give every prompt with its hash, as a recording would keep it."""
+    """Return every prompt with its hash, as a recording would keep it."""
     return [
         {"hash": prompt_hash(call.messages, hide=hide), "messages": [dict(one) for one in call.messages]}
         for call in outcome.calls

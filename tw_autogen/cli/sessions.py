@@ -10,7 +10,14 @@ import click
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.workspace import workspace_of
-from tw_autogen.session import PastSession, SessionSettings, past_sessions, prune_sessions, read_settings
+from tw_autogen.session import (
+    PastSession,
+    SessionSettings,
+    outside_reason,
+    past_sessions,
+    prune_sessions,
+    read_settings,
+)
 
 _QUESTION_CHARS = 60
 _PLACE = (
@@ -46,6 +53,8 @@ def prune_command(ctx: click.Context, /, days: float | None, dry_run: bool, **pl
         days = read_settings(project=place["project"]).read("session", SessionSettings).keep_days
         if not days:
             raise click.UsageError("session.keep_days is 0: sessions stay for ever; say --days N")
+    if not place["workspace"] and (why := outside_reason(read_settings(project=place["project"]))):
+        raise click.UsageError(why)
     gone, problems = prune_sessions(_workspace(**place), days, dry_run=dry_run)
     for one in gone:
         click.echo(_line(one) if dry_run else f"removed {one.folder}")

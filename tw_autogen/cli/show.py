@@ -17,8 +17,7 @@ from tw_autogen.cli.lines import OutputLines, head_and_tail, is_tabular, tail_of
 from tw_autogen.cli.live import Foot
 from tw_autogen.cli.tally import Tally
 from tw_autogen.cli.terminal import clean, link, markdown, marks
-from tw_autogen.cli.ticks import Ticks
-from tw_autogen.conversation import AttachmentType, Post
+from tw_autogen.conversation import AttachmentType, Plan, Status
 from tw_autogen.events import (
     ArtifactSaved,
     CellOutput,
@@ -31,6 +30,7 @@ from tw_autogen.events import (
     HostCalled,
     ModelCalled,
     ModelDelayed,
+    PlanChanged,
     PluginsSelected,
     PostClosed,
     PostGrew,
@@ -40,11 +40,10 @@ from tw_autogen.events import (
     SessionOpened,
     TalkNotShortened,
 )
-from tw_autogen.planner import Status
 from tw_autogen.session import Saved
 from tw_autogen.visible import visible
 
-_USER, _PLANNER = "User", "Planner"
+_USER = "User"
 _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
 _OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
 """How many lines of the head and of the tail are shown."""
@@ -97,7 +96,7 @@ class Show:
             self._foot.start()
 
     def _begin(self) -> None:
-        self._ticks = Ticks()
+        self._plan: Plan | None = None
         self._speaker = self._headed = ""
         self._grown: dict[str, str] = {}
         self._replied = False
@@ -133,7 +132,7 @@ class Show:
 
     @singledispatchmethod
     def _take(self, event: Event) -> None:
-        """Let pass what a person need not see."""
+        """Ignore what a person need not see."""
 
     @_take.register
     def _session_opened(self, event: SessionOpened) -> None:
@@ -254,15 +253,24 @@ class Show:
         self._print(Text(f"{self._marks.dot} {event.function} on the host{failed}, {event.seconds:.1f} s", style="dim"))
 
     @_take.register
+    def _plan_changed(self, event: PlanChanged) -> None:
+        signs = {
+            Status.done: (self._marks.done, "green"),
+            Status.current: (self._marks.current, "bold"),
+            Status.pending: (self._marks.pending, "dim"),
+        }
+        for step in event.plan.changed_since(self._plan):
+            self._head(event.role)
+            mark, style = signs[step.status]
+            self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
+        self._plan = event.plan
+
+    @_take.register
     def _post_closed(self, event: PostClosed) -> None:
         post = event.post
         if post.send_to == _USER:
             self._words = post.message
         self._forwarded = post.content(AttachmentType.then) == _USER
-        if post.send_from == _PLANNER:
-            self._print_plan(post)
-        elif post.send_from != _USER:
-            self._ticks.worked(post)
         if problem := post.content(AttachmentType.invalid_response):
             self.warn(f"the answer may be wrong: {problem}")
         has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
@@ -287,17 +295,6 @@ class Show:
             self._console.print()
         self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
 
-    def _print_plan(self, post: Post) -> None:
-        signs = {
-            Status.done: (self._marks.done, "green"),
-            Status.current: (self._marks.current, "bold"),
-            Status.pending: (self._marks.pending, "dim"),
-        }
-        for step in self._ticks.news(post):
-            self._head(_PLANNER)
-            mark, style = signs[step.status]
-            self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
-
     def _print_output(self, stream: str, line: str) -> None:
         self._print(Text(line, style="yellow" if stream == "stderr" else ""))
 
@@ -317,7 +314,9 @@ class Show:
         self._foot.doing(self._placed(f"{self._speaker} is thinking"))
 
     def _placed(self, doing: str) -> str:
-        return f"{self._ticks.place} {self._marks.dot} {doing}" if self._ticks.place else doing
+        steps = self._plan.steps if self._plan else ()
+        at = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
+        return f"step {at} of {len(steps)} {self._marks.dot} {doing}" if at else doing
 
 
 def _without_code(thought: str, code: str) -> str:

@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+TERMINATED = "it was ended by a signal (SIGTERM)"
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM has come (`timeout`, `docker stop`, systemd, Slurm): end as at Ctrl-C, with everything closed."""
+
+    def __init__(self) -> None:
+        super().__init__(TERMINATED)
 
 
 @contextlib.contextmanager
@@ -64,6 +68,11 @@ class StopSignals:
     ) -> None:
         for number, before in self._before:
             signal.signal(number, before)
+
+    @property
+    def reason(self) -> str:
+        """Why the round ends, as a clause; empty where the user has stopped it."""
+        return TERMINATED if self.terminated else ""
 
     def _press(self, number: int, frame: FrameType | None) -> None:
         self.pressed += 1

@@ -112,7 +112,7 @@ class Tally:
         return [Path(path) for path in self.artifacts]
 
     def line(self, dot: str = "·") -> str:
-        """Give the footer of a round.
+        """Return the footer of a round.
 
         Example:
             >>> Tally(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600).line()
@@ -133,7 +133,7 @@ class Tally:
 
 
 def money(dollars: float | None) -> str:
-    """Give an amount with as many decimals as it needs; `-` where a price is not known.
+    """Return an amount with as many decimals as it needs; `-` where a price is not known.
 
     Example:
         >>> money(0.00042), money(1.5), money(None)
@@ -145,14 +145,14 @@ def money(dollars: float | None) -> str:
 
 
 def tokens(prompt: int, cached: int, completion: int) -> str:
-    """Say what was spent, or that no server reported it: never a wrong 0."""
+    """Return what was spent, or that no server reported it: never a wrong 0."""
     if not prompt and not completion:
         return "tokens not reported"
     return f"{short(prompt)} in{f' ({short(cached)} cached)' if cached else ''} / {short(completion)} out"
 
 
 def short(count: int) -> str:
-    """Give a count of tokens in at most five characters.
+    """Return a count of tokens in at most five characters.
 
     Example:
         >>> short(42), short(612), short(4096), short(1_234_567)

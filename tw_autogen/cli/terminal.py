@@ -18,6 +18,7 @@ from rich.text import Text
 _OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # titles, links, clipboard
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _UNLIMITED = 10_000
+_DUMB_LINES = 25
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ _ASCII = Marks(done="+", current=">", pending="-", failed="x", code="|", dot="-"
 
 
 def marks(console: Console) -> Marks:
-    """Give the marks that this console's encoding can show."""
+    """Return the marks that this console's encoding can show."""
     return Marks() if console.encoding.lower().replace("-", "").startswith("utf8") else _ASCII
 
 
@@ -47,22 +48,31 @@ def console(stream: TextIO, *, color: bool = True) -> Console:
 
     Args:
         stream: `sys.stdout` or `sys.stderr`; into a pipe it is written as UTF-8, whatever the locale says.
-        color: False for plain text; `NO_COLOR` in the environment says the same.
+        color: False for plain text without any style; `NO_COLOR` in the environment says the same.
 
     Returns:
-        A console that leaves lines whole, for grep, where its stream is no terminal.
+        A console that leaves lines whole, for grep, where its stream is no terminal. A dumb one (`TERM=dumb`) gets no
+        escape code at all, and is as wide as `COLUMNS` says, or 80.
     """
     tty = stream.isatty()
+    plain = not color or bool(os.environ.get("NO_COLOR"))
+    columns = os.environ.get("COLUMNS", "")
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding=stream.encoding if tty else "utf-8", errors="replace")
     return Console(
         file=stream,
-        no_color=not color or bool(os.environ.get("NO_COLOR")),
+        color_system=None if plain else "auto",
         width=None if tty else _UNLIMITED,
+        height=_DUMB_LINES if tty and is_dumb() and columns.isdecimal() else None,  # else rich leaves COLUMNS out
         highlight=False,
         emoji=False,
         markup=False,
     )
+
+
+def is_dumb() -> bool:
+    """Return whether the terminal understands no escape codes."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
 
 
 def out(*, color: bool = True) -> Console:
@@ -76,7 +86,7 @@ def err(*, color: bool = True) -> Console:
 
 
 def clean(text: str) -> str:
-    r"""Give text that can't move the cursor, ring or rename the window; lines and tabs stay.
+    r"""Return text that can't move the cursor, ring or rename the window; lines and tabs stay.
 
     Example:
         >>> clean("a\x07b\x1b[31mc")
@@ -97,7 +107,7 @@ def markdown(text: str) -> Markdown:
 
 
 def link(path: Path, words: str = "") -> Text:
-    """Give a path that a terminal opens on a click; relative to the current folder where it lies below it."""
+    """Return a path that a terminal opens on a click; relative to the current folder where it lies below it."""
     path = path.absolute()
     here = Path.cwd()
     shown = words or str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -57,8 +57,8 @@ def ask_trust(options: Options, console: Console) -> Options:
     review = review_folder(options.keywords, project=options.project)
     if not review.wants or review.remembered():
         return options
-    if too_broad_reason := review.too_broad_reason():
-        console.print(Text(too_broad_reason, style="yellow"), soft_wrap=True)
+    if reason := review.cannot_ask_reason():
+        console.print(Text(reason, style="yellow"), soft_wrap=True)
         return options
     asked_about = review.sha256()
     _show(review, console)

@@ -40,21 +40,22 @@ class Unresponsive:
         """Whether a cell is running."""
         return not self._over.is_set()
 
-    def stop(self, session: Session, *, asks: bool = True) -> None:
+    def stop(self, session: Session, *, asks: bool = True, reason: str = "") -> None:
         """Interrupt the round; if a cell does not react, end its kernel once the user agrees.
 
         Args:
             session: Whose round is running.
             asks: Ask; otherwise the kernel is ended without.
+            reason: As in `Session.interrupt`.
         """
         cell, over = self._cell, self._over
-        session.interrupt()
+        session.interrupt(reason=reason)
         if over.wait(self._patience):
             return
         after = "Variables come back from the last checkpoint." if self._comes_back else "All variables are lost."
         question = f"cell {cell} does not react to the interrupt. End the kernel? {after} [y/N] "
         if not asks or self._asker.confirm(question, over):
-            session.interrupt(kill=True)
+            session.interrupt(kill=True, reason=reason)
         elif not over.is_set():
             self._asker.say(f"cell {cell} goes on; Ctrl-C ends the kernel at once")
 

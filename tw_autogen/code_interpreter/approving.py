@@ -15,7 +15,12 @@ _REMEDY = "Write it as the User wants it, or say in words what can't be done."
 
 
 def asks_for(when: When, findings: Sequence[Finding]) -> bool:
-    """Say whether a person is asked about a cell with these findings; one that is no Python never is."""
+    """Return whether a person is asked about a cell with these findings; one that is no Python never is.
+
+    Args:
+        when: The setting `code_interpreter.approval`.
+        findings: What verification found in the cell.
+    """
     if any(one.kind == "syntax" for one in findings):
         return False
     return when == ("findings" if findings else "always")
@@ -25,6 +30,12 @@ def approve_cell(approve: Approve | None, work: Work, turn: Turn, check: Callabl
     """Ask about the newest code, and take down what was decided: `work.code` may change, and `work.findings` does.
 
     Code that the person has changed is checked too; where it breaks the policy, that is shown, and asked once more.
+
+    Args:
+        approve: Asked; None: nobody is there.
+        work: The task under way, with the newest code.
+        turn: Takes the event of the decision.
+        check: Returns the findings of changed code.
 
     Returns:
         What the model must be told of a change; empty if there was none.

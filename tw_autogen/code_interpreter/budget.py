@@ -27,13 +27,13 @@ class Taken:
     seconds: float | None = None
 
     def end(self) -> float:
-        """Say that the call has ended, or is waited for no longer; give how long it took."""
+        """Mark the call as ended, or abandoned; return how long it took, in seconds."""
         if self.seconds is None:
             self.seconds = self.spent()
         return self.seconds
 
     def spent(self) -> float:
-        """Give how long it has taken until now."""
+        """Return how long it has taken until now."""
         if self.seconds is not None:
             return self.seconds
         return min(time.monotonic() - self.began - self.person.seconds, self.most_seconds)

@@ -40,6 +40,11 @@ class Cell:
     def begin(self, spec: PluginSpec, budget: CallBudget, *, seconds: float) -> HostCall:
         """Note a call that is about to be made.
 
+        Args:
+            spec: The plugin that is called.
+            budget: What calls of this cell may take together.
+            seconds: How long this one may take.
+
         Raises:
             CallBudgetError: it must not be made.
             InterruptedError: the cell has ended meanwhile.
@@ -53,14 +58,25 @@ class Cell:
             return call
 
     def finish(self, call: HostCall, failure: str) -> None:
-        """Note that a call has ended; one that comes too late has been told of already."""
+        """Note that a call has ended; one that comes too late has been told of already.
+
+        Args:
+            call: The one that `begin` returned.
+            failure: What went wrong, in words; empty: nothing.
+        """
         with self._lock:
             if call in self._calls:
                 self._calls.remove(call)
                 self.tell(call.name, failure, call.taken.end())
 
     def tell(self, name: str, failure: str, seconds: float) -> None:
-        """Emit what came of a call."""
+        """Emit what came of a call.
+
+        Args:
+            name: The plugin's name.
+            failure: What went wrong, in words; empty: nothing.
+            seconds: How long the call took.
+        """
         if self.turn is not None:
             self.turn.emit(HostCalled(name, not failure, failure, seconds))
 
@@ -77,7 +93,7 @@ class Cell:
                 self._logs.append(one)
 
     def end(self) -> tuple[list[Artifact], list[Log]]:
-        """Give what its calls have made; calls that are still on their way are given up."""
+        """Return what its calls have made; calls that are still on their way are given up."""
         with self._lock:
             self.over.set()
             for call in self._calls:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,10 +17,10 @@ from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import CallBudgetError, PluginLoadError
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
 from tw_autogen.kernel import Execution, Kernel
-from tw_autogen.model import ChatModel
+from tw_autogen.model import ChatModel, call_model
 from tw_autogen.plugin import HostPlugin, PluginSpec, names_used
 from tw_autogen.plugin.functions import SUFFIX
-from tw_autogen.role import Turn, report_call
+from tw_autogen.role import Turn
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +63,11 @@ class Cells:
 
     def run(self, code: str, *, turn: Turn, seconds: float) -> Execution:
         """Run one cell.
+
+        Args:
+            code: Python, verified already.
+            turn: Takes events, and says when the round must be over.
+            seconds: How long the cell may run.
 
         Raises:
             PluginLoadError: a plugin that the code names, and that is not `optional`, doesn't load.
@@ -172,18 +176,13 @@ class Cells:
         try:
             if turn is None or cell.over.is_set():
                 raise RuntimeError(f"{spec.name} asked the model although its cell is not running")
-            with turn.reserve(messages) as answered:
-                started = time.monotonic()
-                seconds = turn.seconds_left(most)  # others wait behind it
-                completion = self._model.complete(messages, seconds=seconds, cancelled=cell.over)
-                answered()
-                report_call(turn, spec.name, completion, time.monotonic() - started)
+            request = turn.request(messages, caller=spec.name, seconds=most)  # other calls wait for this one
+            return call_model(self._model, replace(request, cancelled=cell.over)).text
         finally:
             self._asking.release()
-        return completion.text
 
     def _cell(self) -> Cell:
-        """Give the cell that this call comes from: for a plugin's own threads the running one, outside of all none."""
+        """Return the cell that this call comes from: for a plugin's own threads the running one, outside none."""
         return CURRENT.get() or self._running or Cell(None)
 
 

@@ -35,7 +35,7 @@ def snapshot(folder: Path) -> Snapshot:
 
 
 def new_files(before: Snapshot, after: Snapshot, known: Collection[Path]) -> tuple[Artifact, ...]:
-    """Give the files that are new or changed, as artifacts, in order of their names.
+    """Return the files that are new or changed, as artifacts, in order of their names.
 
     Args:
         before: Taken before the cell.

@@ -24,7 +24,7 @@ from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, Memo
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
-from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, Ranker, ask, read_code
+from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec, selects
 from tw_autogen.plugin.files import new_file
 from tw_autogen.recall import Recall, Talk
@@ -106,7 +106,7 @@ class CodeInterpreter(Role):
 
     @property
     def where(self) -> str:
-        """Say in one line where code runs."""
+        """Describe in one line where code runs."""
         return self._cells.kernel.where if self._cells else "a kernel of its own, starts with the first cell"
 
     @property
@@ -177,7 +177,7 @@ class CodeInterpreter(Role):
         return self._report(work, send_to)
 
     def variables(self) -> tuple[Variable, ...]:
-        """Give the variables that exist in the kernel now."""
+        """Return the variables that exist in the kernel now."""
         return self._cells.kernel.variables() if self._cells else ()
 
     def interrupt(self) -> None:
@@ -218,27 +218,21 @@ class CodeInterpreter(Role):
         return "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
 
     def _reminded(self, here: Round, asked: Post) -> tuple[Round, ...]:
-        """Give the examples that belong into a talk."""
+        """Return the examples that belong into a talk."""
         about = here.user_query or asked.message
         return self._recall.rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
     def _shorten(self, mine: PromptState, turn: Turn) -> None:
         """Summarize what is old in a talk that has grown too long; what is told once only is told again then."""
-        done = self._recall.shorten(mine.talk, self._model, self.name, turn.emit, **self._counted(turn))
+        done = self._recall.shorten(mine.talk, self._model, self.name, turn.emit, self._request(mine, turn))
         if done:
             mine.forget()
 
-    def _counted(self, turn: Turn) -> dict[str, Any]:
-        """Return the limits of a call that is counted, and is no part of the growing post."""
-        return {
-            "seconds": turn.seconds_left(self._settings.model_seconds),
-            "on_call": Growing(turn, self.name, CodeStream).counted,
-            "reserve": turn.reserve,
-            "cancelled": turn.cancelled,
-        }
+    def _request(self, mine: PromptState, turn: Turn) -> ModelRequest:
+        return turn.request(mine.talk.messages, caller=self.name, seconds=self._settings.model_seconds)
 
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
-        """Tell the model its task, and before it variables, plugins and lessons where they have changed."""
+        """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
         news = mine.variables.news(self._open(turn).kernel.variables())
         plugins = self._selection.task(mine.shown, mine.talk, turn, asked.message, name=self.name)
         lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
@@ -352,28 +346,21 @@ class CodeInterpreter(Role):
         def once() -> tuple[CodeReply, Completion]:
             return ask(
                 self._model,
-                mine.talk.messages,
+                growing.request(self._request(mine, turn), tools=tools or None),
                 read_code,
                 tries=self._settings.tries,
-                tools=tools or None,
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
-                on_text=growing.take,
-                on_call=growing.called,
-                on_delay=growing.delayed,
-                reserve=turn.reserve,
-                seconds=turn.seconds_left(self._settings.model_seconds),
-                cancelled=turn.cancelled,
             )
 
         reply, completion = self._recall.ask_within(
-            once, mine.talk, self._model, self.name, turn.emit, shortened=mine.forget, **self._counted(turn)
+            once, mine.talk, self._model, self.name, turn.emit, self._request(mine, turn), shortened=mine.forget
         )
         mine.talk.measured(completion.usage.prompt_tokens)
         return reply
 
 
 def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
-    """Give the plugins that say `plugin_only`; all of them if none says so."""
+    """Return the plugins that say `plugin_only`; all of them if none says so."""
     return tuple(spec for spec in plugins if spec.plugin_only) or tuple(plugins)
 
 

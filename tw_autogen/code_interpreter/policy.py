@@ -126,7 +126,12 @@ class Policy:
 
 
 def listed(names: Iterable[str], *, limit: int = 40) -> str:
-    """Return names in order, separated by commas, at most `limit` of them."""
+    """Return names in order, separated by commas, at most `limit` of them.
+
+    Args:
+        names: In any order, with repeats.
+        limit: How many are named before `…`.
+    """
     known = sorted(names)
     more = [f"and {len(known) - limit} more"] if len(known) > limit else []
     return ", ".join([*known[:limit], *more]) or "none"
@@ -360,10 +365,11 @@ class RuleSet:
             return self.path((name.lstrip("_"), "?"))
         return self.inside(name) or (self.method(name) if self._strict else None)
 
-    def renamed(self, path: ModulePath) -> Finding | None:
-        """Check the import of a module under another name, which a later cell couldn't tell from a variable."""
+    def renamed(self, path: ModulePath, name: str) -> Finding | None:
+        """Check the name that a module is imported under: a later cell knows its own and the usual short one."""
         dotted = ".".join(path)
-        if path[0] not in self._partial or _is_within(dotted, self.policy.parts):
+        known = name == path[-1] or table.USUAL_NAMES.get(name) == dotted
+        if known or path[0] not in self._partial or _is_within(dotted, self.policy.parts):
             return None
         remedy = f"Import {dotted!r} without `as`, and use it in full."
         return _found("module", f"{dotted!r} may not get another name", remedy)
@@ -385,13 +391,23 @@ class RuleSet:
         return self.listed_call(name) if name in _BUILTIN_FUNCTIONS else self.attribute(name)
 
     def method(self, name: str, *, called: bool = True) -> Finding | None:
-        """Check a method of an object of unknown type; one that is not called matters to `strict` alone."""
+        """Check a method of an object of unknown type; one that is not called matters to `strict` alone.
+
+        Args:
+            name: The attribute's name.
+            called: Whether it is called, not only named.
+        """
         if (not called and (not self._strict or name in table.COLUMN_WORDS)) or not self._blocks(f".{name}"):
             return None
         return _found("function", f"'.{name}' is not allowed", table.remedy("." + name, name))
 
     def call(self, name: str, node: ast.Call) -> Finding | None:
-        """Check a method by its call: `df.to_csv()` without a target writes nothing, and returns the text."""
+        """Check a method by its call: `df.to_csv()` without a target writes nothing, and returns the text.
+
+        Args:
+            name: The method's name.
+            node: The call, with its arguments.
+        """
         writes = node.args or any(keyword.arg in _TARGETS for keyword in node.keywords)
         return None if name in table.TEXT_WRITERS and not writes else self.method(name)
 
@@ -442,7 +458,12 @@ class RuleSet:
         return self.name(func.id) if isinstance(func, ast.Name) and self._blocks(func.id) else None
 
     def place(self, text: str, *, names: bool = False) -> Finding | None:
-        """Check a text that a call gets: where no file may be used, it names no path, address, or (`names`) file."""
+        """Check a text that a call gets: where no file may be used, it names no path, address, or (`names`) file.
+
+        Args:
+            text: A literal argument.
+            names: Whether a bare file name counts as well.
+        """
         text = text.strip()
         is_place = len(text) <= _LONGEST_PLACE and (_PLACE.fullmatch(text) or (names and _FILE_NAME.fullmatch(text)))
         if not self._strict or not is_place:
@@ -453,7 +474,13 @@ class RuleSet:
         )
 
     def option(self, function: str, name: str, text: str | None) -> Finding | None:
-        """Check an option of a call, or an attribute that is set, by its name; `text` is its value if that is known."""
+        """Check an option of a call, or an attribute that is set, by its name; `text` is its value if that is known.
+
+        Args:
+            function: What is called; empty for an attribute that is set.
+            name: The option's name.
+            text: Its value; None: not known before the code runs.
+        """
         option = f"{function}.{name}"
         if not self._strict or not _OPTIONS(option) or (text is not None and text == table.HARMLESS_OPTIONS.get(name)):
             return None

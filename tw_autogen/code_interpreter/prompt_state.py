@@ -61,7 +61,12 @@ class PromptState:
         self.shown, self.board, self.lessons, self.date = Shown(), "", "", ""
 
     def listen(self, memory: Memory, asked: Post) -> None:
-        """Bring the talk up to date with what was said since, but for the task itself."""
+        """Bring the talk up to date with what was said since, but for the task itself.
+
+        Args:
+            memory: The rounds that the role may see.
+            asked: The post with the task.
+        """
         said = ""
         for new in self.talk.news(memory):
             if said:

@@ -56,7 +56,12 @@ def static_prompt(policy: Policy, plugins: str) -> str:
 
 
 def introduction(policy: Policy, max_tries: int) -> str:
-    """Return what the role does and what it may not, for the Planner."""
+    """Return what the role does and what it may not, for the Planner.
+
+    Args:
+        policy: What code may do.
+        max_tries: How many cells one task may take.
+    """
     if policy.only_plugins:
         return _INTRO_ONLY_PLUGINS
     files = "reads and writes files in the working folder, " if policy.files else ""
@@ -69,6 +74,11 @@ def introduction(policy: Policy, max_tries: int) -> str:
 
 
 def board_news(before: str, now: str) -> str:
-    """Return the board, or the part of it after the paragraphs that it began with before."""
+    """Return the board, or the part of it after the paragraphs that it began with before.
+
+    Args:
+        before: The board as the model saw it last.
+        now: The board as it is.
+    """
     same = os.path.commonprefix([before, now]).rfind("\n\n")
     return f"# Board\n{now}" if same < _SAME_CHARS else f"# Board, begins as before; then\n{now[same + 2 :]}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from tw_autogen.code_interpreter.verify import Finding
-from tw_autogen.conversation import AnswerForm, is_json
+from tw_autogen.conversation import AnswerForm, is_json, is_mentioned
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -16,7 +16,7 @@ _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 
 
 def cut(text: str, limit_chars: int) -> str:
-    r"""Give the text, or its head and tail with a mark between them that says how much is left out.
+    r"""Return the text, or its head and tail with a mark between them that says how much is left out.
 
     Args:
         text: Any length.
@@ -60,11 +60,17 @@ def output_text(
     """Return what was printed, the result and the files that it doesn't name, as a user may read it.
 
     What is JSON, or has the form that the request asks for, stays alone.
+
+    Args:
+        execution: What came of the cell.
+        artifacts: Files that it made.
+        limit_chars: How long the text may be; longer output keeps head and tail.
+        form: The form that the request asks for; None: no particular one.
     """
     said = [cut(trimmed(execution.stdout), limit_chars), cut(trimmed(execution.result or ""), limit_chars)]
     text = "\n".join(part for part in said if part)
     alone = is_json(text) or (form is not None and form.fits(text))
-    unnamed = [] if alone else [one for one in artifacts if not _names(text, one.path.name)]
+    unnamed = [] if alone else [one for one in artifacts if not is_mentioned(one.path.name, text)]
     return "\n".join(part for part in (text, files_line(unnamed)) if part)
 
 
@@ -103,7 +109,7 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
 
 
 def findings_report(findings: Sequence[Finding]) -> str:
-    """Say why code was not run."""
+    """Return why code was not run."""
     head = "The code was not run, because it breaks rules:"
     if all(one.kind == "approval" for one in findings):
         head = "The code was not run:"
@@ -119,7 +125,7 @@ def lost_output(execution: Execution) -> str:
 
 
 def warnings_of(execution: Execution) -> list[str]:
-    """Give what speaks against passing a result on unread; empty if nothing does."""
+    """Return what speaks against passing a result on unread; empty if nothing does."""
     found = []
     if execution.stderr.strip():
         found.append("standard error is not empty")
@@ -141,10 +147,6 @@ def _last_assigned(code: str) -> str:
     last = body[-1] if body else None
     target = last.targets[0] if isinstance(last, ast.Assign) else None
     return target.id if isinstance(target, ast.Name) else ""
-
-
-def _names(text: str, file: str) -> bool:
-    return re.search(rf"(?<![\w.-]){re.escape(file)}(?![\w-])", text) is not None
 
 
 def _first_line(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase, translate
 
@@ -60,6 +60,7 @@ class Rule:
 
 
 OTHER_REMEDY = "Solve the task without it."
+_EXIT_REMEDY = "Leave it out: a cell ends after its last line, and before that with `sys.exit(0)`."
 
 
 def _words(text: str) -> frozenset[str]:
@@ -381,8 +382,19 @@ USUAL_NAMES = {
     "sp": "scipy",
     "sm": "statsmodels.api",
     "tf": "tensorflow",
+    "mp": "multiprocessing",
 }
 """Short names that everybody uses; a cell may have them from an earlier cell."""
+
+SHARED_NAMES: Mapping[str, frozenset[str]] = {
+    "mp": _words(
+        """Process Pool Queue SimpleQueue JoinableQueue Manager Pipe get_context set_start_method set_executable
+        connection context dummy forkserver heap managers pool popen_fork popen_spawn_posix popen_forkserver process
+        queues reduction resource_sharer resource_tracker shared_memory sharedctypes spawn synchronize util"""
+    )
+}
+"""Short names of `USUAL_NAMES` that are those of other modules too (`mp` is mpmath's), with the attributes that tell
+which one an earlier cell has imported."""
 
 
 def pattern(names: Iterable[str]) -> Callable[[str], bool]:
@@ -392,7 +404,14 @@ def pattern(names: Iterable[str]) -> Callable[[str], bool]:
 
 
 def remedy(name: str, module: str) -> str:
-    """Return what to do instead of a refused name, in a module or of its own."""
+    """Return what to do instead of a refused name, in a module or of its own.
+
+    Args:
+        name: The refused name.
+        module: The module it stands in; empty: a builtin or a method.
+    """
+    if name in ("exit", "quit"):
+        return _EXIT_REMEDY
     for rule in (*RULES, *STRICT_RULES):
         if any(fnmatchcase(name, known) for known in rule.functions):
             return rule.remedy

@@ -95,7 +95,7 @@ class Selection:
             self._ranker.prepare(texts_of(self.specs))
 
     def prompt(self) -> str:
-        """Give what the static prompt says of plugins."""
+        """Return what the static prompt says of plugins."""
         if not self.on:
             return _stubs(self.specs)
         if self._lines:
@@ -103,7 +103,7 @@ class Selection:
         return f"\n{_UNLISTED.format(count=len(self.specs))}"
 
     def intro(self) -> list[str]:
-        """Give what the Planner is told of plugins, once and for all."""
+        """Return what the Planner is told of plugins, once and for all."""
         if not self.specs:
             return []
         if self._for_planner():
@@ -111,7 +111,7 @@ class Selection:
         return [f"It has {len(self.specs)} plugins; those that fit are named with each request."]
 
     def offer(self, request: str) -> tuple[PluginSpec, ...]:
-        """Give the plugins to name to the Planner for one request; none where its intro names all."""
+        """Return the plugins to name to the Planner for one request; none where its intro names all."""
         return () if self._for_planner() else self._chosen(request).specs
 
     def task(self, shown: Shown, talk: Talk, turn: Turn, task: str, *, name: str) -> str:
@@ -148,7 +148,7 @@ class Selection:
         return "\n\n".join(part for part in (self._show(shown, fresh), self._near(shown, task, pool)) if part)
 
     def answer(self, shown: Shown, code: str) -> str:
-        """Say what a model must know before code runs that looks plugins up, or uses some that it has not seen.
+        """Return what a model must know before code runs that looks plugins up, or uses some that it has not seen.
 
         Args:
             shown: What this talk has been shown; brought up to date.
@@ -217,7 +217,7 @@ class Selection:
         )
 
     def _for_planner(self) -> bool:
-        """Say whether all plugins are named in the intro: the Planner sees more of them than fit with their stubs."""
+        """Return whether the intro names all plugins: the Planner sees more of them than fit with their stubs."""
         return not self.on or bool(self._lines)
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tw_autogen.code_interpreter.rules import METHODS_BY_NAME, RULES, USUAL_NAMES, WORDS
+from tw_autogen.code_interpreter.rules import METHODS_BY_NAME, RULES, SHARED_NAMES, USUAL_NAMES, WORDS
 
 ModulePath = tuple[str, ...]
 
@@ -19,7 +19,7 @@ OWN: Final[ModulePath] = ()
 COLUMN: Final = "<column>"
 """Stands in a parsed expression for each name that is no variable of the cell."""
 
-_ITEM = re.compile(r"\[[^\]]*\]")
+_ITEM = re.compile(r"\[[^\[\]]*\]")
 _FIELD = re.compile(r"\w*(?:\.\w+|\[[^\[\]{}]*\])+")
 _LOCAL = "__local_of_cell_"
 _ASSUMED = (sys.stdlib_module_names.union(*(rule.modules for rule in RULES)) - WORDS) - {"this"}
@@ -27,7 +27,10 @@ _NUMBER_CALLS = frozenset({"int", "float", "len", "round", "abs"})
 _MOST_TEXTS = 50
 _TYPE_CALLS = frozenset({"TypeVar", "NewType", "ParamSpec", "namedtuple", "NamedTuple", "TypedDict", "Enum", "type"})
 _NUMBER_FORMAT = re.compile(r"[ +\-#0-9,_.]*[bcdeEfFgGnoxX%]")
-_QUOTED = re.compile(r"""(?s:'''.*?'''|\"\"\".*?\"\"\")|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`""")
+_QUOTED = re.compile(
+    r"""'''.*?(?:'''|\Z)|\"\"\".*?(?:\"\"\"|\Z)|'(?:\\.?|[^'\\])*'?|"(?:\\.?|[^"\\])*"?|`[^`]*(?P<end>`)?""", re.DOTALL
+)
+"""A text or a quoted name; what is never closed goes to the end."""
 _AT = re.compile(r"@\s*(?=[^\W\d])")
 
 
@@ -85,13 +88,20 @@ class Scope:
         if isinstance(target, ast.Name) and isinstance(root, ast.Name):
             path = self.find(root.id)
             if path is None and root.id in USUAL_NAMES:
-                path = assumed(root.id)
+                path = assumed(root.id, names)
             if path:
                 self.paths[target.id] = path + names
 
 
-def assumed(name: str) -> ModulePath | None:
-    """Return the module that a name probably stands for which this cell doesn't bind: an earlier one may import it."""
+def assumed(name: str, attributes: ModulePath = ()) -> ModulePath | None:
+    """Return the module that a name probably stands for which this cell doesn't bind: an earlier one may import it.
+
+    Args:
+        name: As the cell uses it.
+        attributes: What is taken from it.
+    """
+    if name in SHARED_NAMES and not SHARED_NAMES[name].intersection(attributes[:1]):
+        return None
     if name in USUAL_NAMES:
         return tuple(USUAL_NAMES[name].split("."))
     return (name,) if name in _ASSUMED else None
@@ -205,7 +215,12 @@ def literal_text(node: ast.expr) -> str | None:
 
 
 def parse_at(text: str, place: ast.AST) -> list[ast.stmt]:
-    """Return the statements of a text, all at the place of a node; none if it is no Python."""
+    """Return the statements of a text, all at the place of a node; none if it is no Python.
+
+    Args:
+        text: Python that a call runs.
+        place: The node whose line and column the statements get.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -219,11 +234,15 @@ def parse_at(text: str, place: ast.AST) -> list[ast.stmt]:
 def parse_expression(text: str, place: ast.AST) -> list[ast.stmt]:
     """Return the statements of an expression that pandas runs, line by line, with `COLUMN` for names without `@`.
 
+    Args:
+        text: As for `DataFrame.query` and `eval`.
+        place: The node whose line and column the statements get.
+
     Example:
         >>> [ast.unparse(one) for one in parse_expression("`unit price` > @limit", ast.Name("x"))]
         ['<column> > limit']
     """
-    plain = _QUOTED.sub(lambda found: "_" if found[0].startswith("`") else found[0], text)
+    plain = _QUOTED.sub(lambda found: "_" if found["end"] else found[0], text)
     marked = "\n".join(filter(None, map(str.strip, _AT.sub(_LOCAL, plain).splitlines())))
     body = parse_at(marked, place)  # `a & not b` is right for pandas
     body = body or parse_at(marked.replace("&", " and ").replace("|", " or "), place)
@@ -256,7 +275,12 @@ class Values:
                 self._unsure.add(name)
 
     def texts(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> list[str] | None:
-        """Return the texts that an expression may come to, with `0` for numbers in formatted ones; None if unknown."""
+        """Return the texts that an expression may come to, with `0` for numbers in formatted ones; None if unknown.
+
+        Args:
+            node: An expression that is used as a text.
+            seen: Names that are being looked up, which ends circles.
+        """
         if isinstance(node, ast.Name) and node.id in self.known and node.id not in seen | self._unsure:
             return self._either(self.known[node.id], seen | {node.id})
         if isinstance(node, ast.IfExp):
@@ -288,7 +312,12 @@ class Values:
         return found
 
     def is_number(self, node: ast.expr, spec: ast.expr | None = None) -> bool:
-        """Return whether it is a number, or a list of them, or formatted as one."""
+        """Return whether it is a number, or a list of them, or formatted as one.
+
+        Args:
+            node: The expression.
+            spec: The format after the colon, if it stands in a formatted text.
+        """
         if spec is not None and _NUMBER_FORMAT.fullmatch(literal_text(spec) or ""):
             return True
         if isinstance(node, ast.Constant):

@@ -14,7 +14,7 @@ _TABLE_NOTE = "the name of a variable that holds the table"
 
 
 def tools_of(specs: Sequence[PluginSpec]) -> list[dict[str, Any]]:
-    """Give plugins as tools in OpenAI's form; a table is given by the name of a variable.
+    """Return plugins as tools in OpenAI's form; a table is given by the name of a variable.
 
     Example:
         >>> tools_of([PluginSpec("tell_joke", "Tell a joke.")])[0]["function"]["name"]
@@ -32,7 +32,7 @@ def _function(spec: PluginSpec) -> dict[str, Any]:
 
 
 def calls_as_text(reply: Completion, specs: Sequence[PluginSpec], taken: Collection[str]) -> str:
-    """Give a reply as text, its tool calls as a block of Python: one result a line, all shown by the last.
+    """Return a reply as text, its tool calls as a block of Python: one result a line, all shown by the last.
 
     Args:
         reply: As the model gave it; without tool calls it is its text.

@@ -27,7 +27,7 @@ class KnownVariables:
         return [one.name for one in variables if _differs(self._seen.get(one.name), one)]
 
     def news(self, variables: Sequence[Variable]) -> str:
-        """Say which variables are new, changed or gone since the last telling, a line each; empty if none are.
+        """Return which variables are new, changed or gone since the last telling, a line each; empty if none are.
 
         Args:
             variables: Those that exist now.
@@ -56,7 +56,7 @@ class KnownVariables:
         return told if told is not None and not _differs(told, one) else str(one)
 
     def _within(self, lines: Sequence[str]) -> list[str]:
-        """Give as many lines as fit, and one at least: a single long one must not keep the others back."""
+        """Return as many lines as fit, and one at least: a single long one must not keep the others back."""
         kept, left = list[str](), self._limit_chars
         for line in lines:
             left -= len(line) + 1

@@ -116,7 +116,13 @@ class _Check:
         self._plugins = frozenset(plugins)
 
     def cell(self, code: str, first_line: int, depth: int = 0) -> list[Finding]:
-        """Return the findings of a cell that begins at this line of the whole."""
+        """Return the findings of a cell that begins at this line of the whole.
+
+        Args:
+            code: The cell's text.
+            first_line: Its first line's number in the whole, from 1.
+            depth: How many cells stand around it.
+        """
         if depth > _DEEPEST:
             return [Finding(first_line, "magic", "magics are nested too deep", _MAGIC_REMEDY)]
         lines: list[int] = []
@@ -239,6 +245,10 @@ def _manager() -> Any:  # IPython has no types here
 
 def effect_of(node: ast.Call, rules: RuleSet) -> list[Finding | Code] | None:
     """Return what `get_ipython().method("…", "…")` does, written so or made from `%magic` and `!command`.
+
+    Args:
+        node: The call.
+        rules: The policy's tables.
 
     Returns:
         What is wrong with it, and the cells that it would run in turn; None if it can't be told.

@@ -208,14 +208,14 @@ class PolicyChecker(ast.NodeVisitor):
                 return self._add(node, Finding(0, "module", message, "Import the module by its full name."))
         for alias in node.names:
             path = (*module, alias.name) if module else tuple(alias.name.split("."))
-            self._imported(alias, path, renamed=alias.asname not in (None, path[-1]))
+            self._imported(alias, path, name=alias.asname or path[-1])
             self._bind(alias.asname or (alias.name if module else path[0]), alias)
 
     visit_ImportFrom = visit_Import  # noqa: N815
 
-    def _imported(self, node: ast.AST, path: ModulePath, *, renamed: bool) -> None:
+    def _imported(self, node: ast.AST, path: ModulePath, *, name: str) -> None:
         finding = self._rules.star(path[:-1]) if path[-1] == "*" else self._rules.path(path, importing=True)
-        finding = finding or (self._rules.renamed(path) if renamed else None)
+        finding = finding or self._rules.renamed(path, name)
         if finding:
             self._refused.update((".".join(path), path[0]))
             self._add(node, finding)
@@ -241,7 +241,7 @@ class PolicyChecker(ast.NodeVisitor):
         if path is None:
             finding = self._rules.name(node.id)
             self._add(node, finding)
-            guess = None if finding else syntax.assumed(node.id)
+            guess = None if finding else syntax.assumed(node.id, names)
         whole = path or guess
         if not whole:
             return False

@@ -159,7 +159,7 @@ class Work:
         )
 
     def _note(self) -> str:
-        """Say in a line how many tries it took, where it took more than one."""
+        """Describe in a line how many tries it took, where it took more than one."""
         tries = 1 + self.refused + self.failed
         if self.own_error:
             return "The code raised this error itself, to say why there is no answer; it was not tried again.\n"

@@ -18,7 +18,7 @@ _GOES_ON = frozenset({
     "wobei", "und", "oder", "mit", "bitte",
 })  # fmt: skip
 _WORD_CHARS = 40
-_WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \t]{1,9}\Z")
+_WORD_BEFORE = re.compile(r"([^\W\d_]{1,40})[ \t]{1,9}\Z")
 _WORD_AFTER = re.compile(r"[ \t]{1,9}([^\W\d_]{1,40})")
 _UNBRACKETED = (
     r"(?<![\w@])[*`]{{0,2}}@{name}[*`]{{0,2}}"
@@ -39,7 +39,6 @@ _EMPTY = re.compile(
     re.I,
 )
 _BEGINS = re.compile(r"""\s*[{\[]\s*["'{\[\d-]""")
-_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(?P<inside>.*?)\n?[ \t]*```\s*", re.I | re.S)
 _PERCENTAGE = re.compile(r"[-+]?\d[\d.,]*\s*%")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\s*=\s*\S")
 
@@ -163,8 +162,10 @@ def is_json(text: str) -> bool:
 
 def unfenced_json(text: str) -> str:
     """Return the JSON of a text that is nothing but one fenced block of JSON; any other text as it is."""
-    found = _FENCED.fullmatch(text)
-    return found["inside"].strip() if found and is_json(found["inside"]) else text
+    first, _, rest = text.strip().partition("\n")
+    inside = rest.removesuffix("```").strip()
+    fenced = first.rstrip(" \t\r").lower() in ("```", "```json") and rest.endswith("```")
+    return inside if fenced and is_json(inside) else text
 
 
 def _most_is_json(text: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tw_autogen.conversation.post import Post
 from tw_autogen.conversation.round import Round
 
-_TEMPORAL = re.compile(r"\{\{DELIMITER_START_TEMPORAL\}\}(.*?)\{\{DELIMITER_END_TEMPORAL\}\}", re.DOTALL)
+_TEMPORAL = re.compile(r"\{\{DELIMITER_START_TEMPORAL\}\}(.*?)(?:(\{\{DELIMITER_END_TEMPORAL\}\})|\Z)", re.DOTALL)
 
 
 def wrap_temporal(text: str) -> str:
@@ -62,5 +62,11 @@ class Memory:
 
 def _seen(one: Round, role: str, *, is_last: bool) -> Round:
     mine = [post for post in one.posts if role in (post.send_from, post.send_to)]
-    shown = [replace(post, message=_TEMPORAL.sub(r"\1" if is_last else "", post.message)) for post in mine]
+
+    def unwrapped(found: re.Match[str]) -> str:
+        if found[2] is None:  # never closed: words like any others
+            return found[0]
+        return found[1] if is_last else ""
+
+    shown = [replace(post, message=_TEMPORAL.sub(unwrapped, post.message)) for post in mine]
     return replace(one, posts=shown, board=dict(one.board))

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tw_autogen import bounded_yaml
-from tw_autogen.errors import ConversationFormatError, FileError, nearest
+from tw_autogen.errors import ConversationFormatError, FileError, nearest, nearest_path
 from tw_autogen.trusted_files import read_content
 
 _MOST_BYTES = 64 << 20
@@ -30,7 +30,8 @@ def read_yaml(path: Path, error: type[FileError], *, missing: str = "there is no
     try:
         return bounded_yaml.load(read_content(path, limit_bytes=_MOST_BYTES).decode("utf-8"), limit=False)
     except FileNotFoundError:
-        raise error(missing, path=path) from None
+        near = nearest_path(path) if path.parent.exists() else nearest_path(path.parent)
+        raise error(f"{missing}{near}", path=path) from None
     except OSError as problem:
         raise error(f"can't be read: {problem.strerror or problem}", path=path) from problem
     except UnicodeDecodeError as problem:
@@ -69,9 +70,22 @@ def read_plain(path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
     return plain
 
 
-def readable_yaml(plain: Any) -> str:
-    """Give YAML text, keys in their order, words unescaped, texts of several lines as blocks."""
-    return yaml.dump(plain, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=100)
+class Block(str):
+    """Text that `readable_yaml` writes as a block, also where it has one line."""
+
+
+class OneLine(dict[str, Any]):
+    """Keys and values that `readable_yaml` writes on one line."""
+
+
+def readable_yaml(plain: Any, *, width: int = 100) -> str:
+    """Return YAML text: keys in their order, text unescaped, text of several lines as a block.
+
+    Args:
+        plain: Mappings, lists, text and numbers.
+        width: Longer lines of text are folded, in characters.
+    """
+    return yaml.dump(plain, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=width)
 
 
 class _Readable(yaml.SafeDumper):
@@ -79,8 +93,14 @@ class _Readable(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    as_block = "\n" in text and not any(one in text for one in _BREAKS)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if as_block else None)
+    as_block = (isinstance(text, Block) or "\n" in text) and not any(one in text for one in _BREAKS)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|" if as_block else None)
+
+
+def _one_line(dumper: yaml.SafeDumper, plain: OneLine) -> yaml.Node:
+    return dumper.represent_mapping("tag:yaml.org,2002:map", plain, flow_style=True)
 
 
 _Readable.add_representer(str, _text)
+_Readable.add_representer(Block, _text)
+_Readable.add_representer(OneLine, _one_line)

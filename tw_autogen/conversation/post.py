@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
+
+from tw_autogen.conversation.plan import Plan
 
 
 class AttachmentType(str, Enum):
@@ -102,6 +104,7 @@ class Post:
         message: The words.
         attachments: What came along, in order.
         id: Unique within the session.
+        plan: The plan as it stands after this post; None: the sender plans nothing, or says nothing new of it.
     """
 
     send_from: str
@@ -109,6 +112,7 @@ class Post:
     message: str
     attachments: tuple[Attachment, ...] = ()
     id: str = field(default_factory=lambda: new_id("post"))
+    plan: Plan | None = None
 
     def attachment(self, type: AttachmentType) -> Attachment | None:  # noqa: A002 - the word of the format
         """Give the last attachment of this type, or None."""
@@ -121,26 +125,43 @@ class Post:
         return default if found is None else found.content
 
     def with_attachments(self, more: Iterable[Attachment]) -> Post:
-        """Give the same post (same id) with more attachments behind those it has."""
-        return Post(self.send_from, self.send_to, self.message, (*self.attachments, *more), self.id)
+        """Return the same post (same id) with more attachments after those it has."""
+        return replace(self, attachments=(*self.attachments, *more))
+
+    def with_stated_plan(self) -> Post:
+        """Return the post with the plan that its attachments state in words, if it carries none.
+
+        For posts of TaskWeaver's own form, and for journals that were written before posts carried plans. Words that
+        are no plan of this form state none.
+        """
+        if self.plan is not None or not (text := self.content(AttachmentType.plan)):
+            return self
+        try:
+            return replace(self, plan=Plan.parse(text).at(self.content(AttachmentType.current_plan_step)))
+        except ValueError:
+            return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Give TaskWeaver's dictionary form."""
-        return {
+        """Return TaskWeaver's dictionary form; `plan`, which it lacks, only where there is one."""
+        plain: dict[str, Any] = {
             "id": self.id,
             "message": self.message,
             "send_from": self.send_from,
             "send_to": self.send_to,
             "attachment_list": [one.to_dict() for one in self.attachments],
         }
+        return plain if self.plan is None else {**plain, "plan": self.plan.to_dict()}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Post:
         """Read TaskWeaver's dictionary form; an empty or missing `attachment_list` means none.
 
+        Args:
+            plain: As `to_dict` returned it, or TaskWeaver wrote it.
+
         Raises:
-            KeyError: `message`, `send_from` or `send_to` is missing.
-            ValueError: an attachment's type is unknown.
+            KeyError: `message`, `send_from` or `send_to` is missing, or a part of the plan.
+            ValueError: an attachment's type, or a word of the plan, is unknown.
         """
         return cls(
             plain["send_from"],
@@ -148,4 +169,5 @@ class Post:
             plain["message"] or "",
             tuple(Attachment.from_dict(one) for one in plain.get("attachment_list") or ()),
             plain.get("id") or new_id("post"),
+            Plan.from_dict(plain["plan"]) if plain.get("plan") else None,
         )

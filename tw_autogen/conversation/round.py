@@ -29,6 +29,7 @@ class Round:
         state: How far it is.
         error: Why it failed; empty unless `state` is failed.
         board: What roles pinned up for one another, one bulletin a role; gone with the next round.
+        spent: What counts towards the limits of a session: `calls`, `tokens` and `dollars`; empty: nothing is known.
     """
 
     user_query: str
@@ -37,6 +38,7 @@ class Round:
     state: RoundState = RoundState.created
     error: str = ""
     board: dict[str, str] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)
 
     def write_board(self, role_alias: str, bulletin: str) -> None:
         """Pin up this role's bulletin; a new one replaces the old."""
@@ -54,7 +56,7 @@ class Round:
         return dict(self.board) if role_alias is None else self.board.get(role_alias)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give TaskWeaver's dictionary form; `board` and `error`, which it lacks, only where there is something."""
+        """Return TaskWeaver's dictionary form; `board`, `error` and `spent`, which it lacks, only if not empty."""
         plain: dict[str, Any] = {
             "id": self.id,
             "user_query": self.user_query,
@@ -65,6 +67,8 @@ class Round:
             plain["board"] = dict(self.board)
         if self.error:
             plain["error"] = self.error
+        if self.spent:
+            plain["spent"] = dict(self.spent)
         return plain
 
     @classmethod
@@ -73,7 +77,7 @@ class Round:
 
         Raises:
             KeyError: `user_query`, `state` or `post_list` is missing.
-            ValueError: the state, or an attachment's type, is unknown.
+            ValueError: the state, or an attachment's type, is unknown, or `spent` is no mapping of names to numbers.
         """
         return cls(
             plain["user_query"],
@@ -82,4 +86,5 @@ class Round:
             RoundState(plain["state"]),
             plain.get("error") or "",
             dict(plain.get("board") or {}),
+            {str(key): float(value) for key, value in dict(plain.get("spent") or {}).items()},
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from importlib import resources
 
-PACKAGE = "tw_inside"
+PACKAGE = "tw_guest"
 """What `guest` is called in the kernel, where tw_autogen need not be installed."""
 
 _ALONE = ("boot.py", "install.py")
@@ -29,7 +29,7 @@ def install_expression() -> str:
     return f"exec({_read('install.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
 
 
-def call_expression(function: str, argument: str, *, module: str = "entry") -> str:
+def call_expression(function: str, argument: str, *, module: str = "bridge") -> str:
     """Return a Python expression that calls a function of one of the modules of the bundle with one text."""
     return f"__import__({f'{PACKAGE}.{module}'!r}, fromlist=[{module!r}]).{function}({argument!r})"
 

@@ -22,14 +22,12 @@ from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
 from tw_autogen.kernel.guest.output import MARK_CHARS
 from tw_autogen.kernel.guest.remote_files import PIECE
 from tw_autogen.kernel.handle import KernelHandle
-from tw_autogen.kernel.host_calls import HostCalls
-from tw_autogen.kernel.host_functions import HostFunctions
+from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
 from tw_autogen.kernel.kernel import OnOutput
-from tw_autogen.kernel.poller import Poller, WakeupSocket
 from tw_autogen.kernel.request import ExecuteRequest, RawResult
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.supervised_process import SupervisedProcess
-from tw_autogen.kernel.wire import await_life
+from tw_autogen.kernel.wire import Poller, WakeupSocket, await_life
 
 _MOST_TABLE = 2 << 30
 """How much memory a table from a kernel without a limit may take here."""
@@ -66,7 +64,7 @@ class KernelClient:
         self._keeps = keeps
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, peer.uid)
-        most = settings.memory_mb << 19  # a kernel that packs a table has it twice
+        most = settings.memory_mb << 19  # either side has a table twice while it crosses
         self.codec = Codec(self._exchange, most_bytes=most or _MOST_TABLE)
         self.python = ""
         self._peer = peer

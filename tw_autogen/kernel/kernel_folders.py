@@ -29,11 +29,13 @@ class KernelFolders:
         folder: Where its code runs.
         read: Files and folders that it may read besides.
         environment: Variables that it has besides.
+        known: Device and number by path, of those that were checked; a sandbox shows these or nothing.
     """
 
     folder: Path
     read: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def environment_of(place: KernelFolders | None, settings: KernelSettings, level: str, own: Path) -> dict[str, str]:
@@ -54,15 +56,23 @@ def environment_of(place: KernelFolders | None, settings: KernelSettings, level:
 
 
 def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, Any]:
-    """Return the folders that a kernel may read and write, and what stays read-only in these; links are followed.
+    """Return the folders that a kernel may read and write, and what stays read-only in these.
+
+    Links are followed, but for paths of `place.known`, which had none.
 
     Raises:
         OverflowError: as of `protected_in`.
     """
 
     def real(paths: tuple[str, ...]) -> list[str]:
-        found = [(os.path.expanduser(one), LISTED if str(one).endswith(LISTED) else "") for one in paths]
-        return [f"{os.path.realpath(one)}{mark}" for one, mark in found if os.path.exists(one)]
+        found = [
+            (os.path.expanduser(one.removesuffix(LISTED)), LISTED if one.endswith(LISTED) else "") for one in paths
+        ]
+        return [
+            f"{one if one in place.known else os.path.realpath(one)}{mark}"
+            for one, mark in found
+            if one in place.known or os.path.exists(one)
+        ]
 
     write = real(settings.write)
     return {
@@ -70,6 +80,7 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         "read": real((*settings.read, *place.read)),
         "write": [str(place.folder), *write],
         "kept": protected_in(write, place.folder) if settings.sandbox != OFF else [],
+        "known": {path: list(found) for path, found in place.known.items()},
     }
 
 

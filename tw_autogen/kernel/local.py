@@ -28,14 +28,15 @@ from tw_autogen.kernel.plain import start_otherwise
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import StartProcess
 from tw_autogen.kernel.recovery import Recovery
-from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, words
-from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
-_REFUSED = re.compile(r"^.*kernel\.write=(?P<places>\['[^\n]*?'\]) would let (?:it|code) write there\.$", re.MULTILINE)
-"""The line of `inside.hints` about a place where code may not write."""
+_SETTING = "kernel.write="
+_REFUSED = (" would let it write there.", " would let code write there.")
+"""Parts of the line of `guest.hints` about a place where code may not write."""
+_MOST_PLACE_CHARS = 10_000
 
 
 class LocalKernel(LiveKernel):
@@ -135,15 +136,17 @@ class LocalKernel(LiveKernel):
     ) -> Execution:
         """Run one cell; see `Kernel.execute`."""
         ran = super().execute(code, seconds=seconds, on_output=on_output, cancelled=cancelled)
-        found = _REFUSED.search(ran.error) if self._on_refused is not None and not ran.ok else None
-        if found is None or self._on_refused is None:
+        if self._on_refused is None or ran.ok:
             return ran
+        lines = ran.error.split("\n")
+        line = next((one for one in lines if one.endswith(_REFUSED) and f"{_SETTING}['" in one), "")
+        places = line.removesuffix(_REFUSED[0]).removesuffix(_REFUSED[1]).rpartition(_SETTING)[2]
         try:
-            (place,) = ast.literal_eval(found["places"])
-        except (ValueError, SyntaxError):  # code wrote the line itself
+            (place,) = ast.literal_eval(places[:_MOST_PLACE_CHARS])
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # none, or code wrote the line itself
             return ran
         words = self._on_refused(str(place))
-        return replace(ran, error=ran.error.replace(found[0], words)) if words else ran
+        return replace(ran, error=ran.error.replace(line, words)) if words else ran
 
     def show(self, path: Path) -> bool:
         """Allow code to read a file at its own place; False if a cell has run and code can't read it already.
@@ -196,7 +199,7 @@ class LocalKernel(LiveKernel):
             check_granted(self._settings, self.folder)
         packages = self._installer.prepare()
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
-        peer = self._begin(KernelFolders(self.folder, read))
+        peer = self._begin(KernelFolders(self.folder, read, known=self._pinned.known()))
         return replace(peer, options={**peer.options, "packages": packages})
 
     def _begin(self, place: KernelFolders) -> KernelHandle:

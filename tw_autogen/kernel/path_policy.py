@@ -11,7 +11,7 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.kernel_folders import protected_in
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
-from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.sandbox import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import is_protected
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from tw_autogen.errors import KernelStartError
+from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.launcher.readable import LISTED
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.safe_folder import SafeFolder, remove_folder
+from tw_autogen.safe_folder import KeptFolder, SafeFolder, remove_folder
 
 _FILE = (0, 0)
 """Stands for any regular file: editors put a new one in its place."""
@@ -20,9 +21,14 @@ _FILE = (0, 0)
 class PinnedPaths:
     """Paths of a kernel, resolved once; what code that may write above them puts in their place later is refused.
 
+    The kernel's folder stays open until `close`, so that the host works in the one that the kernel has.
+
     Args:
         folder: Where the kernel works, with links resolved.
         settings: `read` and `write` say what is granted besides.
+
+    Raises:
+        ConfigError: another kernel works in the folder that was at this path before.
     """
 
     def __init__(self, folder: Path, settings: KernelSettings) -> None:
@@ -30,6 +36,8 @@ class PinnedPaths:
         self._settings = settings
         self._real: dict[str, str] = {}
         self._known: dict[str, tuple[int, int]] = {}
+        self._kept: KeptFolder | None = None
+        self._keep()
         self.add((str(folder), *settings.read, *settings.write))
 
     def add(self, paths: Iterable[str]) -> None:
@@ -51,6 +59,20 @@ class PinnedPaths:
     def granted(self) -> KernelSettings:
         """Return the settings with the paths of `read` and `write` as they were resolved first."""
         return replace(self._settings, read=self.real(self._settings.read), write=self.real(self._settings.write))
+
+    def known(self) -> dict[str, tuple[int, int]]:
+        """Return device and number by path: of folders as they were first, of files as they are now."""
+        found = {}
+        for path, known in self._known.items():
+            with contextlib.suppress(OSError):
+                found[path] = _numbers(_info(path)) if known == _FILE else known
+        return found
+
+    def close(self) -> None:
+        """Close the kernel's folder."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     def check(self) -> None:
         """Check that every path leads to what it led to first, over no link; what has been removed may be missing.
@@ -80,6 +102,19 @@ class PinnedPaths:
             found = _identity(path)
             if found is not None:
                 self._known[path] = found
+        self._keep()
+
+    def _keep(self) -> None:
+        """Open the kernel's folder, once it is there, in place of one that has been removed."""
+        if self._kept is not None and not self._kept.removed:
+            return
+        self.close()
+        try:
+            self._kept = KeptFolder(self.folder)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise ConfigError(f"{self.folder}: {error.strerror}") from error
 
 
 def remove_same(folder: Path, known: tuple[int, int] | None) -> None:
@@ -108,17 +143,32 @@ def _identity(path: str) -> tuple[int, int] | None:
         OSError: a link is in the way, or the system refuses.
     """
     try:
-        with SafeFolder(Path(path).anchor) as root:
-            found = root.info(_name(path))
+        found = _info(path)
     except FileNotFoundError:
         return None
+    return _numbers(found) if stat.S_ISDIR(found.st_mode) else _FILE
+
+
+def _info(path: str) -> os.stat_result:
+    """Return what the system says of a path that leads over no link.
+
+    Raises:
+        OSError: a link is in the way, nothing is there, or the system refuses.
+    """
+    try:
+        with SafeFolder(Path(path).anchor) as root:
+            found = root.info(_name(path))
     except PermissionError:  # without O_PATH, a folder that may be passed and not listed can't be opened
         if os.path.realpath(path) != path:
             raise
         found = os.lstat(path)
     if stat.S_ISLNK(found.st_mode):
         raise PermissionError(f"{path}: a link")
-    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else _FILE
+    return found
+
+
+def _numbers(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def _name(path: str) -> str:

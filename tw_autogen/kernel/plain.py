@@ -21,8 +21,7 @@ from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, furnish
 from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.process import Launch, LocalProcess, Process, StartProcess
-from tw_autogen.kernel.sandbox_levels import told, words
-from tw_autogen.kernel.sandbox_probe import standing, stood
+from tw_autogen.kernel.sandbox import standing, stood, told, words
 from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.supervised_process import SandboxFailed

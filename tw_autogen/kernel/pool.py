@@ -15,7 +15,7 @@ from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.ownership import OWNERSHIP
 from tw_autogen.kernel.plain import PlainKernel, start_plain
-from tw_autogen.kernel.sandbox_levels import failed
+from tw_autogen.kernel.sandbox import failed
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_cold, start_forked
 from tw_autogen.kernel.supervised_process import SandboxFailed

@@ -161,7 +161,7 @@ class CommandProcess:
 class LocalProcess(CommandProcess):
     """A process of this machine in a session of its own, which ends when this process does, however that ends.
 
-    On POSIX systems a pipe tells it (see `inside.boot.hold_on`); besides, on macOS and Windows ipykernel itself looks
+    On POSIX systems a pipe tells it (see `guest.boot.hold_on`); besides, on macOS and Windows ipykernel itself looks
     whether its parent is still there.
 
     Args:

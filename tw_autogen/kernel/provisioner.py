@@ -14,7 +14,7 @@ from typing import Any
 from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Dict
 
-from tw_autogen.errors import ConfigError, KernelStartError
+from tw_autogen.errors import ConfigError, KernelStartError, nearest
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of
 from tw_autogen.kernel.path_policy import check_granted, refuse_folder
@@ -85,7 +85,9 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             self._pinned = pinned
         given = kwargs.get("env") or {}
         place = KernelFolders(
-            self._cwd, environment={name: given[name] for name in self.kernel_spec.env if name in given}
+            self._cwd,
+            environment={name: given[name] for name in self.kernel_spec.env if name in given},
+            known=pinned.known(),
         )
         if self._connection is None:
             self._connection = Connection(opens=False, outside=assignment_of(place, settings)["write"])
@@ -150,7 +152,7 @@ def _settings(given: dict[str, Any]) -> KernelSettings:
     known = [one.name for one in fields(KernelSettings)]
     unknown = sorted(set(given) - set(known))
     if unknown:
-        raise KernelStartError(f"the kernelspec sets {', '.join(unknown)}; there are: {', '.join(known)}")
+        raise KernelStartError(f"the kernelspec sets {', '.join(unknown)}{nearest(unknown[0], known)}")
     if not STEWARDED:
         raise KernelStartError("the provisioner tw-autogen works on Linux only")
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}

@@ -9,9 +9,9 @@ from typing import Any
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.execution import Log
-from tw_autogen.kernel.failure import COMES_BACK, LOST, went_well
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.request import RawResult
+from tw_autogen.kernel.results import COMES_BACK, LOST, went_well
 from tw_autogen.kernel.resume import TAG, entry_of, resume
 
 

@@ -14,9 +14,8 @@ from tw_autogen.kernel.guest.calls import MARK
 from tw_autogen.kernel.guest.output import Clipped
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.kernel import OnOutput
-from tw_autogen.kernel.poller import Poller
 from tw_autogen.kernel.process import Process
-from tw_autogen.kernel.wire import Wire
+from tw_autogen.kernel.wire import Poller, Wire
 
 _DRAIN_SECONDS = 2.0
 """How long output may trail behind the reply, and a reply behind `idle`."""

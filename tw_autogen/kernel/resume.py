@@ -7,7 +7,7 @@ from typing import Any
 
 from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.execution import Log
-from tw_autogen.kernel.failure import error_text, went_well
+from tw_autogen.kernel.results import error_text, went_well
 
 TAG = "resume"
 _LEAST_SECONDS = 10.0

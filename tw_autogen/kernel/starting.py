@@ -18,8 +18,7 @@ from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, furnish
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.ownership import OWNERSHIP, hand_over
-from tw_autogen.kernel.sandbox_levels import failed, levels, plan, told, user_for, words
-from tw_autogen.kernel.sandbox_probe import stood
+from tw_autogen.kernel.sandbox import failed, levels, plan, stood, told, user_for, words
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.supervised_process import SandboxFailed, SupervisedProcess
 

@@ -1,16 +1,17 @@
 """Asking a language model: any OpenAI-compatible server, recorded replies, and reading tolerantly what it wrote."""
 
-from tw_autogen.model.asked_as import AskedAs, TellsRoles, asked_as
-from tw_autogen.model.asking import Reserve, ask
+from tw_autogen.errors import Unreadable
+from tw_autogen.model.asking import ask
 from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.embed import Embedder, EmbeddingRanker
 from tw_autogen.model.embedders import EmbeddingSettings, FolderEmbedder, OpenAIEmbedder, resolve_ranker
 from tw_autogen.model.failures import is_too_long
-from tw_autogen.model.fields import CodeReply, NoObject, Unreadable, read_code, read_object
+from tw_autogen.model.fields import CodeReply, NoObject, read_code, read_object
 from tw_autogen.model.openai import OpenAIModel, is_loopback
 from tw_autogen.model.rank import LexicalRanker, Ranked, Ranker
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
 from tw_autogen.model.replay import ReplayModel
+from tw_autogen.model.request import ModelRequest, RequestModel, Reserve, asked_as, call_model, complete
 from tw_autogen.model.resolve import resolve_model
 from tw_autogen.model.running import run_abandonable
 from tw_autogen.model.settings import ModelSettings, Price
@@ -19,7 +20,6 @@ from tw_autogen.model.streams import CodeStream, FieldStream
 from tw_autogen.model.vectors import VectorCache, cache_folder
 
 __all__ = [
-    "AskedAs",
     "ChatModel",
     "CodeReply",
     "CodeStream",
@@ -31,6 +31,7 @@ __all__ = [
     "FolderEmbedder",
     "LexicalRanker",
     "Message",
+    "ModelRequest",
     "ModelSettings",
     "NoObject",
     "OpenAIEmbedder",
@@ -42,9 +43,9 @@ __all__ = [
     "Recording",
     "RecordingModel",
     "ReplayModel",
+    "RequestModel",
     "Reserve",
     "TOKEN_CHARS",
-    "TellsRoles",
     "ToolCall",
     "Unreadable",
     "Usage",
@@ -52,7 +53,9 @@ __all__ = [
     "ask",
     "asked_as",
     "cache_folder",
+    "call_model",
     "chars_of",
+    "complete",
     "is_loopback",
     "is_too_long",
     "read_code",

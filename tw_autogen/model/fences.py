@@ -9,8 +9,9 @@ from typing import Literal
 Kind = Literal["text", "python", "untagged", "other"]
 
 _PYTHON = frozenset({"python", "python3", "py", "py3", "ipython", "ipython3", "jupyter", "tool_code"})
-_OPENING = re.compile(r"^(?P<before>.*?)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)$")
-_ONE_LINE = re.compile(r"^\s*```[ \t]*(?:python|py)[ \t]+(?P<code>[^`]+)```\s*$", re.I)
+_TILDES = re.compile(r"~{3,}")
+_LEAST_MARKS = 3
+_ONE_LINE = re.compile(r"^\s*```[ \t]*(?:python|py)[ \t](?P<code>[^`]+)```\s*$", re.I)
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,15 @@ def opening(line: str) -> tuple[str, Fence] | None:
 
     After words (`Here it is: ```python`) a fence must name its language, or it is taken for inline code.
     """
-    found = _OPENING.match(line)
-    if not found:
-        return None
-    before, marks, info = found["before"], found["marks"], found["info"].strip()
+    last = line.rfind("`") + 1  # no backtick stands behind a fence
+    before = line[:last].rstrip("`")
+    marks = line[len(before) : last]
+    if len(marks) < _LEAST_MARKS:
+        tildes = _TILDES.search(line, last)
+        if tildes is None:
+            return None
+        before, marks = line[: tildes.start()], tildes[0]
+    info = line[len(before) + len(marks) :].strip()
     kind = _kind(info)
     if before.strip() and (kind in ("other", "untagged") or marks[0] == "~"):
         return None

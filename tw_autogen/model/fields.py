@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tw_autogen.bounded_json import DEEPEST, too_deep
+from tw_autogen.errors import Unreadable
 from tw_autogen.model.bare_code import unfenced, whole_block, without_prose
 from tw_autogen.model.fences import Block, split_blocks
 
@@ -32,7 +33,7 @@ _CALL = re.compile(
     r"(?P<inside>.*?)\s*(?:</(?P=tag)>|\Z)",
     re.I | re.M | re.S,
 )
-_PARAMETER = re.compile(r"""<parameter(?:=|\s+name=["']?)code["']?>\n?(?P<code>.*?)\s*</parameter>""", re.I | re.S)
+_PARAMETER = re.compile(r"""(?is)<parameter(?:=|\s+name=["']?)code["']?>\n?(?P<code>.*?)(?:(?P<end></parameter>)|\Z)""")
 _CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
 _CODE_FIELD = re.compile(rf"""["'](?:{"|".join(_CODE_FIELDS)})\\*["']\s*:""")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "function", "action_input")
@@ -41,14 +42,6 @@ _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
 _READS_PER_CHAR = 40
 """How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
-
-
-class Unreadable(ValueError):
-    """A reply that can't be understood; `problem` says what is wrong and what is wanted, for the model to read."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
 
 
 class NoObject(Unreadable):
@@ -333,7 +326,7 @@ def _read_call(said: str) -> CodeReply | None:
     inside = call["inside"] if call else said
     if any(block.kind == "python" for block in split_blocks(said[: call.start()] if call else said)):
         return None
-    if parameter := _PARAMETER.search(inside):
+    if (parameter := _PARAMETER.search(inside)) and parameter["end"]:
         return CodeReply(around, parameter["code"].strip("\n").rstrip())
     if _CODE_FIELD.search(inside):
         try:

@@ -13,9 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError, ModelError
-from tw_autogen.model.chat import Completion, Message
+from tw_autogen.model.chat import Completion
 from tw_autogen.model.delays import report_delay
 from tw_autogen.model.failures import describe_failure, is_out_of_quota, server_words, shown_url
+from tw_autogen.model.request import ModelRequest, RequestModel
 from tw_autogen.model.running import OnText, run_abandonable
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
 from tw_autogen.model.wire import GrowingCompletion, read_answer
@@ -27,7 +28,7 @@ _LONGEST_WAIT_SECONDS = 60.0
 """The SDK waits no longer than this, whatever a server announces."""
 
 
-class OpenAIModel:
+class OpenAIModel(RequestModel):
     """A model behind an OpenAI-compatible server.
 
     What a server refuses is asked for in a simpler way and remembered for as long as this object lives: a JSON schema
@@ -84,17 +85,8 @@ class OpenAIModel:
         cost = f", ${price.prompt:g} in / ${price.completion:g} out for a million tokens" if price else ""
         return f"{self.name} at {self.base_url}{cost}"
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        on_text: OnText | None = None,
-        seconds: float | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Completion:
-        """Answer the messages; see `ChatModel.complete`.
+    def answer(self, request: ModelRequest) -> Completion:
+        """Answer a request; see `ChatModel.complete`.
 
         `on_text` is called in the caller's thread. If the connection breaks in the middle of an answer, the next try
         is not streamed, so that no text is given twice; the completion is whole all the same.
@@ -102,26 +94,26 @@ class OpenAIModel:
         Raises:
             ModelError: naming the server, what was wrong, and what to do.
         """
-        body: dict[str, Any] = {"model": self.name, "messages": [dict(message) for message in messages]}
+        body: dict[str, Any] = {"model": self.name, "messages": [dict(message) for message in request.messages]}
         if self.settings.temperature is not None:
             body["temperature"] = self.settings.temperature
-        if tools:
-            body["tools"] = [dict(tool) for tool in tools]
-        limit = self.settings.seconds if seconds is None else seconds
+        if request.tools:
+            body["tools"] = [dict(tool) for tool in request.tools]
+        limit = self.settings.seconds if request.seconds is None else request.seconds
         body["timeout"] = self._sdk.Timeout(limit, connect=_CONNECT_SECONDS)
-        streams = on_text is not None
+        streams = request.on_text is not None
 
         def work(tell: OnText, abandoned: threading.Event) -> Completion:
             self._here.abandoned = abandoned
-            return self._ask(body, schema, tell if streams else None, abandoned)
+            return self._ask(body, request.schema, tell if streams else None, abandoned)
 
         return run_abandonable(
             work,
             where=f"{self.base_url}: {self.name}",
             seconds=limit,
-            on_text=on_text,
-            cancelled=cancelled,
-            remedy="; raise `model.seconds`, or ask a faster model" if seconds is None else "",
+            on_text=request.on_text,
+            cancelled=request.cancelled,
+            remedy="; raise `model.seconds`, or ask a faster model" if request.seconds is None else "",
         )
 
     def models(self) -> tuple[str, ...]:

@@ -19,21 +19,20 @@ from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tw_autogen.conversation.plain import read_yaml
+from tw_autogen.conversation.plain import Block, OneLine, read_yaml, readable_yaml
 from tw_autogen.errors import ScenarioError, nearest
-from tw_autogen.model.asked_as import asked_as
-from tw_autogen.model.chat import ChatModel, Completion, Message, ToolCall, Usage
+from tw_autogen.model.chat import ChatModel, Completion, ToolCall, Usage
 from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
+from tw_autogen.model.request import ModelRequest, RequestModel, complete
 from tw_autogen.private import touch_private
 
 FORMAT = 1
+_WIDTH = 1_000_000  # no line is folded, so that a diff shows what has changed
 _KEYS = ("role", "system", "prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
 
 
@@ -65,9 +64,9 @@ class RecordedReply:
             **({"system": self.system} if self.system else {}),
             "prompt": self.prompt,
             "last": self.last,
-            "reply": _Block(said.text),
+            "reply": Block(said.text),
             **({"tool_calls": calls} if calls else {}),
-            "usage": _Inline(tokens),
+            "usage": OneLine(tokens),
             "finish_reason": said.finish_reason,
             "model": said.model,
         }
@@ -142,12 +141,12 @@ class Recording:
     def write(self, path: Path) -> None:
         """Write a file in place of the one that is there, which stays whole until the new one is."""
         new = path.with_name(f"{path.name}.new")
-        whole = [_head(self.model, self.date), *(_yaml([one.to_dict()]) for one in self.replies)]
+        whole = [_head(self.model, self.date), *(readable_yaml([one.to_dict()], width=_WIDTH) for one in self.replies)]
         new.write_text("".join(whole), encoding="utf-8", newline="\n")
         new.replace(path)
 
 
-class RecordingModel:
+class RecordingModel(RequestModel):
     """A model whose replies are kept in a file as they come; each is on disk before it is handed on.
 
     Calls side by side are kept in the order in which they were answered. What failed is not kept.
@@ -175,25 +174,11 @@ class RecordingModel:
         with self._lock:
             return tuple(self._known)
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        seconds: float | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Completion:
-        """Let the model answer, and keep the answer; see `ChatModel.complete`."""
-        return self.complete_as(
-            "", messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
-        )
-
-    def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
-        """Let the model answer, and keep the answer with who has asked; see `TellsRoles`."""
+    def answer(self, request: ModelRequest) -> Completion:
+        """Complete the request with the model, and write the reply with the role that asked."""
+        messages, role = request.messages, request.role
         prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
-        completion = self._recall(role, prompt) or asked_as(role, self._model).complete(messages, **options)
+        completion = self._recall(role, prompt) or complete(self._model, request)
         self._keep(RecordedReply(completion, prompt, last, role, system_hash(messages, hide=self._hide)))
         return completion
 
@@ -213,38 +198,8 @@ class RecordingModel:
                 self.path.write_text(head, encoding="utf-8", newline="\n")
                 self._begun = True
             with self.path.open("a", encoding="utf-8", newline="\n") as file:
-                file.write(_yaml([reply.to_dict()]))
-
-
-class _Block(str):
-    """Text that is written as a block, line by line as it is."""
-
-
-class _Inline(dict[str, int]):
-    """Numbers that are written on one line."""
-
-
-class _Dumper(yaml.SafeDumper):
-    pass
-
-
-def _dump_block(dumper: _Dumper, text: _Block) -> yaml.Node:
-    # A block would turn these line breaks into plain ones; quotes keep them.
-    style = '"' if any(char in text for char in "\x85\u2028\u2029") else "|"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=style)
-
-
-def _dump_inline(dumper: _Dumper, numbers: _Inline) -> yaml.Node:
-    return dumper.represent_mapping("tag:yaml.org,2002:map", numbers, flow_style=True)
-
-
-_Dumper.add_representer(_Block, _dump_block)
-_Dumper.add_representer(_Inline, _dump_inline)
+                file.write(readable_yaml([reply.to_dict()], width=_WIDTH))
 
 
 def _head(model: str, date: str) -> str:
-    return f"{_yaml({'format': FORMAT, 'model': model, 'date': date})}replies:\n"
-
-
-def _yaml(plain: Any) -> str:
-    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    return f"{readable_yaml({'format': FORMAT, 'model': model, 'date': date})}replies:\n"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from tw_autogen.errors import ModelError, ReplayParted
 from tw_autogen.model.chat import Completion, Message
 from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
 from tw_autogen.model.recording import RecordedReply, Recording
+from tw_autogen.model.request import ModelRequest, RequestModel
 
 _PIECE_CHARS = 24
 
 
-class ReplayModel:
+class ReplayModel(RequestModel):
     """A recording as a `ChatModel`; one for all roles of a session, from any thread.
 
     Each role has replies of its own, those that were recorded when it asked, so that roles side by side don't take one
@@ -62,43 +62,25 @@ class ReplayModel:
         with self._lock:
             return tuple(self._left.values())
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        seconds: float | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Completion:
-        """Give the recorded reply, with the usage that it had; see `ChatModel.complete`.
+    def answer(self, request: ModelRequest) -> Completion:
+        """Return the reply that was recorded for the request's role, with the usage that it had.
+
+        Args:
+            request: Its `schema`, `tools` and `seconds` do not matter.
 
         Raises:
             ReplayParted: all replies are used, or, if strict, the prompt has changed.
             ModelError: cancelled.
         """
-        return self.complete_as("", messages, on_text=on_text, cancelled=cancelled)
-
-    def complete_as(
-        self,
-        role: str,
-        messages: Sequence[Message],
-        *,
-        on_text: Callable[[str], None] | None = None,
-        cancelled: threading.Event | None = None,
-        **options: Any,
-    ) -> Completion:
-        """Give a reply that was recorded for this role; see `TellsRoles`, and `complete` for errors."""
-        halt = cancelled or threading.Event()
+        halt = request.cancelled or threading.Event()
         if halt.is_set():
             raise ModelError(f"{self._name}: the call was cancelled")
-        completion = self._take(role, messages)
-        if on_text:
+        completion = self._take(request.role, request.messages)
+        if request.on_text:
             for piece in pieces(completion.text):
                 if halt.wait(self._delay) if self._delay else halt.is_set():
                     raise ModelError(f"{self._name}: the call was cancelled")
-                on_text(piece)
+                request.on_text(piece)
         return completion
 
     @property

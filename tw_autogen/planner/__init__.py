@@ -1,7 +1,7 @@
 """The Planner: splits a request into steps, hands them to workers, and answers the user."""
 
+from tw_autogen.conversation import Depends, Plan, Status, Step
 from tw_autogen.planner.fields import PlannerReply, Stop, read_reply, reply_schema
-from tw_autogen.planner.plan import Depends, Plan, Status, Step
 from tw_autogen.planner.planner import Planner, PlannerSettings
 
 __all__ = [

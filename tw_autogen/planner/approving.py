@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tw_autogen.approval import Approve, Decision, Proposal, decide
-from tw_autogen.planner.plan import Plan
+from tw_autogen.conversation import Plan
 from tw_autogen.role import Turn
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tw_autogen.conversation import AnswerForm, is_json, unfenced_json
+from tw_autogen.conversation import AnswerForm, Plan, Step, is_json, unfenced_json
+from tw_autogen.conversation.plan import NUMBERED
 from tw_autogen.model import NoObject, Unreadable, read_object
-from tw_autogen.planner.plan import Plan, Step, plan_text
 
 USER = "User"
 _ALIASES = {
@@ -35,6 +35,8 @@ _REFUSAL = re.compile(
     r"|i['’]m (?:unable|not able))\b",
     re.I,
 )
+_TEXTS = ("text", "description", "task", "action", "instruction", "content", "title", "name", "step", "plan")
+"""The fields of a step that was sent as an object in which its words may stand; the first that is text counts."""
 _LAST_WORDS_CHARS = 4000
 _STEP_CHARS = 200
 _FORM = ". The form:\n"
@@ -378,7 +380,7 @@ def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_s
 
 
 def _plan(said: Mapping[str, Any], name: str, problems: list[str]) -> Plan | None:
-    text = plan_text(said[name])
+    text = _plan_text(said[name])
     if not text.strip():
         return None
     try:
@@ -386,3 +388,34 @@ def _plan(said: Mapping[str, Any], name: str, problems: list[str]) -> Plan | Non
     except ValueError as error:
         problems.append(f"`{name}`: {error}")
         return None
+
+
+def _plan_text(said: Any) -> str:
+    r"""Return a plan as text, a step a line, whatever it was sent as: text, a list, or an object of steps.
+
+    Args:
+        said: A JSON value.
+
+    Example:
+        >>> _plan_text({"1": "load", "2": {"description": "report"}})
+        '1. load\n2. report'
+    """
+    if isinstance(said, dict) and isinstance(said.get("steps"), list | dict):
+        said = said["steps"]
+    if isinstance(said, dict) and any(isinstance(said.get(name), str) for name in _TEXTS):
+        said = [said]
+    if isinstance(said, list | dict):
+        steps = [_step_text(one) for one in (said.values() if isinstance(said, dict) else said)]
+        lines = [" ".join(one.split()) for one in steps if one.strip()]
+        if any(map(NUMBERED.match, lines)):
+            return "\n".join(lines)
+        return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+    return "" if said is None else str(said)
+
+
+def _step_text(step: Any) -> str:
+    if not isinstance(step, dict):
+        return "" if step is None else str(step)
+    texts = [step[name] for name in _TEXTS if isinstance(step.get(name), str)]
+    words = [one for one in texts if not re.fullmatch(r"\s*(?:step\s*)?\d+\s*", one, re.IGNORECASE)]
+    return words[0] if words else ", ".join(str(value) for value in step.values() if isinstance(value, str))

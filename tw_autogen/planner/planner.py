@@ -17,6 +17,7 @@ from tw_autogen.conversation import (
     Attachment,
     AttachmentType,
     Memory,
+    Plan,
     Post,
     Round,
     file_names,
@@ -27,7 +28,6 @@ from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.planner.approving import decide_plan
 from tw_autogen.planner.fields import USER, PlannerReply, ReplyReader, Stop, last_words, reply_schema
-from tw_autogen.planner.plan import Plan, Status
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import Recall, Talk, remember
 from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
@@ -78,6 +78,8 @@ class _Talking:
     date: str = ""
     approved: str = ""
     offers: list[str] = field(default_factory=list)
+    unrun: set[int] = field(default_factory=set)
+    """The steps of the plan for which a worker that runs code was asked last, and has run none."""
 
 
 class Planner(Role):
@@ -166,11 +168,13 @@ class Planner(Role):
             mine.round_id, mine.mended = here.id, False
             if len(asked) == 1:
                 mine.plan, mine.approved = None, ""
+        self._note_run(mine, here)
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
         forwarded = _forward(here, self.name, form)
         misfits = form.problems(_whole(forwarded)) if forwarded else []
         if forwarded is not None and (mine.mended or not misfits):
-            return _with_misfits(forwarded, misfits)
+            mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
+            return replace(_with_misfits(forwarded, misfits), plan=mine.plan)
         self._listen(mine, memory, turn)
         if misfits:
             self._send_back(mine, misfits, turn)
@@ -230,31 +234,21 @@ class Planner(Role):
         names = [one.name for one in self._workers]
         growing = Growing(turn, self.name, FieldStream)
         worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
-        limits: dict[str, Any] = {
-            "seconds": turn.seconds_left(self._settings.model_seconds),
-            "reserve": turn.reserve,
-            "cancelled": turn.cancelled,
-        }
-        counted = {**limits, "on_call": growing.counted}
-        if self._recall.shorten(mine.talk, self._model, self.name, turn.emit, **counted):
+        counted = turn.request(mine.talk.messages, caller=self.name, seconds=self._settings.model_seconds)
+        if self._recall.shorten(mine.talk, self._model, self.name, turn.emit, counted):
             self._shortened(mine)
 
         def once() -> tuple[PlannerReply, Completion]:
             return ask(
                 self._model,
-                mine.talk.messages,
+                growing.request(counted, schema=reply_schema(names)),
                 ReplyReader(names, has_plan=mine.plan is not None, form=form, worked=worked),
                 tries=self._settings.tries,
-                schema=reply_schema(names),
-                on_text=growing.take,
-                on_call=growing.called,
-                on_delay=growing.delayed,
-                **limits,
             )
 
         try:
             reply, completion = self._recall.ask_within(
-                once, mine.talk, self._model, self.name, turn.emit, shortened=lambda: self._shortened(mine), **counted
+                once, mine.talk, self._model, self.name, turn.emit, counted, shortened=lambda: self._shortened(mine)
             )
         except ModelUnreadable as error:
             if not error.reply.strip():
@@ -325,11 +319,24 @@ class Planner(Role):
             reply = self._ask(mine, turn, form)
         return reply
 
-    def _post(self, mine: _Talking, reply: PlannerReply) -> Post:
+    def _note_run(self, mine: _Talking, here: Round) -> None:
+        """Note whether the worker whose post is to be answered has run code for the current step."""
+        answer, step = here.posts[-1], mine.plan and mine.plan.current
+        if step and answer.send_from not in (USER, self.name):
+            unrun = answer.content(AttachmentType.execution_status) == "NONE"
+            mine.unrun = mine.unrun | {step.id} if unrun else mine.unrun - {step.id}
+
+    def _advance(self, mine: _Talking, reply: PlannerReply) -> None:
+        """Set the plan to where a reply takes it."""
+        plan = mine.plan
         if reply.plan is not None:
-            mine.plan = reply.plan
-        if mine.plan is not None and reply.current_plan_step:
-            mine.plan = mine.plan.at(reply.current_plan_step)
+            plan, mine.unrun = reply.plan.with_roles_of(plan or Plan()), set()
+        if plan is not None:
+            plan = plan.at(reply.current_plan_step, role="" if reply.send_to == USER else reply.send_to)
+            mine.plan = (plan.completed() if reply.stop is Stop.Completed else plan).reopened(mine.unrun)
+
+    def _post(self, mine: _Talking, reply: PlannerReply) -> Post:
+        self._advance(mine, reply)
         said = {
             AttachmentType.plan_reasoning: reply.reasoning,
             AttachmentType.init_plan: str(reply.init_plan or ""),
@@ -338,13 +345,14 @@ class Planner(Role):
             AttachmentType.then: reply.then,
             AttachmentType.stop: reply.stop.value,
         }
-        return Post(self.name, reply.send_to, reply.message, tuple(Attachment(k, v) for k, v in said.items() if v))
+        attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
+        return Post(self.name, reply.send_to, reply.message, attachments, plan=mine.plan)
 
 
 def _in_words(plan: Plan | None, step: str) -> str:
-    """Give a step with its words, where the model has sent its number."""
-    steps = plan.at(step).steps if plan and step else ()
-    return next((f"{one.id}. {one.text}" for one in steps if one.status is Status.current), step)
+    """Return a step with its words, where the model has sent its number."""
+    found = plan.find(step) if plan and step else None
+    return f"{found.id}. {found.text}" if found else step
 
 
 def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tw_autogen.conversation import AttachmentType, Memory, Post, Round
+from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
 from tw_autogen.planner.fields import USER, Stop
-from tw_autogen.planner.plan import Plan
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]*(?!\w)")
 _LIST_MARK = re.compile(r"^\s*\d{1,2}[.)]\s", re.M)
@@ -45,10 +44,14 @@ def _said(here: Round) -> str:
 
 
 def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
-    """Give the plan that stands in a request whose talk begins in its middle."""
-    said = [post.content(AttachmentType.plan) for one in asked for post in one.posts if post.send_from == name]
-    plans = [text for text in said if text]
-    return Plan.parse(plans[-1]) if plans else None
+    """Return the newest plan of a request, for a chat history that begins in the middle of it.
+
+    Args:
+        asked: The rounds of the request, oldest first.
+        name: The Planner's name.
+    """
+    posts = [post for one in asked for post in one.posts if post.send_from == name]
+    return next((post.plan for post in reversed(posts) if post.plan is not None), None)
 
 
 def unfounded_numbers(answer: str, shown: str) -> list[str]:

@@ -9,15 +9,16 @@ import inspect
 import keyword
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.guest import plugin_options
-from tw_autogen.plugin.annotation import spelled, type_and_words
-from tw_autogen.plugin.docstring import Doc, read_doc
-from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.plugin.annotation import spelled
+from tw_autogen.plugin.docstring import read_doc
+from tw_autogen.plugin.signature import parameters_of, result_of
+from tw_autogen.plugin.spec import Parameter, PluginSpec
 
 Parameters = Sequence[Parameter] | Mapping[str, Any]
 """Parameters; or, by name, a type (`int`, `"list[str]"`) or words that describe it (`"how many rows"`)."""
@@ -72,7 +73,10 @@ def callable_plugin(
         if limit is not None and not limit > 0:
             raise ConfigError(f"callable_plugin {name!r}: {word}={limit} would allow nothing; None stands for no limit")
     if parameters is None:
-        taken = _taken(function, name, doc)
+        try:
+            taken = parameters_of(_signature(function, name), doc)
+        except ValueError as error:
+            raise ConfigError(f"callable_plugin {name!r}: {error}; give parameters=") from None
     else:
         taken = _given(parameters)
         _check_given(function, name, taken)
@@ -81,7 +85,7 @@ def callable_plugin(
         called = _checked(called, returns)
         given: tuple[Parameter, ...] = (Parameter("result", "dict", description=fields_of(returns)),)
     else:
-        given = _given(returns) if returns is not None else _result(function, doc)
+        given = _given(returns) if returns is not None else result_of(_signature(function, name), doc)
     return PluginSpec(
         name,
         description,
@@ -111,6 +115,10 @@ def function_plugin(function: Callable[..., Any]) -> PluginSpec:
 
 def as_model(value: Any, kind: type[BaseModel]) -> BaseModel:
     """Read a value as a pydantic model: a dictionary, JSON text, or an instance.
+
+    Args:
+        value: What a function returned.
+        kind: The model.
 
     Raises:
         ValueError: it doesn't fit; says field by field what is wrong.
@@ -179,26 +187,6 @@ def _check_given(function: Callable[..., Any], name: str, parameters: tuple[Para
         ) from None
 
 
-def _taken(function: Callable[..., Any], name: str, doc: Doc) -> tuple[Parameter, ...]:
-    found = []
-    for one in _signature(function, name).parameters.values():
-        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            raise ConfigError(f"callable_plugin {name!r}: `*{one.name}` says nothing to a model; give parameters=")
-        required = one.default is one.empty
-        kind, words = type_and_words(one.annotation)
-        words = doc.parameters.get(one.name) or words
-        by: Literal["", "position", "keyword"] = (
-            "position" if one.kind is one.POSITIONAL_ONLY else "keyword" if one.kind is one.KEYWORD_ONLY else ""
-        )
-        found.append(Parameter(one.name, kind, required, words, _shown(one.default), by))
-    return tuple(found)
-
-
-def _result(function: Callable[..., Any], doc: Doc) -> tuple[Parameter, ...]:
-    kind, words = type_and_words(_signature(function, "").return_annotation)
-    return () if kind == "None" else (Parameter("result", kind, description=doc.returns or words),)
-
-
 def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
     try:
         return inspect.signature(function)
@@ -206,15 +194,6 @@ def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
         raise ConfigError(
             f"callable_plugin {name!r}: its signature can't be read; give parameters= and returns="
         ) from None
-
-
-def _shown(default: Any) -> Any:
-    """Return a default that can be written down; of others, such as objects, a model sees only that there is one."""
-    try:
-        ast.literal_eval(repr(default))
-    except (ValueError, SyntaxError):
-        return NO_DEFAULT
-    return default
 
 
 def run_through(function: Callable[..., Any]) -> Callable[..., Any]:

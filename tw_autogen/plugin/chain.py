@@ -54,6 +54,11 @@ def continued(links: tuple[Link, ...]) -> Iterator[None]:
 def calling(name: str, agent: Any, *, max_depth: int = MAX_DEPTH) -> Iterator[Link]:
     """Enter an agent's work; threads that are started in it, and what it submits to thread pools, belong to it.
 
+    Args:
+        name: The agent's, for messages.
+        agent: Compared by identity.
+        max_depth: How many agents may be at work, one called by the other.
+
     Yields:
         The agent's link; `refused` is set once a call in its work was refused.
 

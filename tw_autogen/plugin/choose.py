@@ -96,7 +96,13 @@ def choose(
 
 
 def selects(specs: Sequence[PluginSpec], budget_chars: int, enabled: Enabled = "auto") -> bool:
-    """Return whether `choose` makes a choice, or all plugins go."""
+    """Return whether `choose` makes a choice, or all plugins go.
+
+    Args:
+        specs: All plugins.
+        budget_chars: How long their stubs may be together, in characters.
+        enabled: `auto`, or always or never.
+    """
     return _selects([_stub_chars(spec) for spec in specs], budget_chars, enabled)
 
 
@@ -104,6 +110,11 @@ def rank(specs: Sequence[PluginSpec], request: str, ranker: Ranker | None = None
     """Return the positions of the specs that have to do with a request, best first; see `Ranker.rank`.
 
     One that the request names comes before all that it doesn't.
+
+    Args:
+        specs: All plugins.
+        request: The text that they should fit.
+        ranker: Compares texts; None: by their words.
 
     Raises:
         ModelError: the ranker's server could not be asked.
@@ -137,6 +148,10 @@ def _stub_chars(spec: PluginSpec) -> int:
 
 def names_used(code: str, specs: Sequence[PluginSpec]) -> frozenset[str]:
     """Return which plugins a code names; text and comments do not count, and code that is no Python names none.
+
+    Args:
+        code: Python, with magics.
+        specs: The plugins that are looked for.
 
     Example:
         >>> names_used('sql("join")', [PluginSpec("sql", "Pull."), PluginSpec("join", "Join.")])

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
+from tw_autogen.conversation import is_mentioned
 from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.safe_folder import SafeFolder, open_unlinked
 
@@ -38,13 +39,18 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
 
 
 def named_files(folder: Path, text: str) -> list[Path]:
-    """Return the plain files of a folder whose names stand in a text."""
+    """Return the plain files of a folder whose names stand in a text.
+
+    Args:
+        folder: Only files directly in it.
+        text: In which the names are looked for.
+    """
     try:
         with SafeFolder(folder) as opened:
             names = [one.name for one in opened.walk(enter=lambda name: False) if one.is_file]
     except FileNotFoundError:
         return []
-    return [folder / one for one in names if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w-])", text)]
+    return [folder / one for one in names if is_mentioned(one, text)]
 
 
 def table_words(table: Any) -> str:

@@ -6,13 +6,13 @@ import ast
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tw_autogen.errors import PluginLoadError, nearest
-from tw_autogen.plugin.annotation import read_annotation
-from tw_autogen.plugin.docstring import Doc, read_doc
-from tw_autogen.plugin.source import Function, decorated_in, defaults_of, parse_source, read_source
-from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.plugin.docstring import read_doc
+from tw_autogen.plugin.signature import parameters_of, result_of, signature_in
+from tw_autogen.plugin.source import Function, decorated_in, parse_source, read_source
+from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import files_in_use, read_content
 
 SUFFIX = ".py"
@@ -53,7 +53,7 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
     return tuple(replace(spec, text=text, files=files_in_use()) for spec in specs)
 
 
-_DECORATOR = re.compile(rb"@[^\n]*\bplugin\b|\bplugin[\s\\]+as\b|@[\s\\(]*[\n\\]")
+_DECORATOR = re.compile(rb"^[^\n@]*@[^\n]*\bplugin\b|\bplugin[\s\\]+as\b|@[\s\\(]*[\n\\]", re.MULTILINE)
 
 
 def holds_functions(path: Path) -> bool:
@@ -85,11 +85,16 @@ def _spec(function: Function, decorator: ast.expr, path: Path) -> PluginSpec:
             f'{function.name}: an async function runs in the host: @plugin(runs_in="host")', path=path, line=line
         )
     options["examples"] = options.get("examples") or doc.examples
+    signature = signature_in(function)
+    try:
+        parameters = parameters_of(signature, doc)
+    except ValueError as error:
+        raise PluginLoadError(f"{function.name}: {error}; write its parameters out", path=path, line=line) from None
     return PluginSpec(
         name=function.name,
         description=doc.description,
-        parameters=_parameters(function, doc, path),
-        returns=_returns(function, doc),
+        parameters=parameters,
+        returns=result_of(signature, doc),
         code=path.stem,
         path=path,
         **options,
@@ -118,44 +123,13 @@ def _options(decorator: ast.expr, path: Path) -> dict[str, Any]:
             ) from None
         known = _OPTIONS[one.arg]
         if value is not None and (not isinstance(value, known) or (known is not bool and isinstance(value, bool))):
-            raise PluginLoadError(f"@plugin: {one.arg}={value!r} won't do", path=path, line=one.value.lineno)
+            raise PluginLoadError(
+                f"@plugin: {one.arg}: expected {_names(known)}, got {value!r}", path=path, line=one.value.lineno
+            )
         if value is not None:
             options[one.arg] = value
     return options
 
 
-def _parameters(function: Function, doc: Doc, path: Path) -> tuple[Parameter, ...]:
-    arguments = function.args
-    for star, one in (("*", arguments.vararg), ("**", arguments.kwarg)):
-        if one is not None:
-            raise PluginLoadError(
-                f"{function.name}: `{star}{one.arg}` says nothing to a model; write its parameters out",
-                path=path,
-                line=function.lineno,
-            )
-    defaults = defaults_of(arguments)
-    found = []
-    for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        kind, words = read_annotation(one.annotation)
-        default = defaults[one.arg]
-        words = doc.parameters.get(one.arg) or words
-        by: Literal["", "position", "keyword"] = (
-            "position" if one in arguments.posonlyargs else "keyword" if one in arguments.kwonlyargs else ""
-        )
-        found.append(Parameter(one.arg, kind, default is None, words, _value(default), by))
-    return tuple(found)
-
-
-def _returns(function: Function, doc: Doc) -> tuple[Parameter, ...]:
-    kind, words = read_annotation(function.returns)
-    return () if kind == "None" else (Parameter("result", kind, description=doc.returns or words),)
-
-
-def _value(default: ast.expr | None) -> Any:
-    """Return a default that is written out; of another, such as a call, a model sees only that there is one."""
-    if default is None:
-        return NO_DEFAULT
-    try:
-        return ast.literal_eval(default)
-    except (TypeError, ValueError):
-        return NO_DEFAULT
+def _names(kinds: type | tuple[type, ...]) -> str:
+    return " or ".join(one.__name__ for one in (kinds if isinstance(kinds, tuple) else (kinds,)))

@@ -6,6 +6,7 @@ import ast
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from inspect import Signature
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from tw_autogen.plugin.callables import function_plugin
 from tw_autogen.plugin.folder import is_name, named_in, read_file, read_folder
 from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.plugin.installed import installed_plugins, read_entry
+from tw_autogen.plugin.signature import shown_default, signature_in
 from tw_autogen.plugin.source import (
     Function,
     decorated_in,
-    defaults_of,
     last_word,
     parse_source,
     read_source,
@@ -122,14 +123,13 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=trusted)
     tree = parse_source(path, text=spec.text)
     registered = _registered(tree, spec, path)
-    signature = _signature(registered, tree, path)
-    if signature is None:  # inherited from elsewhere: only running it would tell
+    called = _called(registered, tree, path)
+    if called is None:  # inherited from elsewhere: only running it would tell
         return spec
-    is_method = isinstance(registered, ast.ClassDef)
-    spec = _renamed(spec, signature.args, is_method)
-    _check_signature(spec, signature, is_method, path)
-    defaults = defaults_of(signature.args)
-    completed = tuple(_completed(one, defaults) for one in spec.parameters)
+    signature = signature_in(called, bound=isinstance(registered, ast.ClassDef))
+    spec = _renamed(spec, signature)
+    _check_signature(spec, signature, called, path)
+    completed = tuple(_completed(one, signature) for one in spec.parameters)
     return spec if completed == spec.parameters else replace(spec, parameters=completed)
 
 
@@ -216,7 +216,7 @@ def _registered(tree: ast.Module, spec: PluginSpec, path: Path) -> ast.ClassDef 
     return found[0]
 
 
-def _signature(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Function | None:
+def _called(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Function | None:
     """Find what is called: the function, or the class's `__call__`, also in a parent class in the same file."""
     if not isinstance(node, ast.ClassDef):
         return node
@@ -227,23 +227,20 @@ def _signature(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> F
     parents = [last_word(base) for base in node.bases]
     for name in parents:
         if name in classes and classes[name] is not node:
-            return _signature(classes[name], tree, path)
+            return _called(classes[name], tree, path)
     if all(name in ("Plugin", "object") for name in parents):
         raise PluginLoadError(f"class {node.name} has no `__call__`", path=path, line=node.lineno)
     return None
 
 
-def _check_signature(spec: PluginSpec, function: Function, is_method: bool, path: Path) -> None:
-    arguments = function.args
-    positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][int(is_method) :]
-    taken = positional + [one.arg for one in arguments.kwonlyargs]
+def _check_signature(spec: PluginSpec, signature: Signature, function: Function, path: Path) -> None:
+    positional, taken, takes_any = _names(signature)
     listed = [one.name for one in spec.parameters]
     problem = ""
-    if not (arguments.vararg or arguments.kwarg):
+    if not takes_any:
         unknown = [name for name in listed if name not in taken]
         problem = f"has no parameter {unknown[0]!r}" if unknown else ""
-    defaults = defaults_of(arguments)
-    needed = [name for name in taken if name not in listed and defaults[name] is None]
+    needed = [name for name in taken if name not in listed and signature.parameters[name].default is Signature.empty]
     if not problem and needed:
         problem = f"needs {needed[0]!r}"
     in_yaml = [name for name in listed if name in positional]
@@ -257,13 +254,18 @@ def _check_signature(spec: PluginSpec, function: Function, is_method: bool, path
         )
 
 
-def _renamed(spec: PluginSpec, arguments: ast.arguments, is_method: bool) -> PluginSpec:
-    if arguments.vararg or arguments.kwarg:
-        return spec
-    positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)][int(is_method) :]
-    taken = {*positional, *(one.arg for one in arguments.kwonlyargs)}
+def _names(signature: Signature) -> tuple[list[str], list[str], bool]:
+    """Return the parameters that can be passed by position, all that have a name, and whether others are accepted."""
+    every = list(signature.parameters.values())
+    positional = [one.name for one in every if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    named = positional + [one.name for one in every if one.kind is one.KEYWORD_ONLY]
+    return positional, named, len(named) < len(every)
+
+
+def _renamed(spec: PluginSpec, signature: Signature) -> PluginSpec:
+    positional, taken, takes_any = _names(signature)
     listed = {one.name for one in spec.parameters}
-    if listed <= taken:
+    if takes_any or listed <= set(taken):
         return spec
     parameters = [
         replace(one, name=positional[at])
@@ -274,16 +276,14 @@ def _renamed(spec: PluginSpec, arguments: ast.arguments, is_method: bool) -> Plu
     return replace(spec, parameters=tuple(parameters))
 
 
-def _completed(parameter: Parameter, defaults: Mapping[str, ast.expr | None]) -> Parameter:
-    if parameter.name not in defaults or parameter.required:
+def _completed(parameter: Parameter, signature: Signature) -> Parameter:
+    found = signature.parameters.get(parameter.name)
+    if found is None or found.kind in (found.VAR_POSITIONAL, found.VAR_KEYWORD) or parameter.required:
         return parameter
-    default = defaults[parameter.name]
-    if default is None:
+    if found.default is found.empty:
         return replace(parameter, required=True, default=NO_DEFAULT)
-    try:
-        return replace(parameter, default=ast.literal_eval(default))
-    except ValueError:  # a name or a call: its value shows only when it runs
-        return parameter
+    default = shown_default(found.default)
+    return parameter if default is NO_DEFAULT else replace(parameter, default=default)
 
 
 def _file(spec: PluginSpec) -> str:

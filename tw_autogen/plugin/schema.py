@@ -50,6 +50,10 @@ def json_schema(spec: PluginSpec) -> dict[str, Any]:
 def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call, each of the type that the spec says; what was not given is left out.
 
+    Args:
+        spec: The plugin that is called.
+        given: The arguments by name; JSON values.
+
     Raises:
         ValueError: one is missing, unknown or of a wrong type; in words for whoever called.
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from tw_autogen.errors import PluginLoadError
+from tw_autogen.errors import PluginLoadError, nearest_path
 from tw_autogen.trusted_files import read_text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -29,7 +29,8 @@ def read_source(path: Path, wanted_by: str = "") -> str:
         return read_text(path)
     except OSError as error:
         expects = f"; {wanted_by} expects the plugin's Python there" if wanted_by else ""
-        raise PluginLoadError(f"cannot be read ({error.strerror or error}){expects}", path=path) from error
+        near = nearest_path(path) if isinstance(error, FileNotFoundError) else ""
+        raise PluginLoadError(f"cannot be read ({error.strerror or error}){expects}{near}", path=path) from error
     except UnicodeDecodeError as error:
         raise PluginLoadError(f"not UTF-8 text: {error}", path=path) from error
 
@@ -92,6 +93,10 @@ def registered_in(tree: ast.Module) -> list[ast.ClassDef | Function]:
 def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]]:
     """Return the functions that `@plugin` stands on, each with that decorator.
 
+    Args:
+        tree: The file, parsed.
+        path: Its path, for messages.
+
     Raises:
         PluginLoadError: it stands on a class, or is not the decorator but the room of that name.
     """
@@ -121,14 +126,6 @@ def tests_in(tree: ast.Module) -> list[Function]:
     words = {"test_plugin", *(name for _, original, name in _imported(tree) if original == "test_plugin")}
     marked = (node for node in tree.body if isinstance(node, _FUNCTIONS))
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
-
-
-def defaults_of(arguments: ast.arguments) -> dict[str, ast.expr | None]:
-    """Return each parameter's default as it stands there, None for a parameter without."""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    names = [one.arg for one in (*positional, *arguments.kwonlyargs)]
-    return dict(zip(names, [*missing, *arguments.defaults, *arguments.kw_defaults], strict=True))
 
 
 @lru_cache(maxsize=4)  # asked for each decorator of the file that is being read

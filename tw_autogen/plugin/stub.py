@@ -45,7 +45,12 @@ def as_function(spec: PluginSpec) -> str:
 
 
 def as_line(spec: PluginSpec, *, whole: bool = False) -> str:
-    """Return `- name(required: T): first sentence of the description`, or `- name(a: T, b: T = 1) -> T: …`."""
+    """Return `- name(required: T): first sentence of the description`, or `- name(a: T, b: T = 1) -> T: …`.
+
+    Args:
+        spec: The plugin.
+        whole: Show optional parameters and the result too.
+    """
     if whole:
         head = f"{_arguments(spec.parameters)}) -> {_result(spec.returns)}"
     else:

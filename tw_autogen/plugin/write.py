@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tw_autogen.conversation.plain import readable_yaml
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.plugin.callables import callable_plugin
@@ -33,17 +32,6 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent / {relative!r}))  # where {module} lies
 """
 _PLAIN = (str, int, float, bool, type(None), list, dict)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as such."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _text)
 
 
 def write_plugin(
@@ -124,7 +112,7 @@ def _yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
         "runs_in": runs_in,
     }
     kept = {key: value for key, value in plain.items() if value or key in ("parameters", "returns")}
-    return yaml.dump(kept, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return readable_yaml(kept)
 
 
 def _parameter(one: Parameter) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from tw_autogen.model import ChatModel, Completion, Reserve, Unreadable, ask
+from tw_autogen.model import ChatModel, ModelRequest, Unreadable, ask
 from tw_autogen.recall.talk import Talk
 
 _PROMPT = Template(Path(__file__).with_name("summary.md").read_text(encoding="utf-8").strip())
@@ -23,10 +23,7 @@ def compress(
     *,
     tokens: int,
     keep_rounds: int,
-    seconds: float | None = None,
-    on_call: Callable[[Completion, float], None] | None = None,
-    reserve: Reserve | None = None,
-    cancelled: threading.Event | None = None,
+    request: ModelRequest | None = None,
 ) -> str:
     """Replace the older rounds of a talk by a summary, if its next prompt would pass a budget.
 
@@ -36,10 +33,7 @@ def compress(
         tokens: The budget of a prompt; 0: no limit.
         keep_rounds: How many rounds before the current one stay word for word, so that what was asked last and is not
             answered yet is never summarized.
-        seconds: For all tries together; None: the model's own limit.
-        on_call: Told of each call, as `ask` tells it.
-        reserve: Surrounds each call, as in `ask`.
-        cancelled: Once set, ends this by `ModelError`.
+        request: Limits and reports of the call, as for `ask`; its messages and wishes do not matter. None: no limits.
 
     Returns:
         The summary; empty if none was made, because the prompt is short, or there is too little that is old.
@@ -58,7 +52,7 @@ def compress(
         {"role": "system", "content": _PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},
         {"role": "user", "content": _told(old)},
     ]
-    summary, _ = ask(model, messages, _read, seconds=seconds, on_call=on_call, reserve=reserve, cancelled=cancelled)
+    summary, _ = ask(model, replace(request or ModelRequest(), messages=messages), _read)
     talk.shorten(len(old), f"{_HEAD}{summary}")
     return summary
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.model import ChatModel, Completion, Reserve, Unreadable, ask, read_object
+from tw_autogen.model import ChatModel, ModelRequest, Unreadable, ask, read_object
 from tw_autogen.recall.experience import Experience
 
 _PROMPT = Path(__file__).with_name("lesson.md").read_text(encoding="utf-8").strip()
@@ -19,22 +18,13 @@ _SCHEMA = {
 }
 
 
-def distill(
-    lived: Experience,
-    model: ChatModel,
-    *,
-    seconds: float | None = None,
-    on_call: Callable[[Completion, float], None] | None = None,
-    reserve: Reserve | None = None,
-) -> Experience:
+def distill(lived: Experience, model: ChatModel, request: ModelRequest | None = None) -> Experience:
     """Return the same experience with a lesson.
 
     Args:
         lived: What happened.
         model: Who words the lesson.
-        seconds: For all tries together; None: the model's own limit.
-        on_call: Told of each call, as `ask` tells it.
-        reserve: Surrounds each call, as in `ask`.
+        request: Limits and reports of the call, as for `ask`. None: no limits.
 
     Raises:
         ModelError: the model could not be asked, or stayed unreadable.
@@ -51,7 +41,7 @@ def distill(
     }
     told = "\n\n".join(f"# {head}\n{text}" for head, text in parts.items() if text)
     messages: list[dict[str, Any]] = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": told}]
-    lesson, _ = ask(model, messages, _read, schema=_SCHEMA, seconds=seconds, on_call=on_call, reserve=reserve)
+    lesson, _ = ask(model, replace(request or ModelRequest(), messages=messages, schema=_SCHEMA), _read)
     return replace(lived, lesson=lesson)
 
 

@@ -20,7 +20,7 @@ from tw_autogen.safe_folder import SafeFolder
 INDEX_FILE = "tw-index.json"
 GLOBS = ("*.md", "*.txt", "*.rst")
 _FORMAT = 1
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$")
+_HEADING = re.compile(r"#{1,6}\s+(\S.*)")
 _MOST_BYTES = 20_000_000
 
 
@@ -276,7 +276,7 @@ def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
         bare = all(_HEADING.match(line) or not line.strip() for _, line in gathered)
         if gathered and (chars > passage_chars or (found and not bare)):
             yield from done()
-        heading = found[1] if found else heading
+        heading = found[1].rstrip().rstrip("#").rstrip() or found[1] if found else heading
         gathered += paragraph
     yield from done()
 

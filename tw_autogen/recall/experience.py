@@ -131,13 +131,13 @@ def lived_experience(rounds: Sequence[Round]) -> Experience:
     failed = rounds[-1].state is RoundState.failed or any(
         post.content(kind.stop) == "TaskFailure" for post in rounds[-1].posts
     )
-    plans = [post.content(kind.plan) for post in posts if post.content(kind.plan)]
+    plans = [post.plan for post in posts if post.plan is not None]
     return Experience(
         new_id("").lstrip("-"),
         "",
         "failed" if failed else "succeeded",
         _short("\n".join(one.user_query for one in rounds)),
-        _short(plans[-1] if plans else ""),
+        _short(str(plans[-1]) if plans else ""),
         _short("\n\n".join(post.content(kind.reply_content) for post in ran)),
         tuple(dict.fromkeys(_short(one) for one in wrong if one.strip())),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import ModelError
 from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
-from tw_autogen.model import ChatModel, Completion, LexicalRanker, Ranker, Reserve, is_too_long
+from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, is_too_long
 from tw_autogen.recall.compress import compress, cut_down
 from tw_autogen.recall.examples import Example, fitting_examples
 from tw_autogen.recall.experience import Experience, fitting_experiences, read_experiences
@@ -106,11 +105,7 @@ class Recall:
         model: ChatModel,
         role: str,
         emit: Callable[[Event], None],
-        *,
-        seconds: float | None = None,
-        on_call: Callable[[Completion, float], None] | None = None,
-        reserve: Reserve | None = None,
-        cancelled: threading.Event | None = None,
+        request: ModelRequest,
     ) -> bool:
         """Summarize the older part of a talk that has grown too long; where that fails, the talk goes on as it is.
 
@@ -121,10 +116,7 @@ class Recall:
             model: Who summarizes.
             role: Whose talk it is.
             emit: Takes the event that says what became of the prompt.
-            seconds: As in `compress`.
-            on_call: As in `compress`.
-            reserve: As in `compress`.
-            cancelled: As in `compress`.
+            request: Limits and reports of the call, as for `compress`.
 
         Returns:
             Whether it was done.
@@ -142,13 +134,10 @@ class Recall:
                 model,
                 tokens=min(filter(None, (self.settings.compress_tokens, talk.most_tokens)), default=0),
                 keep_rounds=self.settings.keep_rounds,
-                seconds=seconds,
-                on_call=on_call,
-                reserve=reserve,
-                cancelled=cancelled,
+                request=request,
             )
         except ModelError as error:
-            if cancelled is not None and cancelled.is_set():
+            if request.cancelled is not None and request.cancelled.is_set():
                 raise
             talk.put_off_for(_ROUNDS_APART)
             emit(TalkNotShortened(role, before, str(error), _ROUNDS_APART))
@@ -164,9 +153,9 @@ class Recall:
         model: ChatModel,
         role: str,
         emit: Callable[[Event], None],
+        request: ModelRequest,
         *,
         shortened: Callable[[], None],
-        **options: Any,
     ) -> T:
         """Ask; where the model refuses the prompt as longer than its context, shorten the talk and ask again.
 
@@ -179,8 +168,8 @@ class Recall:
             model: Who summarizes.
             role: Whose talk it is.
             emit: Takes the events that say what became of the prompt.
+            request: As in `shorten`.
             shortened: Called after each time.
-            **options: `seconds`, `on_call`, `reserve`, `cancelled`, as in `shorten`.
 
         Raises:
             PromptTooLong: nothing is left that could be shortened.
@@ -190,20 +179,21 @@ class Recall:
             try:
                 return ask()
             except ModelError as error:
-                if not is_too_long(error) or not self._shrink(talk, model, role, emit, **options):
+                if not is_too_long(error) or not self._shrink(talk, model, role, emit, request):
                     raise
             shortened()
         return ask()
 
-    def _shrink(self, talk: Talk, model: ChatModel, role: str, emit: Callable[[Event], None], **options: Any) -> bool:
+    def _shrink(
+        self, talk: Talk, model: ChatModel, role: str, emit: Callable[[Event], None], request: ModelRequest
+    ) -> bool:
         before = talk.tokens
         talk.most_tokens = min(filter(None, (talk.most_tokens, round(before * _LESS))))
         old = talk.older(0)
         try:
-            summary = compress(talk, model, tokens=talk.most_tokens, keep_rounds=0, **options)
+            summary = compress(talk, model, tokens=talk.most_tokens, keep_rounds=0, request=request)
         except ModelError:
-            cancelled = options.get("cancelled")
-            if cancelled is not None and cancelled.is_set():
+            if request.cancelled is not None and request.cancelled.is_set():
                 raise
             summary = cut_down(talk, old, _CUT_CHARS)
         if not summary and talk.cut_longest(_LEAST_CUT_CHARS):

@@ -43,6 +43,11 @@ def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError 
 def offer_of(role: Role | Worker, request: str, here: Round) -> str:
     """Return what a role has for a request beyond its intro; empty if it says nothing.
 
+    Args:
+        role: Any role; one without `offer` has nothing.
+        request: The user's words.
+        here: The round, for the error.
+
     Raises:
         RoleError: it raised something.
     """

@@ -6,13 +6,13 @@ import dataclasses
 import inspect
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 from tw_autogen.conversation.plain import read_mapping
-from tw_autogen.errors import RoleSpecError, nearest
+from tw_autogen.errors import RoleSpecError, nearest, nearest_path
 from tw_autogen.role.spec import RoleSpec, replies
 from tw_autogen.role.taskweaver import find_role_yaml, read_role_yaml
 
@@ -48,7 +48,13 @@ def read_role(folder: Path) -> RoleSpec:
     return RoleSpec(plain["alias"], plain["intro"].strip(), path, name, str(module), settings)
 
 
-def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Path] | None = None) -> RoleSpec:
+def find_role(
+    wanted: str | Path | type,
+    *,
+    shipped: Path,
+    own: Mapping[str, Path] | None = None,
+    built_in: Collection[str] = (),
+) -> RoleSpec:
     """Find a role: a shipped one, or one that an installed package brings, by name; a folder by its path; or a class.
 
     Args:
@@ -56,6 +62,7 @@ def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Pat
             name: what lies in the current folder by chance takes no role's place; `./word` is the folder.
         shipped: Where the ready-made roles lie.
         own: The folders of a project's own roles by their names; they come first.
+        built_in: Names that the caller knows without looking here; a misspelt one of them is named in the error.
 
     Raises:
         RoleSpecError: there is none of that name (with its neighbour), or it is wrong; names the file.
@@ -78,7 +85,9 @@ def find_role(wanted: str | Path | type, *, shipped: Path, own: Mapping[str, Pat
     if folder.is_dir():
         raise RoleSpecError(f"no shipped role; write ./{wanted} for the folder that lies here", path=wanted)
     hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
-    hint = hint or nearest(str(wanted), [*own, *names, *brought])
+    if not hint and (isinstance(wanted, Path) or not _is_word(wanted)):
+        hint = nearest_path(wanted)
+    hint = hint or nearest(str(wanted), [*own, *names, *brought, *built_in])
     raise RoleSpecError(f"no shipped role and no folder{hint}", path=wanted)
 
 

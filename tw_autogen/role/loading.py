@@ -31,7 +31,7 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
     Raises:
         RoleSpecError: there is no such file, or it raised; names file and line.
     """
-    name = f"tw_autogen_role_{source.stem}_{hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:8]}"
+    name = module_name(source)
     loader = SourceLoader(name, str(source), files_in_use())
     spec = importlib.util.spec_from_file_location(
         name, source, loader=loader, submodule_search_locations=[str(source.parent)]
@@ -54,8 +54,18 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
     return module
 
 
+def module_name(source: Path) -> str:
+    """Return the name of the module that a role's Python is loaded as."""
+    return f"tw_autogen_role_{source.stem}_{hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:8]}"
+
+
 def line_in(error: BaseException, source: Path) -> int | None:
-    """Return the last line of this file that the error passed through."""
+    """Return the last line of this file that the error passed through.
+
+    Args:
+        error: With its traceback.
+        source: A Python file.
+    """
     line, trace = None, error.__traceback__
     while trace is not None:
         if Path(trace.tb_frame.f_code.co_filename) == source:

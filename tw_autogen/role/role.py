@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.events import Event, ModelCalled, ModelDelayed, PostGrew
 from tw_autogen.kernel import Variable
-from tw_autogen.model import ChatModel, CodeStream, Completion, FieldStream, Message, Reserve
+from tw_autogen.model import (
+    ChatModel,
+    CodeStream,
+    Completion,
+    FieldStream,
+    Message,
+    ModelRequest,
+    Reserve,
+    call_model,
+)
 
 
 def _ignore(event: Event) -> None:
@@ -76,12 +86,23 @@ class Turn:
             ModelError: no answer came.
             RoundTooCostly: the round has reached a limit.
         """
-        with self.reserve(messages) as answered:
-            began = time.monotonic()
-            completion = model.complete(messages, seconds=self.seconds_left(seconds), cancelled=self.cancelled)
-            answered()
-            report_call(self, caller, completion, time.monotonic() - began)
-        return completion.text
+        return call_model(model, self.request(messages, caller=caller, seconds=seconds)).text
+
+    def request(self, messages: Sequence[Message], *, caller: str, seconds: float = 300.0) -> ModelRequest:
+        """Return a request within this round's limits, the cost of which is reported.
+
+        Args:
+            messages: Oldest first; a list is taken as it is, so that `tw_autogen.model.ask` can append to it.
+            caller: The name of the role that asks.
+            seconds: How long the call may take; never longer than the round.
+        """
+        return ModelRequest(
+            messages if isinstance(messages, list) else [dict(one) for one in messages],
+            seconds=self.seconds_left(seconds),
+            cancelled=self.cancelled,
+            on_call=functools.partial(report_call, self, caller),
+            reserve=self.reserve,
+        )
 
 
 class Worker(Protocol):
@@ -236,16 +257,26 @@ class Growing:
         for part, new in self._stream.feed(text):
             self._turn.emit(PostGrew(self._turn.post_id, part, new))
 
-    def counted(self, completion: Completion, seconds: float) -> None:
-        """Report the cost of a call whose reply is no part of the growing post."""
-        report_call(self._turn, self._caller, completion, seconds)
+    def request(self, counted: ModelRequest, **wishes: Any) -> ModelRequest:
+        """Return a request whose reply grows as this post.
+
+        Args:
+            counted: As `Turn.request` returned it.
+            **wishes: More fields of a `ModelRequest`: `schema`, `tools`.
+        """
+        return replace(counted, on_text=self.take, on_call=self.called, on_delay=self.delayed, **wishes)
 
     def delayed(self, reason: str) -> None:
         """Emit why the model has to be asked again."""
         self._turn.emit(ModelDelayed(self._caller, reason))
 
     def called(self, completion: Completion, seconds: float) -> None:
-        """Take the whole reply; called once for each try. A model that doesn't stream is passed on now."""
+        """Take the whole reply; called once for each try. A model that doesn't stream is passed on now.
+
+        Args:
+            completion: The reply with its usage.
+            seconds: How long the call took.
+        """
         if self._stream is None:
             self.take(completion.text)
         self._stream = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from tw_autogen.safe_folder import calls
 from tw_autogen.safe_folder.calls import At, OwnerOf
+from tw_autogen.safe_folder.kept import kept_above, kept_path
 from tw_autogen.safe_folder.tree import Descent, empty
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class SafeFolder:
     privilege there, but a rename between check and use is not detected.
 
     Args:
-        path: The folder; must not be a link itself. The directories above it are trusted.
+        path: The folder; must not be a link itself. The directories above it are trusted, unless it is a `KeptFolder`
+            or lies in one: it is then opened below that folder's descriptor, without following links.
 
     Raises:
         OSError: there is no such directory.
@@ -73,8 +75,19 @@ class SafeFolder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
+        self._at: At = ""
+        kept = kept_above(path)
+        if kept is not None:
+            self._at, below = kept
+            if below:
+                try:
+                    inner = self.open_folder(below)
+                finally:
+                    self.close()
+                self._at = inner._at
+            return
         try:
-            self._at: At = calls.open_folder(None, os.fspath(path))
+            self._at = calls.open_folder(None, os.fspath(path))
         except OSError as error:
             raise calls.explained(error, os.fspath(path)) from None
 
@@ -398,6 +411,9 @@ def open_unlinked(path: Path | str) -> BinaryIO:
     path = Path(path)
     if not path.is_absolute():
         raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
+    if kept_path(path.parent):
+        with SafeFolder(path.parent) as folder:
+            return folder.open_file(path.name)
     with SafeFolder(path.anchor) as root:
         return root.open_file(path.relative_to(path.anchor).as_posix())
 

@@ -16,7 +16,13 @@ from tw_autogen.scenario.numbers import numbers_in
 
 
 def number(rounds: Rounds, value: float, *, within: NonNegativeFloat = 0.0) -> Problems:
-    """Expect this number in the last answer."""
+    """Expect this number in the last answer.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        value: The number.
+        within: How far from it a number may be, in its own unit.
+    """
     found = numbers_in(rounds[-1].answer)
     if not any(abs(one - value) <= within for one in found):
         wanted = f"{value:.15g}" + (f" (within {within:g})" if within else "")
@@ -27,7 +33,13 @@ def number(rounds: Rounds, value: float, *, within: NonNegativeFloat = 0.0) -> P
 def numbers(
     rounds: Rounds, values: Annotated[tuple[float | None, ...], Field(min_length=1)], *, within: NonNegativeFloat = 0.0
 ) -> Problems:
-    """Expect of each request, in order, this number in its last answer; null where it doesn't matter."""
+    """Expect of each request, in order, this number in its last answer; null where it doesn't matter.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        values: One number a request, or null.
+        within: How far from it a number may be, in its own unit.
+    """
     last = list({seen.number: seen for seen in rounds}.values())
     for at, value in enumerate(values):
         if at >= len(last):
@@ -38,26 +50,46 @@ def numbers(
 
 
 def answer(rounds: Rounds, matches: Regex) -> Problems:
-    """Expect the last answer to have a place that the regular expression matches."""
+    """Expect the last answer to have a place that the regular expression matches.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        matches: The regular expression.
+    """
     if not matches.search(rounds[-1].answer):
         yield f"{rounds[-1]}: expected an answer that matches {matches.pattern!r}, found {short(rounds[-1].answer)}"
 
 
 def answer_lacks(rounds: Rounds, matches: Regex) -> Problems:
-    """Expect that no answer has a place that the regular expression matches."""
+    """Expect that no answer has a place that the regular expression matches.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        matches: The regular expression.
+    """
     for seen in rounds:
         if found := matches.search(seen.answer):
             yield f"{seen}: expected no answer that matches {matches.pattern!r}, found {short(found[0])}"
 
 
 def stop(rounds: Rounds, word: Words) -> Problems:
-    """Expect that the Planner's word for the last answer is this one, or one of these."""
+    """Expect that the Planner's word for the last answer is this one, or one of these.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        word: Any of these is right.
+    """
     if rounds[-1].stop not in word:
         yield f"{rounds[-1]}: expected the stop word {' or '.join(word)}, found {rounds[-1].stop or 'none'}"
 
 
 def json(rounds: Rounds, schema: Mapping[str, Any]) -> Problems:
-    """Expect that the last answer is JSON and nothing else, and fits this JSON schema."""
+    """Expect that the last answer is JSON and nothing else, and fits this JSON schema.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        schema: JSON Schema, draft 2020-12.
+    """
     try:
         plain = json_.loads(rounds[-1].answer)
     except ValueError as error:
@@ -68,7 +100,12 @@ def json(rounds: Rounds, schema: Mapping[str, Any]) -> Problems:
 
 
 def asked_back(rounds: Rounds, matches: Regex = re.compile("")) -> Problems:
-    """Expect that the user was asked something, in words that the regular expression matches."""
+    """Expect that the user was asked something, in words that the regular expression matches.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        matches: The regular expression; empty: any question.
+    """
     questions = [seen.answer for seen in rounds if seen.stop in ASKING]
     if not any(matches.search(one) for one in questions):
         wanted = f"a question that matches {matches.pattern!r}" if matches.pattern else "a question"

@@ -12,7 +12,12 @@ from tw_autogen.scenario.kinds import Problems, Regex, Rounds, Words, count, spa
 
 
 def plugins(rounds: Rounds, names: Words) -> Problems:
-    """Expect that code which was run names each of these plugins."""
+    """Expect that code which was run names each of these plugins.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        names: Of the plugins.
+    """
     specs = [PluginSpec(name, "") for name in names]
     used = frozenset().union(*(names_used(cell.code, specs) for seen in rounds for cell in seen.cells))
     for name in names:
@@ -25,7 +30,14 @@ def plugins(rounds: Rounds, names: Words) -> Problems:
 def selected(
     rounds: Rounds, names: Words, *, at_most: PositiveInt | None = None, of: PositiveInt | None = None
 ) -> Problems:
-    """Expect that these plugins stood in the pool that a model was shown, of at most so many, chosen from so many."""
+    """Expect that these plugins stood in the pool that a model was shown, of at most so many, chosen from so many.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        names: Of the plugins.
+        at_most: Most that a pool may hold; None: no limit.
+        of: How many there were to choose from; None: any number.
+    """
     choices = [event for seen in rounds for event in seen.events if isinstance(event, PluginsSelected)]
     shown = sorted({name for one in choices for name in one.pool})
     for name in names:
@@ -38,7 +50,13 @@ def selected(
 
 
 def refused(rounds: Rounds, finding: Regex = re.compile(""), *, stop: Words = ("SecurityRisks",)) -> Problems:
-    """Expect that something was refused: code with a finding that matches, or an answer with this stop word."""
+    """Expect that something was refused: code with a finding that matches, or an answer with this stop word.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        finding: The regular expression; empty: any finding.
+        stop: Any of these words is right.
+    """
     findings = [
         one for seen in rounds for event in seen.events if isinstance(event, CodeChecked) for one in event.findings
     ]
@@ -54,14 +72,24 @@ def refused(rounds: Rounds, finding: Regex = re.compile(""), *, stop: Words = ("
 
 
 def executed(rounds: Rounds, matches: Regex) -> Problems:
-    """Expect that code which was run, well or not, has a place that the regular expression matches."""
+    """Expect that code which was run, well or not, has a place that the regular expression matches.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        matches: The regular expression.
+    """
     ran = [cell.code for seen in rounds for cell in seen.cells]
     if not any(matches.search(code) for code in ran):
         yield f"{span(rounds)}: expected code that matches {matches.pattern!r}, found {len(ran)} cells without it"
 
 
 def never_executed(rounds: Rounds, matches: Regex) -> Problems:
-    """Expect that no code which was run has a place that the regular expression matches."""
+    """Expect that no code which was run has a place that the regular expression matches.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        matches: The regular expression.
+    """
     for seen in rounds:
         for cell in seen.cells:
             if found := matches.search(cell.code):
@@ -69,13 +97,25 @@ def never_executed(rounds: Rounds, matches: Regex) -> Problems:
 
 
 def cells(rounds: Rounds, *, at_least: NonNegativeInt | None = None, at_most: NonNegativeInt | None = None) -> Problems:
-    """Expect that so many cells were run, in all the rounds together."""
+    """Expect that so many cells were run, in all the rounds together.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        at_least: Fewest that are right; None: no limit.
+        at_most: Most that are right; None: no limit.
+    """
     yield from count(span(rounds), "cells", sum(len(seen.cells) for seen in rounds), at_least, at_most)
 
 
 def failed_cells(
     rounds: Rounds, *, at_least: NonNegativeInt | None = None, at_most: NonNegativeInt | None = None
 ) -> Problems:
-    """Expect that so many cells failed, in all the rounds together."""
+    """Expect that so many cells failed, in all the rounds together.
+
+    Args:
+        rounds: The rounds, at least one, oldest first.
+        at_least: Fewest that are right; None: no limit.
+        at_most: Most that are right; None: no limit.
+    """
     found = sum(isinstance(event, CellRan) and not event.ok for seen in rounds for event in seen.events)
     yield from count(span(rounds), "failed cells", found, at_least, at_most)

@@ -14,7 +14,14 @@ from tw_autogen.scenario.kinds import Problems, Regex, Words, listing, row, shor
 
 
 def file(folder: Path, name: Words, *, contains: Words | None = None, matches: Regex | None = None) -> Problems:
-    """Expect a file under this name, or under one of these, which is not empty and holds certain text."""
+    """Expect a file under this name, or under one of these, which is not empty and holds certain text.
+
+    Args:
+        folder: The session's.
+        name: Any of these is right, relative to the folder.
+        contains: Texts that all must be in it; None: any.
+        matches: A regular expression; None: any text.
+    """
     found = next(((one, data) for one in name if (data := _read(folder, one)) is not None), None)
     if found is None:
         yield f"expected the file {' or '.join(name)}, found {listing(folder)}"
@@ -32,7 +39,12 @@ def file(folder: Path, name: Words, *, contains: Words | None = None, matches: R
 
 
 def same_content(folder: Path, names: Words) -> Problems:
-    """Expect that these files are there and hold the same text, whatever spaces stand around it."""
+    """Expect that these files are there and hold the same text, whatever spaces stand around it.
+
+    Args:
+        folder: The session's.
+        names: Of the files, relative to the folder.
+    """
     texts = {
         name: content.decode("utf-8", errors="replace").strip()
         for name in names
@@ -55,7 +67,16 @@ def table(
     values: Mapping[str, tuple[float, ...]] | None = None,
     within: NonNegativeFloat = 0.0,
 ) -> Problems:
-    """Expect a CSV file with these columns, so many rows, and these numbers in a column, in whatever order."""
+    """Expect a CSV file with these columns, so many rows, and these numbers in a column, in whatever order.
+
+    Args:
+        folder: The session's.
+        name: Of the file, relative to the folder.
+        columns: All its columns, in order; None: any.
+        rows: How many, without the head; None: any number.
+        values: All numbers of a column, by the column's name.
+        within: How far from these a number may be, in the column's unit.
+    """
     content = _read(folder, name)
     if content is None:
         yield f"expected the table {name}, found {listing(folder)}"

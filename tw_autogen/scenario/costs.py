@@ -36,6 +36,10 @@ def costs_table(scenarios: Sequence[Scenario]) -> str:
 def put_table(readme: Path, table: str) -> str:
     """Return a README's text with the table between its marks.
 
+    Args:
+        readme: The file, with both marks; not changed.
+        table: Lines of Markdown.
+
     Raises:
         ScenarioError: there is no such file, or the marks aren't in it.
     """

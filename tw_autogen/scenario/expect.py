@@ -78,6 +78,11 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
 def fit(where: str, value: Any, hint: Any) -> Any:
     """Bring a value of a YAML file to a type.
 
+    Args:
+        where: Keys that lead to the value, for the message.
+        value: As the YAML has it.
+        hint: The type.
+
     Raises:
         ValueError: it doesn't fit; the message says where, why, and what was found.
     """

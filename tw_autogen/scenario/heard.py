@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tw_autogen.errors import ModelError
-from tw_autogen.model import ChatModel, Completion, Message, asked_as
+from tw_autogen.model import ChatModel, Completion, Message, ModelRequest, RequestModel, complete
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Call:
     role: str = ""
 
 
-class HeardModel:
+class HeardModel(RequestModel):
     """Passes everything on, and keeps it.
 
     Args:
@@ -40,30 +38,15 @@ class HeardModel:
         self._model = model
         self._lock = threading.Lock()
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        seconds: float | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Completion:
-        """Complete with the model, and keep what was asked and said; see `ChatModel.complete`."""
-        return self.complete_as(
-            "", messages, schema=schema, tools=tools, on_text=on_text, seconds=seconds, cancelled=cancelled
-        )
-
-    def complete_as(self, role: str, messages: Sequence[Message], **options: Any) -> Completion:
-        """Complete with the model, and keep who has asked as well; see `TellsRoles`."""
-        asked = tuple(copy.deepcopy(dict(one)) for one in messages)
+    def answer(self, request: ModelRequest) -> Completion:
+        """Complete the request with the model, and keep what was asked, by whom, and what was said."""
+        asked, role = tuple(copy.deepcopy(request.messages)), request.role
         with self._lock:
             at = len(self.calls)
             self.calls.append(Call(asked, role=role))
         if self._model is None:
             raise ModelError("there is no model: only the first prompt was wanted")
-        completion = asked_as(role, self._model).complete(messages, **options)
+        completion = complete(self._model, request)
         with self._lock:
             self.calls[at] = Call(asked, completion, role)
         return completion

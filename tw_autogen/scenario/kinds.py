@@ -31,7 +31,15 @@ Regex = re.Pattern[str]
 
 
 def count(where: str, what: str, found: int, at_least: int | None, at_most: int | None) -> Problems:
-    """Expect so many of something."""
+    """Expect so many of something.
+
+    Args:
+        where: The rounds in words, for the message.
+        what: What was counted, in the plural.
+        found: How many there are.
+        at_least: Fewest that are right; None: no limit.
+        at_most: Most that are right; None: no limit.
+    """
     if at_least is not None and found < at_least:
         yield f"{where}: expected at least {at_least} {what}, found {found}"
     if at_most is not None and found > at_most:

@@ -30,7 +30,12 @@ class Runs:
     skipped: str = ""
 
     def plus(self, outcome: Outcome, said: Judgement | None = None) -> Runs:
-        """Return these runs and one more, with what a judge said of it."""
+        """Return these runs and one more, with what a judge said of it.
+
+        Args:
+            outcome: What came of the run.
+            said: A judge's word on it; None: no judge was asked.
+        """
         return replace(self, outcomes=(*self.outcomes, outcome), judged=(*self.judged, *([said] if said else [])))
 
     @property

@@ -1,9 +1,10 @@
 """Sessions: rounds, routing, limits, journal; and the one place where the parts of one are put together."""
 
-from tw_autogen.session.answer import USER, Answer
+from tw_autogen.session.answer import USER, Answer, Seconds, answer_text, failure_text, files_of
 from tw_autogen.session.asked import asked_role
 from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
-from tw_autogen.session.conversation import CONTINUE, Conversation, Line, Reply
+from tw_autogen.session.budget import count_asked
+from tw_autogen.session.conversation import AGENT_DESCRIPTION, CONTINUE, Conversation, Line, Reply
 from tw_autogen.session.conversations import AnswerKey, Conversations, idle_seconds
 from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.journal import Journal, read_journal, rounds_of
@@ -23,21 +24,18 @@ from tw_autogen.session.seats import (
     checked_policy,
     role_name,
 )
-from tw_autogen.session.session import Session, unmade
+from tw_autogen.session.session import Session, files_not_made
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.spending import Seconds, count_asked
 from tw_autogen.session.trust import Review, trust_lines
-from tw_autogen.session.words import DOES_DATA_WORK, FRESH_KERNEL, answer_text, failure_text, files_of
-from tw_autogen.session.workspace import PastSession, past_sessions, prune_sessions
+from tw_autogen.session.workspace import PastSession, outside_reason, past_sessions, prune_sessions
 
 __all__ = [
+    "AGENT_DESCRIPTION",
     "Answer",
     "CONTINUE",
     "AnswerKey",
     "Conversation",
     "Conversations",
-    "DOES_DATA_WORK",
-    "FRESH_KERNEL",
     "Journal",
     "FilesWanted",
     "KernelWanted",
@@ -76,6 +74,7 @@ __all__ = [
     "open_kernel",
     "open_session",
     "open_team",
+    "outside_reason",
     "past_sessions",
     "profile_file",
     "profile_request",
@@ -90,5 +89,5 @@ __all__ = [
     "rounds_of",
     "several",
     "trust_lines",
-    "unmade",
+    "files_not_made",
 ]

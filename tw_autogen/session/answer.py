@@ -1,4 +1,4 @@
-"""`Answer`: what a user gets for a request."""
+"""`Answer`: what a user gets for a request; and how hosts put an answer, or a failure, into words."""
 
 from __future__ import annotations
 
@@ -7,13 +7,37 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, Round
+from tw_autogen.errors import RoundError
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
 from tw_autogen.session.landing import save_files
-from tw_autogen.session.spending import Seconds
 
 USER = "User"
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Where the time of a round went, wall clock.
+
+    Args:
+        total: From request to answer.
+        model: In calls of models, added up; calls side by side count each.
+        kernel: In cells, added up.
+    """
+
+    total: float = 0.0
+    model: float = 0.0
+    kernel: float = 0.0
+
+    @property
+    def own(self) -> float:
+        """What is left: checking, routing, copying, starting kernels, waiting for people."""
+        return max(0.0, self.total - self.model - self.kernel)
+
+    def __add__(self, other: Seconds) -> Seconds:
+        """Sum field by field."""
+        return Seconds(self.total + other.total, self.model + other.model, self.kernel + other.kernel)
 
 
 @dataclass(frozen=True)
@@ -62,15 +86,39 @@ class Answer:
 
     @classmethod
     def of(cls, here: Round, usage: Usage, seconds: Seconds | None = None) -> Answer:
-        """Read the answer off a round; text and stop are empty if nobody has spoken to the user."""
+        """Read the answer off a round; text and stop are empty if nobody has spoken to the user.
+
+        Args:
+            here: The round; one that is open has no answer yet.
+            usage: What it has cost.
+            seconds: Where its time went; None: not known.
+        """
         last = here.posts[-1]
         text = last.content(AttachmentType.answer, last.message) if last.send_to == USER else ""
         stop = last.content(AttachmentType.stop, "Completed") if last.send_to == USER else ""
         return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds())
 
 
+def files_of(answer: Answer) -> str:
+    """Return a Markdown list of an answer's files, each with place and preview; empty if there are none."""
+    return "\n".join(one.markdown() for one in answer.artifacts)
+
+
+def answer_text(answer: Answer) -> str:
+    """Return an answer as Markdown for a chat: its message, then a line for each file."""
+    return "\n\n".join(part for part in (answer.message.rstrip(), files_of(answer)) if part)
+
+
+def failure_text(error: RoundError) -> str:
+    """Return in words that a request could not be answered, why, and what was found out until then."""
+    posts = error.round.posts
+    found = [post.message for post in posts if post.send_to != posts[0].send_from]
+    last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
+    return f"I could not answer this request: {error}{last}"
+
+
 def _artifacts(here: Round) -> tuple[Artifact, ...]:
-    """Give the files that the round's posts name, the newest description of each path."""
+    """Return the files that the round's posts name, the newest description of each path."""
     found: dict[str, Artifact] = {}
     for post in here.posts:
         attachment = post.attachment(AttachmentType.artifact_paths)

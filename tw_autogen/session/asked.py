@@ -17,7 +17,7 @@ from tw_autogen.role import Role, Turn
 
 
 def asked_role(make: Callable[[], Askable], *, name: str, intro: str) -> Callable[[], Role]:
-    """Give somebody who can be asked as a role.
+    """Return somebody who can be asked as a role.
 
     Args:
         make: Begins a conversation; one for each session.
@@ -46,7 +46,7 @@ class _AskedRole(Role):
         self._conversation: Askable | None = None
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
-        """Put the task to whoever it is, and pass on what is said."""
+        """Ask the partner to do the task, and post what it answers."""
         asked = memory.last_post
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
         conversation = self._conversation = self._conversation or self._make()
@@ -83,7 +83,7 @@ class _AskedRole(Role):
             self._conversation.close()
 
     def _worded(self, asked: Post, turn: Turn, handed: bool) -> tuple[str, list[Path]]:
-        """Give the task with what is pinned up, and the session's files that are named in it."""
+        """Return the task with what is pinned up, and the session's files that are named in it."""
         board = "\n".join(text for role, text in turn.round.read_board().items() if role != self.name)
         words = f"{asked.message}\n\n# What is known\n{board}" if board else asked.message
         files = named_files(turn.folder, words)

@@ -23,11 +23,12 @@ from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.role import Role, as_role
 from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, several, working_names
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
-from tw_autogen.session.parts import Kernels, Models
 from tw_autogen.session.project import Project, project_here, read_project
 from tw_autogen.session.reading import read_logged
 from tw_autogen.session.seats import (
+    Kernels,
     KernelWanted,
+    Models,
     ModelWanted,
     PolicyWanted,
     RolesWanted,
@@ -42,7 +43,7 @@ from tw_autogen.session.seats import (
 )
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.trust import refuse_link
+from tw_autogen.session.trust import distrusted_folder, refuse_link
 from tw_autogen.session.workspace import ignore_in_git
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
@@ -219,6 +220,7 @@ def open_team(
             entry=planners[0].name if planners else None,
             learner=models.learner(seats),
             grants=kernels.grants,
+            distrusted=distrusted_folder(read),
         )
         opened.append(session)
         undo.pop_all()
@@ -250,7 +252,7 @@ def open_kernel(
         ConfigError: a file or name is wrong, or no kernel works in such a folder.
         SandboxError: no sandbox can stand around the code here.
     """
-    sources = checked_inputs(files, variables or {})
+    sources = checked_inputs(files, variables or {}, distrusted=distrusted_folder(read))
     place = Path(folder or Path(read.read("session", SessionSettings).workspace, new_id(name))).resolve()
     refuse_folder(place, read.read("kernel", KernelSettings))
     if folder is None:

@@ -15,15 +15,22 @@ from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import RoundError, SessionClosedError
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
-from tw_autogen.session.answer import USER, Answer
-from tw_autogen.session.idle import IdleTimer
+from tw_autogen.session.answer import USER, Answer, answer_text, failure_text
+from tw_autogen.session.budget import IdleTimer
 from tw_autogen.session.inputs import FilesWanted, several
 from tw_autogen.session.session import Session
-from tw_autogen.session.words import FRESH_KERNEL, answer_text, failure_text
 
 CONTINUE = "Go on."
 """The request of an agent that is given the word although nobody has said anything new."""
 
+AGENT_DESCRIPTION = (
+    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
+    "numbers, tables, charts and files."
+)
+"""What an agent with a session inside can do; for hosts that choose the next speaker by it."""
+
+_FRESH_KERNEL = "(This chat is resumed: what was said is known, but variables of earlier requests are gone.)"
+"""Said to the model with the first request of a session that has rounds which it has not lived through."""
 _SPOKE_FIRST = "(Nothing was asked; you spoke first.)"
 _MOST_KNOWN = 1000
 _GLANCE_SECONDS = 0.05
@@ -79,7 +86,7 @@ class Conversation:
 
     def __init__(self, make: Callable[[], Session], files: FilesWanted = (), *, idle_seconds: float = 0.0) -> None:
         self._make = make
-        self._files = tuple(Path(one).resolve() for one in several(files))
+        self._files = tuple(Path(one).absolute() for one in several(files))
         self._handed: list[Path] = []
         self._past: list[Round] = []
         self._session: Session | None = None
@@ -120,7 +127,7 @@ class Conversation:
     def hand_over(self, files: FilesWanted) -> None:
         """Keep files for the next request; they are copied read-only into the session's folder and described."""
         with self._guard:
-            self._handed.extend(Path(one).resolve() for one in several(files))
+            self._handed.extend(Path(one).absolute() for one in several(files))
 
     def ask(
         self,
@@ -210,6 +217,10 @@ class Conversation:
 
         What was said in the agent's name without it (an opening question, a person in its place) becomes a round of
         the session together with what it answers.
+
+        Args:
+            session: The session that answers.
+            chat: All messages of the host's chat, oldest first.
         """
         rest = self._unknown(chat)
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
@@ -226,10 +237,16 @@ class Conversation:
         self._note([(True, "")])
 
     def opening(self, session: Session, request: str, rules: str = "") -> tuple[str, list[Path]]:
-        """Return a request with what is to be noted at its head, and the files that go along."""
+        """Return a request with what is to be noted at its head, and the files that go along.
+
+        Args:
+            session: The session that is asked.
+            request: The words of the request.
+            rules: The host's instructions for the agent; a change since the last request is noted.
+        """
         with self._guard:
             files, self._handed = [*(() if self._begun else self._files), *self._handed], []
-        notes = [FRESH_KERNEL] if session.rounds and not self._begun else []
+        notes = [_FRESH_KERNEL] if session.rounds and not self._begun else []
         if self._rules is not None and self._rules != rules:
             notes.append(f"(House rules from now on: {rules or 'none'})")
         self._rules = rules

@@ -87,7 +87,12 @@ class Conversations(Generic[Kept]):
             return list(self._partners.items())
 
     def rename(self, partner: Any, new: Any) -> None:
-        """Continue the conversation with one partner as that with another."""
+        """Continue the conversation with one partner as that with another.
+
+        Args:
+            partner: Who was talked with until now.
+            new: Who takes that place; no partner with a conversation of its own.
+        """
         with self._guard:
             self._partners[new] = self._partners.pop(partner)
 

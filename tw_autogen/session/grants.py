@@ -28,8 +28,26 @@ class Grants:
         real = os.path.realpath(os.path.expanduser(folder))
         return any(Path(real).is_relative_to(one) for one in self._writable)
 
+    def describe(self, user_folder: str, own: Path) -> str:
+        """Return in words what code may do in the folder that the user works in.
+
+        Args:
+            user_folder: That folder.
+            own: The session's own folder, in which code works.
+        """
+        may = "read and write it" if self.may_write(user_folder) else "read it, but not write there"
+        note = (
+            f"The User's own folder is {user_folder}. Code can {may}. Names of files in this request that are not in "
+            "the working folder are relative to it."
+        )
+        real = Path(user_folder).expanduser().resolve()
+        if own == real or not own.is_relative_to(real):
+            return note
+        first = own.relative_to(real).parts[0]
+        return f"{note} {first} there holds sessions like this one, no data of theirs: leave it out."
+
     def show(self, path: Path) -> bool:
-        """Let code read a file at its own place; return False if the kernel has run code and can't be granted more.
+        """Allow code to read a file at its place; return False if the kernel has run code: no more can be granted.
 
         Args:
             path: Absolute, links resolved.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, nearest_path
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.kernel.transferable import untransferable_reason
 from tw_autogen.safe_folder import SafeFolder
@@ -27,7 +27,7 @@ LARGE_BYTES = 50_000_000
 
 
 def several(wanted: Any) -> tuple[Any, ...]:
-    """Give what is wanted as a tuple; a single thing, such as a path or a name, needs no list around it.
+    """Return what is wanted as a tuple; a single thing, such as a path or a name, needs no list around it.
 
     Example:
         >>> several("sales.csv"), several(["a.csv", "b.csv"])
@@ -49,12 +49,22 @@ def checked_text(text: Any) -> str:
     raise ConfigError(f"the request: expected str, got {type(text).__name__}: {reprlib.repr(text)}")
 
 
-def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = ()) -> list[Path]:
+def checked_inputs(
+    files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = (), *, distrusted: Path | None = None
+) -> list[Path]:
     """Return the files as paths, each once.
+
+    Args:
+        files: Paths, or a single one.
+        variables: Values by name.
+        images: URLs, `data:` or `https:`.
+        distrusted: A folder that somebody else may have made: a file there that is a link, or is reached over one,
+            must lie in it too. None: links are followed wherever they lead.
 
     Raises:
         ConfigError: a file doesn't exist or is no path, two can't be kept apart by name, a variable's name is no
-            identifier, a variable's value can't cross to the kernel, or an image is no URL.
+            identifier, a variable's value can't cross to the kernel, an image is no URL, or a link leads out of
+            `distrusted`.
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
@@ -69,7 +79,7 @@ def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Seq
             problem = "" if path.is_file() else _no_file(path)
         except (OSError, ValueError) as error:  # too long for a name, or a NUL in it
             raise ConfigError(f"{reprlib.repr(str(path))}: no path of a file ({error})"[:300]) from error
-        if problem:
+        if problem or (problem := _leads_out(path, distrusted)):
             raise ConfigError(f"{path}: {problem}")
     paths = list({os.path.abspath(path): path for path in paths}.values())
     working_names(paths)
@@ -81,12 +91,24 @@ def checked_inputs(files: FilesWanted, variables: Mapping[str, Any], images: Seq
     return paths
 
 
+def _leads_out(path: Path, distrusted: Path | None) -> str:
+    if distrusted is None or (target := path.resolve()).is_relative_to(distrusted.resolve()):
+        return ""
+    with SafeFolder(distrusted.resolve()) as folder:
+        if not folder.name_of(path):
+            return ""
+    return (
+        f"a link out of {distrusted}, which is not trusted, to {target}; name that file itself if you mean it, or "
+        "trust the folder (--trust, trust=True)"
+    )
+
+
 def _no_file(path: Path) -> str:
     if path.is_dir():
         return (
             f"a folder; open_session(project={str(path)!r}), or -C on the command line, lets code read a whole folder"
         )
-    return "not a file" if path.exists() else "there is no such file"
+    return "not a file" if path.exists() else f"there is no such file{nearest_path(path)}"
 
 
 def working_names(paths: Sequence[Path]) -> list[str]:

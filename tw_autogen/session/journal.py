@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
@@ -16,6 +18,7 @@ from tw_autogen.events import (
     BoardWritten,
     Event,
     Handler,
+    ModelCalled,
     PostClosed,
     PostGrew,
     RoundClosed,
@@ -23,8 +26,11 @@ from tw_autogen.events import (
     event_from_dict,
 )
 from tw_autogen.private import open_private
-from tw_autogen.session.open_mark import mark_open
-from tw_autogen.session.redact import redactor
+from tw_autogen.secret import redactor
+from tw_autogen.session.budget import Spent
+
+if sys.platform != "win32":
+    import fcntl
 
 JOURNAL = "events.jsonl"
 """Name of the file, beside the session's folder."""
@@ -52,7 +58,7 @@ class Journal:
             with path.open("rb") as before:
                 self._seq = sum(1 for _ in before)
         self._file = open_private(path)
-        mark_open(self._file.fileno())
+        _mark_open(self._file.fileno())
 
     def subscribe(self, handler: Handler) -> None:
         """Hand every event from now on to one more handler."""
@@ -99,7 +105,7 @@ class Journal:
 
 
 def read_journal(path: Path | str) -> Iterator[Event]:
-    """Give the events of a journal, oldest first; a last line that was cut off by a crash is passed over."""
+    """Yield the events of a journal, oldest first; a last line that was cut off by a crash is passed over."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines):
         try:
@@ -112,7 +118,7 @@ def read_journal(path: Path | str) -> Iterator[Event]:
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
-    """Give the rounds that a journal tells of, oldest first; one that was cut off stays open.
+    """Return the rounds of a journal, oldest first; one that was cut off stays open, with what it has spent until then.
 
     Args:
         events: As `read_journal` gives them.
@@ -129,4 +135,28 @@ def rounds_of(events: Iterable[Event]) -> list[Round]:
             rounds[-1].write_board(event.role, event.bulletin)
         elif isinstance(event, RoundClosed):
             rounds[-1].state, rounds[-1].error = RoundState(event.state), event.error
+            rounds[-1].spent = event.spent or rounds[-1].spent
+        elif isinstance(event, ModelCalled) and rounds[-1].state is RoundState.created:
+            rounds[-1].spent = (Spent.of_round(rounds[-1]) + Spent.of_call(event)).to_dict()
     return rounds
+
+
+def _mark_open(file: int) -> None:
+    """Mark a session as open for as long as the descriptor of its journal is; not on Windows."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def is_marked_open(file: int) -> bool:
+    """Return whether a session is open, by a descriptor of its journal; always False on Windows."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks: its age alone says
+        return False
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import is_document
-from tw_autogen.conversation.named_files import PACKED
+from tw_autogen.conversation.file_mentions import PACKED
 from tw_autogen.kernel import Artifact
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked

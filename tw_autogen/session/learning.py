@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError
-from tw_autogen.model import ChatModel, Completion
+from tw_autogen.model import ChatModel, ModelRequest
 from tw_autogen.recall import (
     Experience,
     cleaned_example,
@@ -20,7 +20,7 @@ from tw_autogen.recall import (
     write_example,
     write_experience,
 )
-from tw_autogen.session.redact import redactor
+from tw_autogen.secret import redactor
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Learner:
         model: ChatModel | None,
         *,
         private: Sequence[str] = (),
-        on_call: Callable[[Completion, float], None] | None = None,
+        request: ModelRequest | None = None,
     ) -> Path:
         """Word a lesson out of rounds and write it down.
 
@@ -51,7 +51,7 @@ class Learner:
             folder: Where to; None: the own one.
             model: Who words it; None: the own one.
             private: Paths to take out, such as the session's folder. Secrets of the environment are masked as well.
-            on_call: Told of each call, as `distill` tells it.
+            request: As for `distill`.
 
         Raises:
             ConfigError: there is nothing to learn from, nowhere to keep it, nobody to word it, or what lies in the
@@ -73,7 +73,7 @@ class Learner:
         asked = model or (self.model() if self.model else None)
         if asked is None:
             raise ConfigError("no model to word the lesson; give one")
-        lesson = _redacted(distill(lived, asked, on_call=on_call), (*private, str(Path.home())))
+        lesson = _redacted(distill(lived, asked, request), (*private, str(Path.home())))
         return write_experience(lesson, kept_in)
 
 

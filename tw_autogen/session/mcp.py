@@ -96,7 +96,13 @@ def _is_of_folder(read: Settings, key: str) -> bool:
 
 
 def with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:
-    """Give the same seat with the servers' tools among its plugins, if it runs code; no name is taken twice."""
+    """Return the same seat with the servers' tools among its plugins, if it runs code; no name is taken twice.
+
+    Args:
+        seat: One role of the session.
+        servers: Those that were started; None: none.
+        seats: All roles, whose plugins' names are taken.
+    """
     if servers is None or not runs_code(seat):
         return seat
     taken = {spec.name for one in seats for spec in one.plugins}

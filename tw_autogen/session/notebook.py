@@ -14,7 +14,6 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tw_autogen.conversation import AttachmentType
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -36,7 +35,7 @@ _LARGEST_IMAGE_BYTES = 5_000_000
 
 
 def notebook(events: Iterable[Event] | Path | str) -> nbformat.NotebookNode:
-    """Give a session as a valid notebook of format 4.5; the same events give the same notebook.
+    """Return a session as a valid notebook of format 4.5; the same events give the same notebook.
 
     Args:
         events: What happened, oldest first, or the path of a session's `events.jsonl`. A session that still goes on,
@@ -96,7 +95,7 @@ class _Notebook:
 
     @singledispatchmethod
     def take(self, event: Event) -> None:
-        """Let pass what has no place in a notebook."""
+        """Ignore what has no place in a notebook."""
 
     @take.register
     def _session_opened(self, event: SessionOpened) -> None:
@@ -113,7 +112,7 @@ class _Notebook:
 
     @take.register
     def _post_closed(self, event: PostClosed) -> None:
-        plan = event.post.content(AttachmentType.plan)
+        plan = str(event.post.plan or "")
         if plan and plan != self._plan:
             self._plan = plan
             self._say("**Plan**\n\n" + plan.replace("<", "&lt;"))  # `<depends on 1>` is no tag
@@ -193,7 +192,7 @@ def _outputs(event: CellRan) -> list[nbformat.NotebookNode]:
 
 
 def _picture(artifact: Mapping[str, Any]) -> dict[str, str]:
-    """Give an artifact as data by MIME type: its picture if it is one and still there, and always its name."""
+    """Return an artifact as data by MIME type: its picture if it is one and still there, and always its name."""
     path = Path(artifact["path"])
     name = path.name + (f": {artifact['preview']}" if artifact.get("preview") else "")
     data = {"text/plain": name}

@@ -146,7 +146,12 @@ def _most_cells(path: Path) -> int:
 
 
 def profile_value(name: str, value: Any) -> str:
-    """Describe a variable that came with a request."""
+    """Describe a variable that came with a request.
+
+    Args:
+        name: The variable's name.
+        value: A table, an array, or anything that has a JSON form.
+    """
     if isinstance(value, pd.DataFrame):
         return f"{name}: DataFrame, {_describe_frame(value)}"
     if isinstance(value, pd.Series):
@@ -294,7 +299,7 @@ def _describe_other(path: Path) -> str:
 
 
 def _describe_frame(frame: pd.DataFrame) -> str:
-    """Give shape, columns with dtypes and missing counts, and the first rows as CSV."""
+    """Return shape, columns with dtypes and missing counts, and the first rows as CSV."""
     missing = frame.isna().sum()
     columns = [
         f"{name} ({dtype}{f', {count} missing' if count else ''})"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tw_autogen.conversation import read_conversation
-from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError
+from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError, nearest_path
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.plugin import PluginSpec, check_imports, check_source, read_folder, renamings
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
-from tw_autogen.session.seats import RoleWanted, known
+from tw_autogen.session.seats import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.shipped import shipped_folder
@@ -55,23 +55,23 @@ class Project:
 
     @property
     def found(self) -> str:
-        """Say in a line which plugins a session has from here; empty if none."""
+        """Describe in a line which plugins a session has from here; empty if none."""
         names = ", ".join(spec.name for spec in self.plugins)
         return f"plugins of {self.folder}: {names}" if names else ""
 
     def role(self, wanted: RoleWanted) -> RoleWanted:
-        """Give the folder of one of the project's roles for its name or alias, and anything else as it is.
+        """Return the folder of one of the project's roles for its name or alias, and anything else as it is.
 
         Raises:
             RoleSpecError: nobody has such a name, here or elsewhere; says its neighbour.
         """
         if not isinstance(wanted, str) or known(wanted) and wanted not in self.roles:
             return wanted
-        folder = find_role(wanted, shipped=shipped_folder("roles"), own=self.roles).path.parent
+        folder = find_role(wanted, shipped=shipped_folder("roles"), own=self.roles, built_in=BUILT_IN).path.parent
         return folder if folder in self.roles.values() else wanted
 
     def outside(self, roles: Sequence[RoleWanted]) -> tuple[str, ...]:
-        """Say in lines what of the project runs in this process, with all that it may do; nothing if nothing does.
+        """Describe in lines what of the project runs in this process, with all that it may do; nothing if nothing does.
 
         Args:
             roles: Those that take part.
@@ -87,12 +87,12 @@ class Project:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Say what was left out, ignored, or understood otherwise, in lines."""
+        """Return what was left out, ignored, or understood otherwise, in lines."""
         return (*(f"left out: {one}" for one in self.left_out), *self.notes)
 
 
 def is_project(folder: Path) -> bool:
-    """Say whether a folder holds a project file."""
+    """Return whether a folder holds a project file."""
     return any(path.exists() for path in settings_files(folder))
 
 
@@ -118,7 +118,7 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     """
     folder = Path(folder).expanduser().resolve()
     if not folder.is_dir():
-        raise ConfigError(f"project: there is no folder {folder}")
+        raise ConfigError(f"project: there is no folder {folder}{nearest_path(folder)}")
     with compared_with(settings.files):
         return _read_project(folder, settings, named=named)
 
@@ -166,7 +166,7 @@ def project_here(settings: Settings) -> Project | None:
 
 
 def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
-    """Give the folders of a project's own roles by their names.
+    """Return the folders of a project's own roles by their names.
 
     Args:
         folder: Of the project.
@@ -187,7 +187,7 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
 
 
 def example_files(folder: Path) -> list[Path]:
-    """Give the files in a project's example folders."""
+    """Return the files in a project's example folders."""
     return [path for place in EXAMPLES for path in sorted((folder / place).glob("*.y*ml"))]
 
 

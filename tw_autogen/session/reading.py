@@ -68,6 +68,11 @@ def read_logged(
 ) -> Settings:
     """Read all settings as `read_settings` does, and log what of a folder that is not trusted does not count.
 
+    Args:
+        keywords: As in `read_settings`.
+        project: As in `read_settings`.
+        trust: As in `read_settings`.
+
     Raises:
         SettingsError: as `read_settings`.
     """

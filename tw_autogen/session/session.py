@@ -3,30 +3,66 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.conversation import Round, RoundState
-from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, TwAutogenError
-from tw_autogen.events import Handler
-from tw_autogen.kernel import Variable
-from tw_autogen.model import ChatModel
-from tw_autogen.role import Role, Turn, report_call
-from tw_autogen.session.answer import USER, Answer
+from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
+from tw_autogen.conversation.post import new_id
+from tw_autogen.errors import (
+    ConfigError,
+    RoundError,
+    RoundInterrupted,
+    SessionBusyError,
+    SessionClosedError,
+    TwAutogenError,
+    Unreadable,
+)
+from tw_autogen.events import (
+    BoardWritten,
+    Event,
+    FileUnreadable,
+    Handler,
+    HooksMade,
+    PlanChanged,
+    PostClosed,
+    PostOpened,
+    RoundClosed,
+    RoundOpened,
+    SessionClosed,
+    SessionOpened,
+)
+from tw_autogen.kernel import Artifact, Variable
+from tw_autogen.model import ChatModel, ModelRequest, Usage
+from tw_autogen.private import make_private_folder
+from tw_autogen.role import Role, Turn, checked_post, report_call, role_error
+from tw_autogen.safe_folder import remove_folder, temporary_folder
+from tw_autogen.session.answer import USER, Answer, Seconds
+from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
 from tw_autogen.session.grants import Grants
-from tw_autogen.session.inputs import FilesWanted
+from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
+from tw_autogen.session.journal import JOURNAL, Journal
+from tw_autogen.session.landing import Landing
 from tw_autogen.session.learning import Learner, keep_example
+from tw_autogen.session.named_files import Named, NamedFiles
+from tw_autogen.session.profile import profile_request
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.steps import Steps
-from tw_autogen.session.team import PLANNER
+from tw_autogen.session.team import PLANNER, Team
 
 _LEARNER = "Learner"
+_STOPPED = "it was stopped by the user"
+_MOST_DESCRIBED = 3
+_ACTIVE_SESSIONS: ContextVar[frozenset[str]] = ContextVar("active_sessions", default=frozenset())
+"""The sessions of which a step is being taken; also in threads that work for it."""
 
 
-class Session(Steps):
+class Session:
     """Rounds between a user and roles.
 
     Args:
@@ -40,6 +76,7 @@ class Session(Steps):
         grants: What code may read and write besides; None: nothing.
         learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
+        distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
 
     Raises:
         ConfigError: there is no role, or two have the same name.
@@ -62,18 +99,39 @@ class Session(Steps):
         entry: str | None = None,
         learner: Learner | None = None,
         grants: Grants | None = None,
+        distrusted: Path | None = None,
     ) -> None:
+        self.id = session_id or new_id("session")
+        self.closed = False
+        self.grants = grants or Grants()
+        self.grants.take_new_hooks()
+        self.landing: Landing | None = None
+        """Who copies files of answers to where the user is; None: nobody, as in services and agents."""
+        self.rounds: list[Round] = []
+        self.variables: dict[str, Any] = {}
+        self.missing: tuple[str, ...] = ()
+        """Names in the newest request for which there was no file when it came."""
+        self._settings = settings or SessionSettings()
+        self._team = Team(roles, entry)
+        self._owned = list(owned)
+        self._distrusted = distrusted
         self._learner = learner or Learner()
-        super().__init__(
-            roles,
-            folder=folder,
-            settings=settings,
-            handlers=handlers,
-            owned=owned,
-            session_id=session_id,
-            entry=entry,
-            grants=grants,
-        )
+        self._budget = SessionBudget(self._settings)
+        self._idle = IdleTimer(self._close_idle)
+        self._lock = threading.RLock()
+        self._cancelled = threading.Event()
+        self._stop_reason = ""
+        self._why_closed = ""
+        self._undescribed: list[str] = []  # files of requests in which nobody ran code
+        self._temporary = None if folder else temporary_folder("tw-session-")
+        root = (folder or self._temporary or Path()).resolve()
+        self.folder = self._team.folders[0] if self._team.folders else root / "files"
+        make_private_folder(root, passable=True)
+        make_private_folder(self.folder)
+        self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show)
+        self._journal = Journal(root / JOURNAL, [self._budget, *handlers])
+        self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
+        self._idle.start(self._settings.idle_seconds)
 
     def ask(
         self,
@@ -134,7 +192,7 @@ class Session(Steps):
             return self.close_round()
 
     def code_variables(self) -> tuple[Variable, ...]:
-        """Give the variables that code of this session has made and that exist now."""
+        """Return the variables that code of this session has made and that exist now."""
         runner = self._team.runner
         return runner.variables() if runner else ()
 
@@ -151,7 +209,7 @@ class Session(Steps):
         return keep_example(self.rounds, path, role, private=[str(self.folder), str(self.folder.parent)])
 
     def save_experience(self, folder: Path | str | None = None, *, model: ChatModel | None = None) -> Path:
-        """Have a model word what this session teaches, of what went well and what went wrong, and write it down.
+        """Write down a lesson of this session, of what went well and what went wrong, worded by a model.
 
         Args:
             folder: Where to; None: the folder that `recall.experience` names.
@@ -170,8 +228,223 @@ class Session(Steps):
             folder,
             model,
             private=[str(self.folder), str(self.folder.parent)],
-            on_call=lambda reply, took: report_call(turn, _LEARNER, reply, took),
+            request=ModelRequest(on_call=functools.partial(report_call, turn, _LEARNER)),
         )
+
+    def open_round(
+        self,
+        text: str,
+        files: FilesWanted = (),
+        variables: Mapping[str, Any] | None = None,
+        *,
+        images: Sequence[str] = (),
+        send_to: str | None = None,
+    ) -> Round:
+        """Begin a round with the user's post; arguments and errors as in `ask`.
+
+        Args:
+            text: The user's words.
+            files: As in `ask`.
+            variables: As in `ask`.
+            images: As in `ask`.
+            send_to: The role that the user addresses; None: whoever gets the user's requests.
+        """
+        self._refuse_inside()
+        with self._lock:
+            self._refuse_closed()
+            self._refuse_second()
+            checked_text(text)
+            variables = {} if variables is None else variables
+            sources = checked_inputs(files, variables, images, distrusted=self._distrusted)
+            self._idle.stop()
+            self._cancelled.clear()
+            self._stop_reason = ""
+            if self.landing is not None:
+                self.landing.begin()
+            named = Named() if send_to else self._named.bring(text, {path.name for path in sources})
+            self.missing = named.missing
+            sources += named.found
+            placed = place_inputs(sources, self.folder, self.grants.show)
+            self.variables.update(variables)
+            self.rounds.append(Round(text))
+            self._budget.open_round(self.rounds[-1])
+            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in placed]))
+            try:
+                with readable_by_path(sources, self.folder) as paths:
+                    profile = profile_request(
+                        paths,
+                        variables,
+                        self._settings.profile_chars,
+                        names=[path.name if path.parent == self.folder else str(path) for path in placed],
+                        on_problem=self._report_unreadable,
+                    )
+                parts = (text, profile, named.note, self._folder_note())
+                self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
+            except BaseException as error:
+                self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
+                raise
+            self._describe_earlier(profile if sources else "")
+            return self.rounds[-1]
+
+    def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
+        """Add a post that no role of this session wrote: the user's, or a foreign agent's.
+
+        Args:
+            send_from: `User`, or the agent's name.
+            text: The words.
+            send_to: Who is to read it; None: whoever gets the user's requests.
+            images: URLs of images that go along.
+        """
+        seen = tuple(Attachment(AttachmentType.image_url, url) for url in images)
+        return self._add(Post(send_from, send_to or self.entry, text, seen), "")
+
+    def remember(self, past: Round) -> None:
+        """Take in a round that was lived elsewhere: in a chat that is resumed, or in an earlier session.
+
+        Args:
+            past: A round; roles see it as any other of this session. What its code left in a kernel is not there. One
+                that was cut off before its end is taken in as failed. What it has spent, if that is known, counts
+                towards the limits of this session, but not in `usage`.
+
+        Raises:
+            SessionBusyError: a round is open.
+        """
+        with self._lock:
+            self._refuse_closed()
+            self._refuse_second()
+            if past.state is RoundState.created:
+                past = replace(past, state=RoundState.failed, error=past.error or "it was cut off")
+            self.rounds.append(past)
+            self._budget.count_earlier(past)
+            self.emit(RoundOpened(past.id, past.user_query, []))
+            for number, post in enumerate(past.posts):
+                self._emit_post(past.id, "", post, past.posts[:number])
+            answer = Answer.of(past, Usage())
+            ended = past.id, past.state.value, answer.stop, answer.text, past.error
+            self.emit(RoundClosed(*ended, 0.0, spent=past.spent))
+
+    def next_role(self) -> Role | None:
+        """Return the role that the newest post is for; None if it is for the user.
+
+        Raises:
+            RoundError: nobody of that name is here.
+        """
+        return self._team.receiver(self._open_one())
+
+    def step(self, role: Role) -> Post:
+        """Ask one role for its post.
+
+        Raises:
+            RoundTooLong, RoundTimedOut, RoundInterrupted: a limit was reached; what was said until then stays.
+            RoleError: a role of one's own raised something, or gave no post; what it raised is the `__cause__`.
+            Exception: what the client of a model raised.
+        """
+        return self._step(role, lambda turn: role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn))
+
+    def close_round(self, state: RoundState = RoundState.finished, *, reason: str = "") -> Answer:
+        """End the round, and give its answer.
+
+        Args:
+            state: finished, or failed with a reason.
+            reason: Why it failed; in words for the Planner.
+        """
+        with self._lock:
+            here = self._open_one()
+            here.state, here.error, here.spent = state, reason, self._budget.round.spent.to_dict()
+            took = self._budget.close_round()
+            answer = Answer.of(here, self.round_usage, took)
+            usage = answer.usage.to_dict()
+            self.emit(
+                RoundClosed(
+                    *(here.id, state.value, answer.stop, answer.text, reason),
+                    *(took.total, usage, took.model, took.kernel, here.spent),
+                )
+            )
+            if hooks := self.grants.take_new_hooks():
+                self.emit(HooksMade(here.id, hooks))
+            self._idle.start(self._settings.idle_seconds)
+            return answer
+
+    @property
+    def artifacts(self) -> tuple[Artifact, ...]:
+        """Files made in the session's folder in all rounds, in order; each path once."""
+        found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
+        return tuple(one for path, one in found.items() if path.is_relative_to(self.folder))
+
+    def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
+        """Stop the round that is running, from any thread; session, kernel and variables stay.
+
+        Args:
+            kill: End the process of a cell that is running, with its variables: for one that reacts to no interrupt.
+                `kernel.checkpoint_seconds` says which variables the next cell gets back.
+            reason: Why the round ends, for the journal and the Planner, as a clause: "it was ended by a signal".
+                Empty: the user has stopped it.
+        """
+        self._stop_reason = reason or self._stop_reason
+        self._cancelled.set()
+        self._team.interrupt(kill=kill)
+
+    @property
+    def entry(self) -> str:
+        """Name of the role that gets the user's requests."""
+        return self._team.entry
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Who answers, in the order given."""
+        return self._team.roles
+
+    @property
+    def where(self) -> str:
+        """Describe in one line where code runs now; `no kernel` if no role runs any."""
+        return self._team.where
+
+    @property
+    def journal(self) -> Path:
+        """The file `events.jsonl`."""
+        return self._journal.path
+
+    @property
+    def usage(self) -> Usage:
+        """What all rounds have cost, the open one included."""
+        return self._budget.usage
+
+    @property
+    def round_usage(self) -> Usage:
+        """What the newest round has cost until now."""
+        return self._budget.round.usage
+
+    @property
+    def seconds(self) -> Seconds:
+        """Where the time of all rounds went that are closed."""
+        return self._budget.seconds
+
+    def emit(self, event: Event) -> None:
+        """Write an event to the journal and hand it to the handlers; never raises because of a handler."""
+        self._journal.write(event)
+
+    def subscribe(self, handler: Handler) -> None:
+        """Hand every event from now on to one more handler."""
+        self._journal.subscribe(handler)
+
+    def unsubscribe(self, handler: Handler) -> None:
+        """Leave a handler in peace."""
+        self._journal.unsubscribe(handler)
+
+    def close(self) -> None:
+        """End the session: close its roles and what it owns; a second time nothing happens."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            self._idle.stop()
+            with contextlib.ExitStack() as stack:  # each is closed even if another one's closing fails
+                if self._temporary:
+                    stack.callback(remove_folder, self._temporary)
+                stack.callback(self._journal.close)
+                stack.callback(self.emit, SessionClosed(self.id))
+                for one in [*self._owned, *self.roles]:
+                    stack.callback(one.close)
 
     def __enter__(self) -> Session:
         return self
@@ -181,19 +454,143 @@ class Session(Steps):
     ) -> None:
         self.close()
 
+    def _step(self, role: Role, answer: Callable[[Turn], Post]) -> Post:
+        with self._lock:
+            here = self._open_one()
+            self._check_limits(here)
+            post_id = new_id("post")
+            self.emit(PostOpened(here.id, post_id, role.name))
+            turn = Turn(
+                here,
+                self.folder,
+                post_id,
+                self.emit,
+                self._budget.deadline,
+                self._cancelled,
+                self.variables,
+                functools.partial(self._budget.round.reserve, here),
+            )
+            board = here.read_board()
+            token, asking = (
+                _ACTIVE_SESSIONS.set(_ACTIVE_SESSIONS.get() | {self.id}),
+                CURRENT_BUDGET.set(self._budget.round),
+            )
+            try:
+                post = checked_post(role, answer(turn), here, self._team.receivers(role, here))
+            except Exception as error:
+                ours = isinstance(error, TwAutogenError) and not isinstance(error, Unreadable)
+                failed = None if ours else role_error(role, error, here)
+                if ours or failed:  # an abandoned call is a consequence of the limit, not the reason
+                    self._check_limits(here, because=error)
+                if failed is None:
+                    raise
+                raise failed from error
+            finally:
+                _ACTIVE_SESSIONS.reset(token)
+                CURRENT_BUDGET.reset(asking)
+            for name, bulletin in here.read_board().items():
+                if board.get(name) != bulletin:
+                    self.emit(BoardWritten(here.id, name, bulletin))
+            if role.name == self.entry:
+                check_loop(here, post)
+            return self._add(post, post_id)
+
     @contextlib.contextmanager
     def _closing_what_fails(self) -> Iterator[None]:
         try:
             yield
         except BaseException as error:
-            self.close_round(RoundState.failed, reason=_reason(error))
+            self.close_round(RoundState.failed, reason=self._reason_of(error))
             if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
                 raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
             raise
 
+    def _reason_of(self, error: BaseException) -> str:
+        if isinstance(error, RoundInterrupted):
+            return self._stop_reason or _STOPPED
+        if isinstance(error, KeyboardInterrupt):
+            return str(error) or _STOPPED
+        return str(error) or type(error).__name__
 
-def unmade(session: Session, answer: Answer) -> list[str]:
-    """Return a line for each file that a completed request names, that was not there, and that nobody has made."""
+    def _add(self, post: Post, post_id: str) -> Post:
+        here = self._open_one()
+        here.posts.append(post)
+        self._emit_post(here.id, post_id, post, here.posts[:-1])
+        return post
+
+    def _emit_post(self, round_id: str, post_id: str, post: Post, before: Sequence[Post]) -> None:
+        last = next((one.plan for one in reversed(before) if one.plan is not None), None)
+        if post.plan is not None and post.plan != last:
+            self.emit(PlanChanged(round_id, post.send_from, post.plan))
+        self.emit(PostClosed(round_id, post_id, post))
+
+    def _describe_earlier(self, profile: str) -> None:
+        """Pin up the files of earlier requests in which nobody ran code: their descriptions were read by no worker.
+
+        Args:
+            profile: Of this request's files; empty if it has none.
+        """
+        runner = self._team.runner
+        if runner is None or not self._team.planned:
+            return
+        here, before = self.rounds[-1], self.rounds[-2] if len(self.rounds) > 1 else None
+        if before and any(post.send_from == runner.name for post in before.posts):
+            self._undescribed.clear()
+        if self._undescribed:
+            words = "\n\n".join(["Earlier requests brought:", *self._undescribed[-_MOST_DESCRIBED:]])
+            here.write_board(USER, words)
+            self.emit(BoardWritten(here.id, USER, words))
+        if profile:
+            self._undescribed.append(profile)
+
+    def _folder_note(self) -> str:
+        """Return what code may do in the folder that the user works in, and what becomes of files that it makes."""
+        note = self.grants.describe(self._settings.user_folder, self.folder) if self._settings.user_folder else ""
+        landing = self.landing.sentence if self.landing is not None and self._team.runner is not None else ""
+        return f"{note} {landing}".strip()
+
+    def _report_unreadable(self, problem: str) -> None:
+        self.emit(FileUnreadable(self.rounds[-1].id, problem))
+
+    def _open_one(self) -> Round:
+        self._refuse_closed()
+        if not self.rounds or self.rounds[-1].state is not RoundState.created:
+            raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
+        return self.rounds[-1]
+
+    def _refuse_inside(self) -> None:
+        """Refuse what would wait for ever: a request from the work on a request, on whatever thread it is done."""
+        if self.id in _ACTIVE_SESSIONS.get():
+            raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
+
+    def _refuse_second(self) -> None:
+        if self.rounds and self.rounds[-1].state is RoundState.created:
+            raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
+
+    def _check_limits(self, here: Round, because: BaseException | None = None) -> None:
+        stopped = (self._stop_reason or "stopped by interrupt()") if self._cancelled.is_set() else ""
+        seconds = self._budget.round_seconds
+        check_limits(here, self._settings, stopped=stopped, seconds=seconds, because=because)
+
+    def _refuse_closed(self) -> None:
+        if self.closed:
+            raise SessionClosedError(f"{self.id} is closed{self._why_closed}; open a new session")
+
+    def _close_idle(self) -> None:
+        """Close after a long silence, unless a round has begun meanwhile."""
+        with self._lock:
+            if self._idle.is_mine(threading.current_thread()):
+                self._why_closed = f" ({self._settings.idle_seconds:g} seconds without a request)"
+                self.close()
+
+
+def files_not_made(session: Session, answer: Answer) -> list[str]:
+    """Return a line for each file that a completed request names, that was not there, and that nobody has made.
+
+    Args:
+        session: Knows the names in the request for which there was no file.
+        answer: What came of the request.
+    """
     made = {one.path.name for one in answer.artifacts}
     here = session.landing.folder if session.landing else None
     missing = [name for name in session.missing if PurePath(name).name not in made]
@@ -201,9 +598,3 @@ def unmade(session: Session, answer: Answer) -> list[str]:
     if answer.stop != "Completed":
         return []
     return [f"{name}: the request names it, but there is no such file, and none was made" for name in missing]
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt | RoundInterrupted):
-        return "it was stopped by the user"
-    return str(error) or type(error).__name__

@@ -28,7 +28,7 @@ class SessionSettings:
             model that the settings name needs a price then; another one that doesn't say what a call has cost counts
             nothing. Calls side by side go as for `max_tokens`.
         max_session_calls: How many calls of models all rounds of a session may make together, those of agents that its
-            rounds ask included; 0: no limit.
+            rounds ask included; 0: no limit. Rounds of the session that it continues count too.
         max_session_tokens: The same for tokens.
         max_session_dollars: The same for money; prices as for `max_dollars`.
         round_seconds: How long a round may take, wall clock.

@@ -7,6 +7,8 @@ import re
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
+from tw_autogen.errors import TwAutogenError
+
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _XML = "http://www.w3.org/XML/1998/namespace"
@@ -52,12 +54,12 @@ _FUNCTIONS = _words(
     polygon"""
 )
 """Of CSS, in small letters; others, such as `image-set` and `src`, may load something without `url`."""
-_FUNCTION = re.compile(r"[\w-]*$")
+_FUNCTION = re.compile(r"(?<![\w-])[\w-]*$")
 _LONGEST_FUNCTION = 40
 _DEEPEST = 200
 
 
-class UnsafeSvgError(ValueError):
+class UnsafeSvgError(TwAutogenError, ValueError):
     """The picture holds something that may run, load or send, or is no SVG; the message says what."""
 
 

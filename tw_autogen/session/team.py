@@ -46,7 +46,7 @@ class Team:
 
     @property
     def where(self) -> str:
-        """Say in one line where code runs now; `no kernel` if no role runs any."""
+        """Describe in one line where code runs now; `no kernel` if no role runs any."""
         return "; ".join(dict.fromkeys(role.where for role in self._placed)) or "no kernel"
 
     @property
@@ -56,7 +56,7 @@ class Team:
 
     @property
     def runner(self) -> Any:
-        """Give the first role that runs code, which is a `CodeRunner` too; None if there is none."""
+        """Return the first role that runs code, which is a `CodeRunner` too; None if there is none."""
         return next((role for role in self.roles if isinstance(role, CodeRunner)), None)
 
     @property
@@ -68,6 +68,10 @@ class Team:
         """Return to whom a role may write now; empty: to anybody.
 
         In a session with a Planner every other role answers whoever wrote to it, or the Planner.
+
+        Args:
+            role: Who is about to write.
+            here: The round, with all posts until now.
         """
         if not self.planned or role.name == self.entry:
             return ()
@@ -75,7 +79,7 @@ class Team:
         return tuple(dict.fromkeys((asked, self.entry)))
 
     def receiver(self, here: Round) -> Role | None:
-        """Give the role that the round's newest post is for; None if it is for the user.
+        """Return the role that the round's newest post is for; None if it is for the user.
 
         Raises:
             RoundError: nobody of that name is here.

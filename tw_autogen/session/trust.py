@@ -112,7 +112,7 @@ class Review:
         listed = _listed([f"{one.name} ({one.brief})" if one.brief else one.name for one in wants])
         return f"{visible_line(str(self.folder))} (not trusted): left out {listed}; trust this folder with {how}"
 
-    def too_broad_reason(self) -> str:
+    def cannot_ask_reason(self) -> str:
         """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
         chars = sum(len(want.name) + len(want.does) for want in self.wants)
         if len(self.wants) <= _MOST_WANTS and chars <= _MOST_CHARS:
@@ -247,6 +247,13 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     lines = (review.line(how, brings_code=brings_code), shown if texts else "")
     problem = review.problem() if settings.trust is not Trust.full else ""
     return tuple(line for line in (*lines, problem, *map(visible_line, settings.withheld)) if line)
+
+
+def distrusted_folder(settings: Settings) -> Path | None:
+    """Return the current folder, if nobody has trusted it or named it as the project; else None."""
+    here = Path.cwd()
+    named = settings.trust is Trust.named and settings.project is not None and settings.project.resolve() == here
+    return None if named or settings.trust is Trust.full else here
 
 
 def refuse_link(settings: Settings, root: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session.journal import JOURNAL
-from tw_autogen.session.open_mark import is_marked_open
+from tw_autogen.session.journal import JOURNAL, is_marked_open
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.settings import Settings
 
 _SESSION = re.compile(r"session-[0-9a-f]+")
 _DAY_SECONDS = 86_400.0
@@ -44,48 +47,87 @@ class PastSession:
 def past_sessions(workspace: Path, *, sized: bool = True) -> list[PastSession]:
     """Return the sessions of a workspace, the newest first.
 
-    Only folders count that are named as sessions are, and hold a journal: no links, nothing that someone else made.
+    Only folders count that are named as sessions are, hold a journal, and belong to this user with it: no links,
+    nothing that someone else made.
 
     Args:
-        workspace: Need not exist.
+        workspace: Need not exist. Below the current folder no link on the way to it is followed; there are none then.
         sized: Add up their sizes, and read their questions; otherwise these are 0 and empty.
     """
-    found = []
     try:
-        opened = SafeFolder(workspace)
+        with _opened(workspace) as opened:
+            return _past_of(opened, sized=sized)
     except OSError:
         return []
-    with opened:
-        for entry in opened.walk(enter=lambda name: False):
-            if entry.is_folder and _SESSION.fullmatch(entry.name):
-                with contextlib.suppress(OSError):
-                    found.append(_past(opened, entry.name, sized=sized))
+
+
+def _opened(workspace: Path) -> SafeFolder:
+    with SafeFolder(Path.cwd()) as here:
+        if name := here.name_of(workspace):
+            return here.open_folder(name)
+    return SafeFolder(workspace)
+
+
+def _past_of(workspace: SafeFolder, *, sized: bool) -> list[PastSession]:
+    found = []
+    for entry in workspace.walk(enter=lambda name: False):
+        if entry.is_folder and _SESSION.fullmatch(entry.name) and _is_own(entry.info):
+            with contextlib.suppress(OSError):
+                found.append(_past(workspace, entry.name, sized=sized))
     return sorted(found, key=lambda one: one.days)
+
+
+def _is_own(info: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
 
 
 def prune_sessions(workspace: Path, days: float, *, dry_run: bool = False) -> tuple[list[PastSession], list[str]]:
     """Remove the sessions of a workspace that are older, with all their files; open ones stay.
 
     Args:
-        workspace: Need not exist.
+        workspace: Need not exist; see `past_sessions`.
         days: Those stay in which something happened since so many days ago.
         dry_run: Remove nothing.
 
     Returns:
         What was, or would be, removed, and in a line each what could not be removed.
     """
-    gone, problems = [], []
-    for one in past_sessions(workspace, sized=dry_run):
-        if one.is_open or one.days <= days:
-            continue
-        try:
-            if not dry_run:
-                with SafeFolder(workspace) as opened:
+    gone: list[PastSession] = []
+    problems: list[str] = []
+    try:
+        opened = _opened(workspace)
+    except FileNotFoundError:
+        return gone, problems
+    except OSError as error:
+        why = f"it is a link, or one is in the way ({error.strerror or error})"
+        return gone, [f"{workspace}: {why}; --workspace names the folder that it leads to"]
+    with opened:
+        for one in _past_of(opened, sized=dry_run):
+            if one.is_open or one.days <= days:
+                continue
+            try:
+                if not dry_run:
                     opened.remove_tree(one.id)
-            gone.append(one)
-        except OSError as error:
-            problems.append(f"{one.folder}: {error.strerror or error}")
+                gone.append(one)
+            except OSError as error:
+                problems.append(f"{one.folder}: {error.strerror or error}")
     return gone, problems
+
+
+def outside_reason(settings: Settings) -> str:
+    """Return why nothing is removed from a workspace that a folder's file names outside of that folder; else empty.
+
+    Args:
+        settings: Say where sessions are kept.
+    """
+    folder = settings.folder_of("session.workspace")
+    workspace = Path(settings.read("session", SessionSettings).workspace).resolve()
+    if folder is None or workspace.is_relative_to(folder.resolve()):
+        return ""
+    return (
+        f"{workspace}: {settings.origin('session.workspace')} puts sessions there, outside of its folder; "
+        "--workspace names it if you want old ones to be removed"
+    )
 
 
 def ignore_in_git(workspace: Path) -> None:
@@ -105,6 +147,8 @@ def ignore_in_git(workspace: Path) -> None:
 
 def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
     with workspace.open_file(f"{name}/{JOURNAL}") as journal:
+        if not _is_own(os.fstat(journal.fileno())):
+            raise PermissionError(errno.EPERM, "another user's", name)
         is_open = is_marked_open(journal.fileno())
         newest = workspace.info(f"{name}/{JOURNAL}").st_mtime
         question = ""
@@ -116,6 +160,6 @@ def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
                     break
     folder, size = workspace.path / name, 0
     if sized:
-        with SafeFolder(folder) as opened:
+        with workspace.open_folder(name) as opened:
             size = sum(entry.info.st_size for entry in opened.walk() if entry.is_file)
     return PastSession(name, folder, max(0.0, time.time() - newest) / _DAY_SECONDS, size, question, is_open)

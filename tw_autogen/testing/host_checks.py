@@ -36,7 +36,12 @@ class HostDriver(Protocol):
         ...
 
     def speaker(self, name: str, words: str) -> Any:
-        """Make an agent of the host's own that always says these words, and has a description."""
+        """Make an agent of the host's own that always says these words, and has a description.
+
+        Args:
+            name: The agent's name.
+            words: Its answer to everything.
+        """
         ...
 
     def as_plugin(self, speaker: Any) -> Any:

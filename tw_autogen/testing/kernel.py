@@ -60,7 +60,14 @@ class FakeKernel:
         on_output: OnOutput | None = None,
         cancelled: threading.Event | None = None,
     ) -> Execution:
-        """Return the next answer; what it says was printed is handed to `on_output` first."""
+        """Return the next answer; what it says was printed is handed to `on_output` first.
+
+        Args:
+            code: Kept in `cells`.
+            seconds: Not used.
+            on_output: Called with `stdout` or `stderr`, and the text.
+            cancelled: Not used.
+        """
         with self._lock:
             number = len(self.cells)
             if not callable(self._answers) and number >= len(self._answers):
@@ -82,11 +89,22 @@ class FakeKernel:
         self.loaded[plugin.name] = plugin
 
     def serve(self, name: str, function: Callable[..., Any], *, seconds: float | None = None) -> None:
-        """Keep the function in `served`; an answer that is a function may call it, and its `submit`."""
+        """Keep the function in `served`; an answer that is a function may call it, and its `submit`.
+
+        Args:
+            name: The function's, in the kernel.
+            function: What is called.
+            seconds: Not used.
+        """
         self.served[name] = _served(function)
 
     def put(self, name: str, value: Any) -> None:
-        """Keep the value in `values`."""
+        """Keep the value in `values`.
+
+        Args:
+            name: The variable's.
+            value: Any object.
+        """
         self.values[name] = value
 
     def get(self, name: str) -> Any:

@@ -107,7 +107,13 @@ class _Stage:
             self._temporary.cleanup()
 
     def answer(self, text: str | None = None, *, sender: str = "Planner", **more: Any) -> Post:
-        """Ask it in a round of its own, and give its post."""
+        """Ask it in a round of its own, and give its post.
+
+        Args:
+            text: The message; None: that of the trial.
+            sender: Name of the role that writes to it.
+            more: Further arguments of `Turn`.
+        """
         text = self._trial.ask if text is None else text
         self.rounds.append(Round(text, posts=[Post("User", "Planner", text), Post(sender, self.role.name, text)]))
         turn = Turn(self.rounds[-1], self.folder, "post-0", self.events.append, **more)

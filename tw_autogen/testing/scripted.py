@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tw_autogen.errors import ModelError
-from tw_autogen.model import Completion, Message
+from tw_autogen.model import Completion, ModelRequest, RequestModel
 
 Step = str | Completion | BaseException | Callable[[list[dict[str, Any]]], str | Completion]
 """A reply, an error to raise, or a function of the messages that gives either."""
@@ -19,7 +19,7 @@ _PIECE_CHARS = 16
 _HEAD_CHARS = 400
 
 
-class ScriptedModel:
+class ScriptedModel(RequestModel):
     """A `ChatModel` that answers with the next step of its script; the script is the exact count of calls.
 
     Args:
@@ -51,31 +51,22 @@ class ScriptedModel:
         """How many steps were not taken yet."""
         return max(0, len(self.steps) - len(self.calls))
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        seconds: float | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Completion:
-        """Take the next step; its text is given to `on_text` in small pieces. See `ChatModel.complete`."""
-        if cancelled is not None and cancelled.is_set():
+    def answer(self, request: ModelRequest) -> Completion:
+        """Take the next step; its text goes to `on_text` in small pieces. See `ChatModel.complete`."""
+        if request.cancelled is not None and request.cancelled.is_set():
             raise ModelError("the scripted model: the call was cancelled")
-        asked = copy.deepcopy([dict(message) for message in messages])
+        asked, tools = copy.deepcopy(request.messages), request.tools
         with self._lock:
             number = len(self.calls)
             if number >= len(self.steps):
                 raise AssertionError(_asked_too_often(len(self.steps), asked))
             self.calls.append(asked)
-            self.schemas.append(copy.deepcopy(schema))
+            self.schemas.append(copy.deepcopy(request.schema))
             self.tools.append(copy.deepcopy([dict(tool) for tool in tools]) if tools is not None else None)
         reply = _follow(self.steps[number], copy.deepcopy(asked))
-        if on_text:
+        if request.on_text:
             for at in range(0, len(reply.text), _PIECE_CHARS):
-                on_text(reply.text[at : at + _PIECE_CHARS])
+                request.on_text(reply.text[at : at + _PIECE_CHARS])
         return reply
 
     def __enter__(self) -> ScriptedModel:
@@ -145,6 +136,10 @@ def plans(
 
 def codes(code: str, *, thought: str = "This code does it.") -> str:
     """Write a CodeInterpreter's reply: the thought, and the code in a fenced block.
+
+    Args:
+        code: Python; may hold fences.
+        thought: What is written before it.
 
     Example:
         >>> print(codes("6 * 7"))

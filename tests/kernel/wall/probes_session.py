@@ -116,7 +116,7 @@ class HostReads:
                 make(source, name)
             except OSError:
                 continue
-        bridge = sys.modules["tw_inside"].bridge_of_this_kernel
+        bridge = sys.modules["tw_guest"].bridge_of_this_kernel
         bridge._send = lambda content, send=bridge._send: send(
             {**content, "artifacts": [[f"a{at}", "file", link, ""] for at, link in enumerate(links)]}
         )
@@ -147,7 +147,7 @@ class HostMemory:
 
     def in_the_report(w):
         """Send a result past the display that cuts long ones."""
-        bridge = sys.modules["tw_inside"].bridge_of_this_kernel
+        bridge = sys.modules["tw_guest"].bridge_of_this_kernel
         bridge._send = lambda content, send=bridge._send: send({**content, "result": "x" * (100 << 20)})
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.kernel.launcher.seccomp import program
-from tw_autogen.kernel.launcher.syscalls import ALLOWED
+from tw_autogen.kernel.launcher.seccomp import ALLOWED, program
 
 COLUMNS = {"x86_64": 0, "aarch64": 1}
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}

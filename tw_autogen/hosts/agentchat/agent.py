@@ -30,7 +30,7 @@ from tw_autogen.model import ChatModel
 from tw_autogen.plugin.chain import calling
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
-    DOES_DATA_WORK,
+    AGENT_DESCRIPTION,
     Conversation,
     FilesWanted,
     KernelWanted,
@@ -115,7 +115,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         model_client: ChatCompletionClient | None = None,
         *,
         model_client_stream: bool = False,
-        description: str = DOES_DATA_WORK,
+        description: str = AGENT_DESCRIPTION,
         plugins: PluginsWanted = (),
         roles: RolesWanted | None = None,
         files: FilesWanted = (),

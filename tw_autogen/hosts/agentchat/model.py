@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from autogen_core import CancellationToken, FunctionCall, Image
@@ -19,12 +19,21 @@ from autogen_core.models import (
 )
 
 from tw_autogen.hosts.agentchat.loops import wait_for
-from tw_autogen.model import Completion, Message, ModelSettings, ToolCall, Usage, run_abandonable
+from tw_autogen.model import (
+    Completion,
+    Message,
+    ModelRequest,
+    ModelSettings,
+    RequestModel,
+    ToolCall,
+    Usage,
+    run_abandonable,
+)
 
 _UNSEEN = "(an image, which this model can't be shown)"
 
 
-class ClientModel:
+class ClientModel(RequestModel):
     """Asks a `ChatCompletionClient`, on the loop of the reply that is being made.
 
     Args:
@@ -41,44 +50,38 @@ class ClientModel:
         self._client = client
         self._stream = stream
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        seconds: float | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Completion:
-        """Answer the messages; errors of the host's client go through as they are.
+    def answer(self, request: ModelRequest) -> Completion:
+        """Answer a request; errors of the host's client go through as they are.
 
         A schema is passed on as the wish for a JSON object, and images are, where the client's `model_info` says that
         it can do that.
+
+        Args:
+            request: What to ask, in which form, and until when.
 
         Raises:
             ModelError: out of time, or cancelled.
         """
         info = self._client.model_info
-        asked = [_message(one, sees=bool(info.get("vision"))) for one in messages]
+        asked = [_message(one, sees=bool(info.get("vision"))) for one in request.messages]
         token = CancellationToken()
         more: dict[str, Any] = {"cancellation_token": token}
-        if tools:
-            more["tools"] = [dict(one["function"]) for one in tools]
-        if schema is not None and info.get("json_output"):
+        if request.tools:
+            more["tools"] = [dict(one["function"]) for one in request.tools]
+        if request.schema is not None and info.get("json_output"):
             more["json_output"] = True
 
         def work(give: Callable[[str], None], abandoned: threading.Event) -> Completion:
-            streamed = self._stream and on_text is not None
+            streamed = self._stream and request.on_text is not None
             asking = self._streamed(asked, more, give) if streamed else self._client.create(asked, **more)
             return _completion(wait_for(asking, cancelled=abandoned, token=token))
 
         return run_abandonable(
             work,
             where="the model client",
-            seconds=self._seconds if seconds is None else seconds,
-            on_text=on_text,
-            cancelled=cancelled,
+            seconds=self._seconds if request.seconds is None else request.seconds,
+            on_text=request.on_text,
+            cancelled=request.cancelled,
         )
 
     async def _streamed(self, asked: list[LLMMessage], more: dict[str, Any], give: Callable[[str], None]) -> Any:

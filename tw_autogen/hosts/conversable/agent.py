@@ -24,7 +24,7 @@ from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
-    DOES_DATA_WORK,
+    AGENT_DESCRIPTION,
     Conversation,
     Conversations,
     FilesWanted,
@@ -108,7 +108,7 @@ class TaskWeaverAgent(Speaking):
         trust: bool = False,
         **host: Any,
     ) -> None:
-        super().__init__(name, *args, does=DOES_DATA_WORK, **host)
+        super().__init__(name, *args, does=AGENT_DESCRIPTION, **host)
         checked_models(model)
         self._model = model
         self._role_llm_config = dict(role_llm_config or {})
@@ -116,7 +116,7 @@ class TaskWeaverAgent(Speaking):
             raise ConfigError(f"{name}: role_llm_config needs an llm_config too: calls are counted as this agent's")
         for role, config in self._role_llm_config.items():
             refuse_settings(f"{name}, role_llm_config of {role}", config)
-        files = tuple(Path(one).resolve() for one in several(files))
+        files = tuple(Path(one).absolute() for one in several(files))
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = read_settings(self._settings, project=project, trust=trust)
@@ -162,7 +162,12 @@ class TaskWeaverAgent(Speaking):
         return len(self._talks)
 
     def clear_history(self, recipient: Any = None, nr_messages_to_preserve: int | None = None) -> None:
-        """Clear the host's history, and end the Session with this partner (with all partners if None)."""
+        """Clear the host's history, and end the Session with this partner (with all partners if None).
+
+        Args:
+            recipient: The partner; None: all.
+            nr_messages_to_preserve: As in the host: how many messages stay; with any, the session stays too.
+        """
         super().clear_history(recipient, nr_messages_to_preserve)
         if nr_messages_to_preserve:
             return

@@ -18,7 +18,7 @@ from tw_autogen.conversation import Round
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
-from tw_autogen.model import ChatModel, Completion, Message
+from tw_autogen.model import ChatModel, Completion, ModelRequest, RequestModel
 from tw_autogen.role import Turn
 from tw_autogen.session import FilesWanted, PluginsWanted, PolicyWanted, check_plugins, open_kernel, read_logged
 from tw_autogen.session.seats import Seat, policy_of
@@ -167,8 +167,8 @@ def _emit(handlers: Sequence[Handler], event: Event) -> None:
         handler(event)
 
 
-class _NoModel:
+class _NoModel(RequestModel):
     """Stands where no model was given."""
 
-    def complete(self, messages: Sequence[Message], **how: Any) -> Completion:
+    def answer(self, request: ModelRequest) -> Completion:
         raise RuntimeError("this executor was given no model; pass KernelCodeExecutor(model=...)")

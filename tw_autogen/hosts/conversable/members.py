@@ -61,14 +61,24 @@ class Member(Speaking):
         return rules_of(self)
 
     def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
-        """Write board and next speaker where the host's conditions and templates read them, if it has such a place."""
+        """Write board and next speaker where the host's conditions and templates read them, if it has such a place.
+
+        Args:
+            board: Bulletins by role.
+            next_speaker: Name of the role that the newest post is for.
+        """
         variables = getattr(self, "context_variables", None)
         if variables is not None:
             variables["tw_board"] = dict(board)
             variables["tw_next"] = next_speaker
 
     def clear_history(self, recipient: Any = None, nr_messages_to_preserve: int | None = None) -> None:
-        """Clear the host's history, and end the session of that chat, as a fresh chat begins with an empty one."""
+        """Clear the host's history, and end the session of that chat, as a fresh chat begins with an empty one.
+
+        Args:
+            recipient: As in the host.
+            nr_messages_to_preserve: As in the host.
+        """
         super().clear_history(recipient, nr_messages_to_preserve)
         if not nr_messages_to_preserve:
             self.shared.prepare(recipient, clear=True, wait=not on_loop())

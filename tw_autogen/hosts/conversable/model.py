@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.hosts.conversable.install import import_autogen
-from tw_autogen.model import Completion, Message, ModelSettings, ToolCall, Usage, run_abandonable
+from tw_autogen.model import (
+    Completion,
+    ModelRequest,
+    ModelSettings,
+    RequestModel,
+    ToolCall,
+    Usage,
+    run_abandonable,
+)
 
 _STREAMING = frozenset({"stream", "stream_options", "parallel_tool_calls"})
 """Settings without effect on an answer's words; calls of roles go without them."""
@@ -40,7 +48,7 @@ _CHARGING = threading.Lock()
 """Held while what a call cost is added to an agent's sums: several chats of one agent may end a call at once."""
 
 
-class HostModel:
+class HostModel(RequestModel):
     """Asks through the client that a ConversableAgent has at the moment of the call.
 
     Args:
@@ -69,30 +77,24 @@ class HostModel:
         self._llm_config = llm_config
         self._derived: tuple[Any, Any] | None = None
 
-    def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        seconds: float | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Completion:
-        """Answer the messages; errors of the host's client go through as they are.
+    def answer(self, request: ModelRequest) -> Completion:
+        """Answer a request; errors of the host's client go through as they are.
 
         `schema` is left out, because the host's lineages disagree on how it is passed; the reader is tolerant.
+
+        Args:
+            request: What to ask, in which form, and until when.
 
         Raises:
             ModelError: out of time, cancelled, or a safeguard of the agent's blocked the call.
         """
-        copies = [dict(one) for one in messages]
+        copies = [dict(one) for one in request.messages]
         return run_abandonable(
-            lambda give, abandoned: self._ask(copies, list(tools or ())),
+            lambda give, abandoned: self._ask(copies, list(request.tools or ())),
             where=f"the client of {self._agent.name}",
-            seconds=self._seconds if seconds is None else seconds,
-            on_text=on_text,
-            cancelled=cancelled,
+            seconds=self._seconds if request.seconds is None else request.seconds,
+            on_text=request.on_text,
+            cancelled=request.cancelled,
         )
 
     def _ask(self, messages: list[dict[str, Any]], tools: list[Mapping[str, Any]]) -> Completion:

@@ -62,7 +62,12 @@ class Sharing(Protocol):
         ...
 
     def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
-        """Write the next speaker and the board where the host reads them."""
+        """Write the next speaker and the board where the host reads them.
+
+        Args:
+            board: Bulletins by role.
+            next_speaker: Name of the role that the newest post is for.
+        """
         ...
 
 
@@ -270,7 +275,7 @@ class SharedSession:
         trust: bool = False,
     ) -> None:
         self._trust = trust
-        self._files = tuple(Path(one).resolve() for one in several(files))
+        self._files = tuple(Path(one).absolute() for one in several(files))
         self._workspace = workspace
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
@@ -410,7 +415,12 @@ class SharedSession:
 
 
 def foreign(agents: Iterable[Any], shared: SharedSession) -> list[Any]:
-    """Return the agents of a group that are no members, and no helpers of the host's."""
+    """Return the agents of a group that are no members, and no helpers of the host's.
+
+    Args:
+        agents: All agents of the group.
+        shared: The session with the members.
+    """
     return [one for one in agents if one.name not in (*shared.names, *_HELPERS) and not one.name.startswith("wrapped_")]
 
 

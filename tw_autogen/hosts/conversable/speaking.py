@@ -84,6 +84,12 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
     ) -> tuple[bool, str | None]:
         """Answer what was said since this agent spoke last.
 
+        Args:
+            messages: The chat, oldest first; None: the host's own history with `sender`.
+            sender: Who speaks with this agent; None: nobody, as in a service.
+            config: The host's; not used.
+            **kwargs: `conversation`, a key that a service vouches for (see `services`).
+
         Returns:
             (True, the answer); (True, None) where there is nothing to answer, which ends a chat; (False, None) without
             a model, so that the host goes on to the agent's `default_auto_reply`, as with any agent. A round that
@@ -115,7 +121,14 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
     async def a_generate_oai_reply(
         self, messages: Messages | None = None, sender: Any = None, config: Any = None, **kwargs: Any
     ) -> tuple[bool, str | None]:
-        """Answer as `generate_oai_reply` does, on a thread, with this task's context; the loop stays free."""
+        """Answer as `generate_oai_reply` does, on a thread, with this task's context; the loop stays free.
+
+        Args:
+            messages: As in `generate_oai_reply`.
+            sender: As in `generate_oai_reply`.
+            config: As in `generate_oai_reply`.
+            **kwargs: As in `generate_oai_reply`.
+        """
         call = functools.partial(self.generate_oai_reply, messages, sender, config, **kwargs)
         running = Running()
         token = RUNNING.set(running)
@@ -128,19 +141,38 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
             RUNNING.reset(token)
 
     def generate_reply(self, messages: Messages | None = None, sender: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Reply as any agent does; `exclude` may name the host's reply functions, in whose place ours are."""
+        """Reply as any agent does; `exclude` may name the host's reply functions, in whose place ours are.
+
+        Args:
+            messages: The chat, oldest first; None: the host's own history with `sender`.
+            sender: Who speaks with this agent.
+            *args: As in the host.
+            **kwargs: As in the host.
+        """
         args, kwargs = self._excluding(args, kwargs)
         return super().generate_reply(messages, sender, *args, **kwargs)
 
     async def a_generate_reply(
         self, messages: Messages | None = None, sender: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
-        """Reply as `generate_reply` does."""
+        """Reply as `generate_reply` does.
+
+        Args:
+            messages: As in `generate_reply`.
+            sender: As in `generate_reply`.
+            *args: As in the host.
+            **kwargs: As in the host.
+        """
         args, kwargs = self._excluding(args, kwargs)
         return await super().a_generate_reply(messages, sender, *args, **kwargs)
 
     def replace_reply_func(self, old_reply_func: Any, new_reply_func: Any) -> None:
-        """Replace a reply function; the host's own for model replies stands for ours."""
+        """Replace a reply function; the host's own for model replies stands for ours.
+
+        Args:
+            old_reply_func: As in the host.
+            new_reply_func: As in the host.
+        """
         super().replace_reply_func(self._ours(old_reply_func), new_reply_func)
 
     def register_for_llm(self, *, name: str | None = None, description: str | None = None, **how: Any) -> Any:
@@ -148,6 +180,11 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
 
         It runs in this process, as the functions in `plugins=` do, and not by the agent that it is registered with for
         execution.
+
+        Args:
+            name: The plugin's name; None: the function's.
+            description: What it does, for the model; None: the function's docstring.
+            **how: The host's other arguments.
 
         Raises:
             ConfigError: the agent runs no code, has open sessions, or the function can't be a plugin.
@@ -177,6 +214,12 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
     def update_tool_signature(self, tool_sig: Any, is_remove: bool, *args: Any, **kwargs: Any) -> None:
         """Update a tool of the agent's model, as with any agent, if its roles can call it.
 
+        Args:
+            tool_sig: The tool, or its name.
+            is_remove: Take it away.
+            *args: As in the host.
+            **kwargs: As in the host.
+
         Raises:
             ConfigError: only its schema is given; code can't call that.
         """
@@ -184,19 +227,40 @@ class Speaking(ConversableAgent):  # type: ignore[misc]  # the host's class is u
         super().update_tool_signature(tool_sig, is_remove, *args, **kwargs)
 
     def update_function_signature(self, func_sig: Any, is_remove: Any, *args: Any, **kwargs: Any) -> None:
-        """Update a function of the agent's model as `update_tool_signature` does."""
+        """Update a function of the agent's model as `update_tool_signature` does.
+
+        Args:
+            func_sig: The function, or its name.
+            is_remove: Take it away.
+            *args: As in the host.
+            **kwargs: As in the host.
+        """
         self._change_tool(func_sig, bool(is_remove))
         super().update_function_signature(func_sig, is_remove, *args, **kwargs)
 
     def receive(self, message: Any, sender: Any, request_reply: bool | None = None, silent: bool | None = False) -> Any:
-        """Take a message as any agent does, and keep in mind whether this chat is a silent one."""
+        """Take a message as any agent does, and keep in mind whether this chat is a silent one.
+
+        Args:
+            message: The host's message, a text or a dictionary.
+            sender: Who has sent it.
+            request_reply: Whether an answer is wanted; None: as the agent is set up.
+            silent: Whether the host prints nothing of it.
+        """
         self._silent_with[sender] = bool(silent)
         return super().receive(message, sender, request_reply, silent)
 
     async def a_receive(
         self, message: Any, sender: Any, request_reply: bool | None = None, silent: bool | None = False
     ) -> Any:
-        """Take a message as `receive` does."""
+        """Take a message as `receive` does.
+
+        Args:
+            message: As in `receive`.
+            sender: As in `receive`.
+            request_reply: As in `receive`.
+            silent: As in `receive`.
+        """
         self._silent_with[sender] = bool(silent)
         return await super().a_receive(message, sender, request_reply, silent)
 

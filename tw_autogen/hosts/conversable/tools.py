@@ -153,7 +153,12 @@ class PluginTools:
         return tool
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a plugin, and say in words what came of it; also what went wrong is an answer."""
+        """Call a plugin, and say in words what came of it; also what went wrong is an answer.
+
+        Args:
+            name: The plugin's name.
+            arguments: By parameter.
+        """
         spec = self._specs[name]
         try:
             given = check_arguments(spec, arguments)

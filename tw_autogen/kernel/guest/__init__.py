@@ -2,7 +2,7 @@
 
 It is also the only definition of what a plugin's author writes against: `Plugin`, `PluginContext`, `plugin`,
 `register_plugin`, `test_plugin`. The modules import one another relatively, because in the kernel the package is called
-`tw_inside`.
+`tw_guest`.
 """
 
 from .context import Kept, PluginContext

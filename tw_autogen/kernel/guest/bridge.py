@@ -1,4 +1,4 @@
-"""The kernel's end of the bridge: hooks around each cell, one report behind it, answers to the host's own requests.
+"""The kernel's end of the bridge: hooks around each cell, a report after it, answers to the host's own requests.
 
 Reports and answers travel in the payload of `execute_reply`: the one place that reaches the host in the same round
 trip whether the cell succeeded or failed (`user_expressions` are not evaluated behind an error).
@@ -6,9 +6,12 @@ trip whether the cell succeeded or failed (`user_expressions` are not evaluated 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import linecache
 import os
 import sys
+import types
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,20 +20,18 @@ from pathlib import Path
 from typing import Any
 
 from .calls import take_input
-from .crash_output import CrashOutput
+from .crash_output import CrashOutput, speak_before_exit
 from .display import AfterImport, Display, tune_pandas
-from .exit_flush import speak_before_exit
 from .fd_capture import FdCapture
-from .guard import Guard, always_reply, hush_status, pack_anything, say_less
+from .guard import Guard, Interrupts, always_reply, hush_status, pack_anything, say_less
 from .hints import Hints
-from .interrupts import Interrupts
 from .output import LimitedStream
 from .packages import INSTALL, Packages
 from .plugin import PluginProblem, install_names
 from .remote_files import PIECE, RunOnce, settle_down
 from .session import Session
 from .shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
-from .trace import Cells, short_warning, trace
+from .trace import Cells, kind_of, own_words, short_warning, trace
 
 SOURCE = "tw_autogen"
 QUIET = "quiet"
@@ -108,8 +109,10 @@ class Bridge:
                 answer = {"ok": self.session.answer(loads(request))}
         except PluginProblem as error:
             answer = {"problem": error.problem, "line": error.line}
-        except Exception as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
-            answer = {"error": str(error), "type": type(error).__name__}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
+            answer = {"error": own_words(error), "type": kind_of(error)}
         answer["variables"] = self.session.variables()
         answer[QUIET] = self._quiet = not self.session.remote
         if self.session.remote and len(text := dumps(answer)) > PIECE:
@@ -150,6 +153,9 @@ class Bridge:
 
     def _after(self, result: Any = None) -> None:
         self._guard.restore()
+        if result is not None and _exits_well(result.error_in_exec):
+            result.error_in_exec = None  # the reply is made from it
+            self._errors.clear()
         failed = result is None or not result.success
         self._guard.end_fork(failed)
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
@@ -227,7 +233,7 @@ class Bridge:
         shell.events.register("post_run_cell", self._after)
         shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
         shell.compile.get_code_name = self._name_cell
-        shell.ask_exit = _refuse_exit
+        shell.ask_exit = _end_cell
         shell.automagic = False  # `sx ('rm' 'x')` is Python, as the check before it took it to be
         forget_outputs(shell)
         watch_reset(shell, self._reset)
@@ -243,5 +249,75 @@ class Bridge:
         install_names()
 
 
-def _refuse_exit() -> None:
-    raise SystemExit("exit() and quit() are not needed: a cell ends behind its last line")
+def _end_cell() -> None:
+    """End the running cell in place of the kernel: `exit()` and `quit()`."""
+    raise SystemExit
+
+
+def _exits_well(error: BaseException | None) -> bool:
+    """Return whether a cell has ended by `sys.exit()` or `sys.exit(0)`, as a script ends that has run well."""
+    return type(error) is SystemExit and (error.code is None or (type(error.code) is int and error.code == 0))
+
+
+_REHEARSAL = {
+    "session_id": "",
+    "output_chars": 1000,
+    "result_chars": 1000,
+    "max_artifacts": 0,
+    "max_artifact_bytes": 0,
+    "arrow": True,
+}
+
+
+def start(options: str) -> None:
+    """Make the kernel's one bridge, unless it was rehearsed, and begin the session; a second time nothing happens.
+
+    Args:
+        options: JSON, see `Bridge.settle`.
+    """
+    package = _package()
+    if not hasattr(package, "session_of_this_kernel"):
+        _made().settle(loads(options))
+        package.session_of_this_kernel = True  # type: ignore[attr-defined] # modules take attributes
+
+
+def warm_up(modules: str) -> None:
+    """Make the bridge in a kernel that waits for a session, which is then there sooner.
+
+    Cells that run before `start` leave nothing behind but the variables that they make.
+
+    Args:
+        modules: Names of modules to import, with commas between; what is not installed, or is broken, is left out.
+    """
+    _made().settle(_REHEARSAL)
+    for name in filter(None, modules.split(",")):
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
+def answer(request: str) -> None:
+    """Answer through the kernel's bridge."""
+    _bridge().answer(request)
+
+
+def answer_file(name: str) -> None:
+    """Answer through the kernel's bridge what lies in a file."""
+    _bridge().answer_file(name)
+
+
+def _made() -> Bridge:
+    package = _package()
+    if not hasattr(package, "bridge_of_this_kernel"):
+        from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
+
+        package.bridge_of_this_kernel = Bridge(get_ipython())  # type: ignore[attr-defined] # as above
+    return _bridge()
+
+
+def _bridge() -> Bridge:
+    bridge: Bridge = vars(_package())["bridge_of_this_kernel"]
+    return bridge
+
+
+def _package() -> types.ModuleType:
+    return sys.modules[__package__ or "tw_guest"]

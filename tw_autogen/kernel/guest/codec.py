@@ -1,28 +1,30 @@
-"""Turns values into JSON and back, on both sides: what JSON has, tuples, sets, times, tables, and `values`.
+"""Packs values as JSON and unpacks them, on both sides: what JSON has, tuples, sets, bytes, times, arrays, tables.
 
-Never pickle: what a kernel sends is data to the host, and nothing that it sends can run there.
+Never pickle: what a kernel sends is data to the host, and nothing in it can run there.
 """
 
 from __future__ import annotations
 
+import binascii
 import datetime
+import pathlib
 import re
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any, BinaryIO, Protocol
 
-from .tables import pack_table, unpack_table
-from .values import VALUES, pack_value, unpack_value
-from .zones import check_zone
+from .tables import check_zone, pack_table, unpack_table
 
 TAG = "$"
 _STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")
+_DTYPE = re.compile(r"[<>|=]?(?:[biufcSU]\d+|[mM]8\[\w+\])")
+"""Numbers, truth values, texts and times of a fixed width: never objects, which numpy would read as pointers."""
 
 
 class Exchange(Protocol):
-    """Where the tables that cross lie: a folder that both sides see."""
+    """The folder with the files of tables that cross; both sides see it."""
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
-        """Open a new file; give its name and the open file."""
+        """Create a file; return its name and the open file."""
         ...
 
     def open(self, name: str) -> BinaryIO:
@@ -30,7 +32,7 @@ class Exchange(Protocol):
         ...
 
     def remove(self, name: str) -> None:
-        """Forget a file that was read."""
+        """Remove a file that was read."""
         ...
 
 
@@ -39,8 +41,8 @@ class Codec:
 
     Args:
         exchange: Where tables are written and read.
-        arrow: Both sides have pyarrow.
-        most_bytes: How much memory a table that comes may take, by what it says of itself.
+        arrow: Both sides have pyarrow: columns cross as Arrow; otherwise as JSON. See `tables`.
+        most_bytes: How much memory the reading of one table may take, by what the table's file says of itself.
     """
 
     def __init__(self, exchange: Exchange, *, arrow: bool = False, most_bytes: int = 1 << 62) -> None:
@@ -60,11 +62,11 @@ class Codec:
             raise TypeError("a value that contains itself, or is nested too deeply, doesn't cross") from error
 
     def loads(self, text: str) -> Any:
-        """Read what `dumps` gave on the other side."""
+        """Return the value of which `dumps` made this text."""
         return self.unpack(loads(text))
 
     def leave(self, text: str) -> str:
-        """Write a text into the exchange, for the other side to fetch; give its name."""
+        """Write a text into the exchange, for the other side to fetch; return the file's name."""
         name, file = self.exchange.create(".json")
         with file:
             file.write(text.encode("utf-8"))
@@ -104,7 +106,7 @@ class Codec:
         return self._pack_known(value, _class_name(value))
 
     def unpack(self, plain: Any) -> Any:
-        """Return the values that `pack` got.
+        """Return the value that `pack` got.
 
         Raises:
             ValueError: it is nothing that `pack` makes.
@@ -123,8 +125,6 @@ class Codec:
         if kind in ("set", "frozenset"):
             items = (self.unpack(one) for one in plain["items"])
             return set(items) if kind == "set" else frozenset(items)
-        if kind in VALUES:
-            return unpack_value(kind, plain)
         if kind in ("date", "time", "datetime"):
             return getattr(datetime, kind).fromisoformat(plain["iso"])
         return self._unpack_known(str(kind), plain)
@@ -132,10 +132,8 @@ class Codec:
     def _pack_known(self, value: Any, name: str) -> Any:
         if name.startswith("numpy.") and callable(getattr(value, "item", None)) and getattr(value, "shape", None) == ():
             return self.pack(value.item())
-        if name == "pandas.NA":
-            return {TAG: "NA"}
-        if name == "pandas.NaT":
-            return {TAG: "NaT"}
+        if name in ("pandas.NA", "pandas.NaT"):
+            return {TAG: name[7:]}
         if name == "pandas.Timestamp":
             return {TAG: "Timestamp", "iso": value.isoformat(), "zone": str(value.tz) if value.tz else None}
         if name == "pandas.Timedelta":
@@ -145,13 +143,27 @@ class Codec:
         if isinstance(value, (datetime.date, datetime.time)):
             return {TAG: "date" if isinstance(value, datetime.date) else "time", "iso": value.isoformat()}
         if name in ("pandas.DataFrame", "pandas.Series"):
-            return {TAG: name[7:], **pack_table(value, self)}
-        packed = pack_value(value)
-        if packed is not None:
-            return {TAG: packed.pop("kind"), **packed}
+            return {TAG: name[7:], "file": pack_table(value, self)}
+        if isinstance(value, (bytes, bytearray)):
+            return {TAG: type(value).__name__, "base64": _base64(bytes(value))}
+        if isinstance(value, pathlib.PurePath):
+            return {TAG: "Path", "text": str(value)}
+        if name == "decimal.Decimal":
+            return {TAG: "Decimal", "text": str(value)}
+        if name == "numpy.ndarray":
+            return _packed_array(value)
         raise TypeError(f"a value of type {type(value).__name__} doesn't cross between kernel and host")
 
     def _unpack_known(self, kind: str, plain: dict[str, Any]) -> Any:
+        if kind in ("bytes", "bytearray"):
+            content = _bytes(plain)
+            return content if kind == "bytes" else bytearray(content)
+        if kind == "Decimal":
+            return _decimal(plain.get("text"))
+        if kind == "Path":
+            return pathlib.Path(str(plain.get("text", "")))
+        if kind == "ndarray":
+            return _array(plain)
         if kind not in ("NA", "NaT", "Timestamp", "Timedelta", "DataFrame", "Series"):
             raise ValueError(f"nothing that crosses is marked {kind!r}")
         import pandas as pd  # deferred: the other side had it for a value like this, and it costs 0.2 s
@@ -163,7 +175,8 @@ class Codec:
             return stamp.tz_convert(check_zone(plain["zone"])) if plain["zone"] else stamp
         if kind == "Timedelta":
             return pd.Timedelta(_matching(_SPAN, plain["iso"]))
-        return unpack_table(plain, self, single=kind == "Series")
+        table = unpack_table(plain.get("file"), self)
+        return table.iloc[:, 0] if kind == "Series" else table
 
 
 def _matching(pattern: re.Pattern[str], text: Any) -> str:
@@ -172,12 +185,60 @@ def _matching(pattern: re.Pattern[str], text: Any) -> str:
     return text
 
 
+_KNOWN = {
+    "pandas": ("DataFrame", "Series", "Timestamp", "Timedelta", "NA", "NaT"),
+    "numpy": ("ndarray", "generic"),
+    "decimal": ("Decimal",),
+}
+
+
 def _class_name(value: Any) -> str:
-    """Return `pandas.DataFrame` for one and for its subclasses; the package and the class, nothing between."""
+    """Return `pandas.DataFrame` for one and for its subclasses; asked by name, so that nothing is imported."""
     for kind in type(value).__mro__:
         root = (kind.__module__ or "").partition(".")[0]
-        if root in ("pandas", "numpy"):
-            name = {"NAType": "NA", "NaTType": "NaT"}.get(kind.__name__, kind.__name__)
-            if name in ("DataFrame", "Series", "Timestamp", "Timedelta", "NA", "NaT", "ndarray", "generic"):
-                return f"{root}.{name}"
+        name = {"NAType": "NA", "NaTType": "NaT"}.get(kind.__name__, kind.__name__)
+        if name in _KNOWN.get(root, ()):
+            return f"{root}.{name}"
     return type(value).__name__
+
+
+def _base64(content: bytes) -> str:
+    return binascii.b2a_base64(content, newline=False).decode("ascii")
+
+
+def _bytes(plain: dict[str, Any]) -> bytes:
+    text = plain.get("base64")
+    if not isinstance(text, str):
+        raise ValueError("bytes that cross are base64")
+    return binascii.a2b_base64(text)
+
+
+def _decimal(text: Any) -> Any:
+    import decimal  # deferred: it would be a part of each kernel's start
+
+    try:
+        return decimal.Decimal(str(text))
+    except decimal.InvalidOperation as error:
+        raise ValueError(f"{text!r} is no decimal") from error
+
+
+def _packed_array(value: Any) -> dict[str, Any]:
+    dtype = value.dtype.str
+    if not _DTYPE.fullmatch(dtype):
+        raise TypeError(f"an array of dtype {value.dtype} doesn't cross between kernel and host; pass .tolist()")
+    return {TAG: "ndarray", "dtype": dtype, "shape": list(value.shape), "base64": _base64(value.tobytes())}
+
+
+def _array(plain: dict[str, Any]) -> Any:
+    import numpy as np  # deferred: the other side had it for a value like this
+
+    dtype, shape = plain.get("dtype"), plain.get("shape")
+    if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
+        raise ValueError(f"no array that crosses has the dtype {dtype!r}")
+    if not isinstance(shape, list) or not all(type(one) is int and one >= 0 for one in shape):
+        raise ValueError(f"no array has the shape {shape!r}")
+    try:
+        values = np.frombuffer(bytearray(_bytes(plain)), dtype=dtype).reshape(shape)
+    except TypeError as error:
+        raise ValueError(f"no array that crosses has the dtype {dtype!r}") from error
+    return values.view("u1") != 0 if values.dtype.kind == "b" else values  # a truth value of 2 would mislead numpy

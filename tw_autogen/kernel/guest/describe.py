@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from .contents import is_a
+from .undo import is_a
 
 _MOST_CHARS = 200
 _MOST_COLUMNS = 30
@@ -14,6 +14,7 @@ _MOST_CELLS = 2_000_000
 _MOST_SUMMARIES = 200
 _MOST_VARIABLES = 5000
 _SCALARS = (bool, int, float, complex, type(None))
+_Told = TypeVar("_Told")
 _SIZED = (list, tuple, set, frozenset, dict, bytes, bytearray)
 
 
@@ -53,20 +54,31 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
     """
     kept = []
     for name, value in list(namespace.items()):
-        if name.startswith("_") or _is_imported(value):
+        if name.startswith("_") or any(name in names and names[name] is value for names in hidden):
             continue
-        if any(name in names and names[name] is value for names in hidden):
-            continue
-        kept.append((name, value))
+        if not _unless_raised(_is_imported, value, False):
+            kept.append((name, value))
     kept = kept[-_MOST_VARIABLES:]
-    found = [(name, _type_name(value), "") for name, value in kept[:-_MOST_SUMMARIES]]
-    for name, value in kept[-_MOST_SUMMARIES:]:
-        try:
-            line = _short(summary(value))
-        except Exception:  # noqa: BLE001 - a half-made or broken frame must not end the report of all the others
-            line = ""
-        found.append((name, _type_name(value), line))
-    return found
+    count = len(kept) - _MOST_SUMMARIES
+    return [
+        (
+            name,
+            _unless_raised(_type_name, value, "object"),
+            _unless_raised(lambda one: _short(summary(one)), value, "") if place >= count else "",
+        )
+        for place, (name, value) in enumerate(kept)
+    ]
+
+
+def _unless_raised(tell: Callable[[Any], _Told], value: Any, otherwise: _Told) -> _Told:
+    """Return what a function says of a value, or `otherwise` where the value's own code raises anything.
+
+    A half-made frame, or a class that raises SystemExit, must not end the report of all the others, or the kernel.
+    """
+    try:
+        return tell(value)
+    except BaseException:  # noqa: BLE001 - see above; an interrupt too comes from code, or would lose the report
+        return otherwise
 
 
 def _is_imported(value: Any) -> bool:
@@ -87,7 +99,7 @@ def _size(value: Any) -> float:
 
 
 def _type_name(value: Any) -> str:
-    return "function" if type(value) is types.FunctionType else type.__getattribute__(type(value), "__name__")
+    return "function" if type(value) is types.FunctionType else str(type.__getattribute__(type(value), "__name__"))
 
 
 def _definition(value: Any) -> str:

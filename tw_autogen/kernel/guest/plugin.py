@@ -227,7 +227,7 @@ def install_names() -> None:
     """
     for package in ("tw_autogen", "taskweaver"):
         full = f"{package}.plugin"
-        if full in sys.modules or (package == "tw_autogen" and not __name__.startswith("tw_inside")):
+        if full in sys.modules or (package == "tw_autogen" and not __name__.startswith("tw_guest")):
             continue
         module = types.ModuleType(full, "What a plugin's author writes against.")
         names = {one.__name__: one for one in (Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin)}

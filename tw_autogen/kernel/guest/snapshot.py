@@ -12,8 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-from .contents import Undo, is_a
-from .undo import contents
+from .undo import Undo, contents, is_a
 
 _WORD = re.compile(r"\w+")
 _ANY_NAME = {

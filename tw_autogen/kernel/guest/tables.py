@@ -1,129 +1,333 @@
-"""DataFrames and Series as files: the bytes of their columns, and a schema that says how to read them."""
+"""DataFrames and Series as files: a JSON header that describes each column, numbers, and Arrow if both sides have it.
+
+Kept, with and without pyarrow: numbers and truth values of numpy (of either byte order), nullable ones, times and time
+spans with unit and zone, periods, intervals, categories, strings, sparse numbers, and objects whose values `Codec`
+packs: texts, None, NaN, NA, numbers, times, lists, dicts, … Kept with pyarrow only: columns of a `pandas.ArrowDtype`.
+Lost, which is a TypeError that names the column: complex numbers, floats of more than 8 bytes, records, other objects,
+and dtypes of other packages. Labels and index are kept as columns are; `attrs` only if each value in them crosses.
+
+Without pyarrow a column's values are a JSON list in the header, or bytes after it. What is read may come from a kernel,
+so it may be anything: sizes are counted before memory is taken, and no name in it is looked up outside these tables.
+"""
 
 from __future__ import annotations
 
+import importlib
+import re
+import struct
+import zoneinfo
+from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import TYPE_CHECKING, Any
 
-from .arrays import Arrays, Deferred, write_arrays
-from .columns import pack_column, series, unpack_column
-from .zones import check_dtype
+from .arrow import ArrowReader, ArrowWriter, Budget
+from .json_memory import parsed_bytes
+
+
+class _Deferred:
+    """A module that is imported when it is first used: a kernel need not have it, and pandas costs 0.2 s."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
     from .codec import Codec
 else:
-    pd = Deferred("pandas")
+    np, pd = _Deferred("numpy"), _Deferred("pandas")
 
 _MOST_BLOCKS = 32
 """Of more columns pandas makes few pieces of memory at once; a frame in very many pieces is slow."""
 
+_LENGTHS = struct.Struct("<QQ")
+_NUMBER = re.compile(r"[<>|](b1|[iu][1248]|f[248])")
+_TIME = re.compile(r"[Mm]8\[(s|ms|us|ns)\]")
+_FREQUENCY = re.compile(r"[0-9A-Za-z-]{1,20}")
+_OFFSET = re.compile(r"UTC[+-]\d\d:\d\d(:\d\d)?")
+_ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,3}")
 
-def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> dict[str, Any]:
-    """Write a DataFrame or Series into the exchange; give what the other side needs to read it.
+
+def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
+    """Write a DataFrame or Series into the exchange; return the file's name.
 
     Raises:
         TypeError: a column is of a dtype, or holds a value, that doesn't cross.
     """
     frame = table.to_frame("0") if isinstance(table, pd.Series) else table
-    index, levels = _pack_index(frame.index)
-    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
-    packed = [pack_column(one, codec) for one in (*columns, *levels)]
-    plain = {
+    arrow = ArrowWriter(len(frame)) if codec.arrow else None
+    raw: list[Any] = []
+    columns = _Packer(codec, raw, arrow)
+    header = {
         "rows": len(frame),
-        "labels": [codec.pack(label) for label in frame.columns],
-        "label_range": _range(frame.columns),
-        "label_names": [codec.pack(one) for one in frame.columns.names],
-        "multi": isinstance(frame.columns, pd.MultiIndex),
-        "label_dtypes": [str(frame.columns.get_level_values(place).dtype) for place in range(frame.columns.nlevels)],
-        "columns": [schema for schema, _ in packed],
-        "index": {**index, "names": [codec.pack(one) for one in frame.index.names]},
-        "name": codec.pack(table.name) if isinstance(table, pd.Series) else None,
-        "attrs": _pack_attrs(table, codec),
+        "columns": [columns.pack(frame.iloc[:, number]) for number in range(frame.shape[1])],
+        "index": columns.pack_index(frame.index),
+        "labels": _Packer(codec, raw).pack_index(frame.columns),
+        "name": [codec.pack(table.name)] if isinstance(table, pd.Series) else None,
+        "attrs": _packed_attrs(table, codec),
     }
-    plain["file"], file = codec.exchange.create(".columns")
+    text = dumps(header).encode("ascii")
+    name, file = codec.exchange.create(".table")
     with file:
-        for _, arrays in packed:
-            write_arrays(file, arrays)
-    return plain
+        file.write(_LENGTHS.pack(len(text), sum(one.nbytes for one in raw)) + text)
+        for one in raw:
+            file.write(one.view("u1").data)
+        if arrow is not None:
+            arrow.write(file)
+    return name
 
 
-def unpack_table(plain: dict[str, Any], codec: Codec, *, single: bool) -> Any:
-    """Read what `pack_table` wrote on the other side, and remove the file.
+def unpack_table(name: Any, codec: Codec) -> Any:
+    """Read and remove a file that `pack_table` wrote on the other side; return a frame, of a Series its one column.
 
     Raises:
         OSError: the file is not there, or not a plain file in the exchange.
-        ValueError: it is nothing that `pack_table` writes.
+        ValueError: it is nothing that `pack_table` writes, or would take too much memory.
     """
+    budget = Budget(codec.most_bytes)
     try:
-        with codec.exchange.open(plain["file"]) as file:
-            arrays = Arrays(file, codec.most_bytes)
-            arrays.claim(8 * _count(plain["rows"]))
-            read = [unpack_column(one, arrays, codec) for one in plain["columns"]]
+        with codec.exchange.open(str(name)) as file:
+            size = file.seek(0, 2) - _LENGTHS.size
+            budget.claim(size)  # a file may be sparse, and a few bytes on the disk stand for many
+            file.seek(0)
+            length, more = _LENGTHS.unpack(file.read(_LENGTHS.size))
+            if length + more > size:
+                raise ValueError(f"a table's header is not of {length} bytes, or its numbers not of {more}")
+            text, raw = file.read(length).decode("ascii"), file.read(more)
+            stream = file.read(size - length - more)
     finally:
-        codec.exchange.remove(plain["file"])
-    count = len(plain["labels"])
-    # Told its dtype, pandas takes no column of objects for one of text or times.
-    columns = {place: pd.Series(one, dtype=one.dtype, copy=False) for place, one in enumerate(read[:count])}
-    index = _unpack_index(plain["index"], read[count:], codec)
-    if {len(index), *map(len, columns.values())} != {plain["rows"]}:
-        raise ValueError(f"a table's columns are not of {plain['rows']!r} rows")
-    table: Any = pd.DataFrame(columns, index=pd.RangeIndex(plain["rows"]), copy=count > _MOST_BLOCKS)
-    table.index, table.columns = index, _unpack_labels(plain, codec)
-    if single:
-        table = table.iloc[:, 0]
-        table.name = codec.unpack(plain["name"])
-    table.attrs.update(codec.unpack(plain["attrs"]))
-    return table
-
-
-def _count(rows: Any) -> int:
+        codec.exchange.remove(str(name))
+    budget.claim(parsed_bytes(text))
+    header = loads(text)
+    rows = header["rows"]
     if type(rows) is not int or rows < 0:
         raise ValueError(f"a table has no {rows!r} rows")
-    return rows
+    budget.claim(8 * rows)
+    columns = _Unpacker(codec, raw, ArrowReader(stream, budget) if stream and codec.arrow else None, budget)
+    read = {number: columns.unpack(one) for number, one in enumerate(header["columns"])}
+    index, labels = columns.unpack_index(header["index"]), columns.unpack_index(header["labels"])
+    if {len(index), *map(len, read.values())} != {rows} or len(labels) != len(read):
+        raise ValueError(f"a table's columns are not of {rows} rows, or not as many as their labels")
+    frame = pd.DataFrame(read, index=pd.RangeIndex(rows), copy=len(read) > _MOST_BLOCKS)
+    frame.index, frame.columns = index, labels
+    if header["name"] is not None:
+        frame.columns = pd.Index([codec.unpack(header["name"][0])], dtype=object, tupleize_cols=False)
+    frame.attrs.update(codec.unpack(header["attrs"]))
+    return frame
 
 
-def _pack_attrs(table: Any, codec: Codec) -> Any:
+class _Packer:
+    """Turns columns into JSON; what Arrow can hold goes there, and the JSON has its number."""
+
+    def __init__(self, codec: Codec, raw: list[Any], arrow: ArrowWriter | None = None) -> None:
+        self._codec = codec
+        self._raw = raw
+        self._arrow = arrow
+
+    def pack(self, column: pd.Series[Any]) -> dict[str, Any]:
+        dtype: Any = column.dtype
+        array: Any = column.array
+        if isinstance(dtype, pd.CategoricalDtype):
+            of = self.pack(_as_series(dtype.categories, column.name))
+            return {"kind": "category", "ordered": bool(dtype.ordered), "of": of, "values": self._put(array.codes)}
+        if isinstance(dtype, pd.StringDtype):
+            values = self._put_arrow(array) or array.to_numpy(dtype=object, na_value=None).tolist()
+            name = "str" if str(dtype) == "str" else "string"
+            return {"kind": "text", "dtype": name, "storage": dtype.storage, "values": values}
+        if str(dtype) == "object":
+            values = column.tolist()
+            types = set(map(type, values))
+            if str in types and types <= {str, type(None)} and (texts := self._put_arrow(column.to_numpy())):
+                return {"kind": "texts", "values": texts}
+            plain = types <= {bool, int, float, str, type(None)}
+            return {"kind": "object", "values": values if plain else [self._codec.pack(one) for one in values]}
+        if isinstance(dtype, (np.dtype, pd.DatetimeTZDtype)) and dtype.kind in "Mm":
+            zone = str(dtype.tz) if isinstance(dtype, pd.DatetimeTZDtype) else None
+            stamps = column.astype("int64").to_numpy()
+            return {"kind": "time", "dtype": f"{dtype.kind}8[{array.unit}]", "zone": zone, "values": self._put(stamps)}
+        if isinstance(dtype, pd.PeriodDtype):
+            return {"kind": "period", "frequency": str(dtype)[len("period[") : -1], "values": self._put(array.asi8)}
+        if isinstance(dtype, pd.IntervalDtype):
+            left, right = (self.pack(_as_series(one, column.name)) for one in (array.left, array.right))
+            return {"kind": "interval", "closed": dtype.closed, "left": left, "right": right}
+        if isinstance(array, (pd.arrays.IntegerArray, pd.arrays.FloatingArray, pd.arrays.BooleanArray)):
+            values = array.to_numpy(dtype=dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
+            return {"kind": "nullable", "values": self._put(values), "missing": self._put(array.isna())}
+        if (
+            isinstance(dtype, (np.dtype, pd.SparseDtype))
+            and dtype.kind in "biuf"
+            and np.dtype(dtype.type).itemsize <= 8
+        ):
+            values = self._put(np.asarray(array))
+            if isinstance(dtype, pd.SparseDtype):
+                return {"kind": "sparse", "fill": self._codec.pack(dtype.fill_value), "values": values}
+            return {"kind": "number", "values": values}
+        if isinstance(dtype, pd.ArrowDtype) and (values := self._put_arrow(array)):
+            return {"kind": "arrow", "values": values}
+        hint = "convert it, e.g. with .astype(str)"
+        raise TypeError(f"column {column.name!r} has dtype {dtype}, which doesn't cross; {hint}")
+
+    def pack_index(self, index: Any) -> dict[str, Any]:
+        names = [self._codec.pack(one) for one in index.names]
+        if isinstance(index, pd.RangeIndex):
+            return {"kind": "range", "range": [index.start, index.stop, index.step], "names": names}
+        levels = [index.get_level_values(number) for number in range(index.nlevels)]
+        columns = [self.pack(_as_series(level, name)) for level, name in zip(levels, index.names, strict=True)]
+        kind = "multi" if isinstance(index, pd.MultiIndex) else "flat"
+        return {"kind": kind, "levels": columns, "names": names, "frequency": getattr(index, "freqstr", None)}
+
+    def _put(self, values: Any) -> Any:
+        if (packed := self._put_arrow(values)) is not None:
+            return packed
+        start = sum(one.nbytes for one in self._raw)
+        self._raw.append(np.ascontiguousarray(values))
+        return {"dtype": values.dtype.str, "start": start, "count": len(values)}
+
+    def _put_arrow(self, values: Any) -> dict[str, int] | None:
+        number = self._arrow.add(values) if self._arrow is not None else None
+        return None if number is None else {"arrow": number}
+
+
+class _Unpacker:
+    """Makes columns of what `_Packer` made; anything else is an error."""
+
+    def __init__(self, codec: Codec, raw: bytes, arrow: ArrowReader | None, budget: Budget) -> None:
+        self._codec = codec
+        self._raw = raw
+        self._arrow = arrow
+        self._budget = budget
+
+    def unpack(self, packed: dict[str, Any]) -> Any:
+        kind = packed["kind"]
+        if kind == "text":
+            return self._texts(packed)
+        if kind == "texts" and self._arrow is not None:
+            return pd.Series(self._arrow.objects(packed["values"]["arrow"]), dtype="object")
+        if kind == "object":
+            return pd.Series([self._codec.unpack(one) for one in _list(packed["values"])], dtype="object")
+        if kind == "interval":
+            left, right = self.unpack(packed["left"]), self.unpack(packed["right"])
+            return pd.Series(pd.arrays.IntervalArray.from_arrays(left, right, closed=packed["closed"]))
+        if kind == "arrow" and self._arrow is not None:
+            return pd.Series(pd.arrays.ArrowExtensionArray(self._arrow.column(packed["values"]["arrow"])))
+        values = self._numbers(packed["values"])
+        if kind == "category":
+            categories = self.unpack(packed["of"])
+            held = pd.Index(categories, dtype=categories.dtype, tupleize_cols=False)
+            return pd.Series(pd.Categorical.from_codes(values, held, ordered=bool(packed["ordered"])))
+        if kind == "time":
+            stamps = pd.Series(values.astype("i8", copy=False).view(_matching(_TIME, packed["dtype"])), copy=False)
+            zone = packed["zone"]
+            return stamps if zone is None else stamps.dt.tz_localize("UTC").dt.tz_convert(check_zone(zone))
+        if kind == "period":
+            dtype = pd.PeriodDtype(_matching(_FREQUENCY, packed["frequency"]))
+            return pd.Series(pd.arrays.PeriodArray(values.astype("i8", copy=False), dtype=dtype))
+        if kind == "nullable":
+            types = {"b": pd.arrays.BooleanArray, "f": pd.arrays.FloatingArray}
+            array = types.get(values.dtype.kind, pd.arrays.IntegerArray)
+            return pd.Series(array(values, self._numbers(packed["missing"]).astype(bool)))
+        if kind == "number":
+            return pd.Series(values, copy=False)
+        if kind == "sparse":
+            return pd.Series(pd.arrays.SparseArray(values, fill_value=self._codec.unpack(packed["fill"])))
+        raise ValueError(f"no column that crosses is of kind {kind!r:.80}")
+
+    def unpack_index(self, packed: dict[str, Any]) -> Any:
+        names = [self._codec.unpack(one) for one in packed["names"]]
+        if packed["kind"] == "range":
+            start, stop, step = packed["range"]
+            return pd.RangeIndex(start, stop, step, name=names[0])
+        levels = [self.unpack(one) for one in packed["levels"]]
+        # Without its dtype, an object index of texts would be taken for a text index.
+        flat: list[Any] = [pd.Index(one, name=None, dtype=one.dtype, tupleize_cols=False) for one in levels]
+        if packed["kind"] == "multi":
+            return pd.MultiIndex.from_arrays(flat, names=names)
+        flat[0].name = names[0]
+        if packed["frequency"] is not None and hasattr(flat[0], "freq"):
+            flat[0].freq = _matching(_FREQUENCY, packed["frequency"])
+        return flat[0]
+
+    def _numbers(self, packed: Any) -> Any:
+        if "arrow" in packed and self._arrow is not None:
+            return self._arrow.numbers(packed["arrow"])
+        dtype, count = packed["dtype"], packed["count"]
+        if not (isinstance(dtype, str) and _NUMBER.fullmatch(dtype)) or type(count) is not int or count < 0:
+            raise ValueError(f"a column's numbers are not numbers: {packed!r:.80}")
+        self._budget.claim(count * np.dtype(dtype).itemsize)
+        if not count:
+            return np.empty(0, dtype)
+        values = np.frombuffer(self._raw, dtype.replace("b", "u"), count, packed["start"])
+        return values != 0 if "b" in dtype else values.copy()  # a truth value of 2 would mislead numpy
+
+    def _texts(self, packed: dict[str, Any]) -> Any:
+        values = packed["values"]
+        dtype = _text_dtype(packed)
+        if isinstance(values, dict) and self._arrow is not None:
+            texts = self._arrow.texts(values["arrow"])
+            return pd.Series(texts.to_pylist() if dtype == "object" else dtype.__from_arrow__(texts), dtype=dtype)
+        if not set(map(type, _list(values))) <= {str, type(None)}:
+            raise ValueError("a column's texts are not texts")
+        return pd.Series(values, dtype=dtype)
+
+
+def check_zone(name: object) -> str:
+    """Return the name of a time zone that crosses: one of the IANA database, or an offset.
+
+    Args:
+        name: Sent by the other side, so it may be anything; pandas would open files by other names.
+
+    Raises:
+        ValueError: it is no name of the IANA database, and no offset.
+    """
+    if isinstance(name, str):
+        if _OFFSET.fullmatch(name):
+            return name
+        if _ZONE.fullmatch(name):
+            try:
+                zoneinfo.ZoneInfo(name)
+            except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
+                pass
+            else:
+                return name
+    raise ValueError(f"no time zone that crosses: {name!r:.80}; use an IANA name, or an offset such as UTC+02:00")
+
+
+def _as_series(index: Any, name: Any) -> pd.Series[Any]:
+    """Return an index's values; told its dtype, pandas takes no object index of texts for a text column."""
+    values: pd.Series[Any] = pd.Series(index, index=range(len(index)), dtype=index.dtype, name=name)
+    return values
+
+
+def _packed_attrs(table: Any, codec: Codec) -> Any:
     try:
         return codec.pack(dict(table.attrs))
-    except TypeError:  # what somebody noted on the table must not keep the table
+    except TypeError:  # a note on the table must not keep the table from crossing
         return {}
 
 
-def _unpack_labels(plain: dict[str, Any], codec: Codec) -> Any:
-    labels = [codec.unpack(one) for one in plain["labels"]]
-    names = [codec.unpack(one) for one in plain["label_names"]]
-    dtypes = [check_dtype(one) for one in plain["label_dtypes"]]
-    if plain["label_range"] is not None:
-        start, stop, step = plain["label_range"]
-        return pd.RangeIndex(start, stop, step, name=names[0])
-    if not plain["multi"]:
-        return pd.Index(labels, dtype=dtypes[0], name=names[0], tupleize_cols=False)
-    levels = [pd.Index([label[place] for label in labels], dtype=one) for place, one in enumerate(dtypes)]
-    return pd.MultiIndex.from_arrays(levels, names=names)
+def _text_dtype(packed: dict[str, Any]) -> Any:
+    """Return the dtype of texts nearest to the one on the other side, which may have pyarrow or another pandas."""
+    arrow = packed["storage"] != "python" and importlib.util.find_spec("pyarrow") is not None
+    storage = "pyarrow" if arrow else "python"
+    if packed["dtype"] != "str":
+        return pd.StringDtype(storage)
+    try:
+        return pd.StringDtype(storage, na_value=np.nan)
+    except TypeError:  # pandas 2.2
+        return "object"
 
 
-def _pack_index(index: Any) -> tuple[dict[str, Any], list[pd.Series[Any]]]:
-    if isinstance(index, pd.RangeIndex):
-        return {"kind": "range", "range": _range(index)}, []
-    levels = [series(index.get_level_values(place)) for place in range(index.nlevels)]
-    kind = "multi" if isinstance(index, pd.MultiIndex) else "flat"
-    return {"kind": kind, "freq": getattr(index, "freqstr", None)}, levels
+def _matching(pattern: re.Pattern[str], text: Any) -> str:
+    if not (isinstance(text, str) and pattern.fullmatch(text)):
+        raise ValueError(f"no dtype of a column that crosses: {text!r:.80}")
+    return text
 
 
-def _range(index: Any) -> list[int] | None:
-    return [index.start, index.stop, index.step] if isinstance(index, pd.RangeIndex) else None
-
-
-def _unpack_index(index: dict[str, Any], levels: list[Any], codec: Codec) -> Any:
-    names = [codec.unpack(one) for one in index["names"]]
-    if index["kind"] == "range":
-        start, stop, step = index["range"]
-        return pd.RangeIndex(start, stop, step, name=names[0])
-    if index["kind"] == "multi":
-        return pd.MultiIndex.from_arrays(levels, names=names)
-    # Without its dtype, an object index of texts would be taken for a text index.
-    flat: Any = pd.Index(levels[0], name=names[0], dtype=levels[0].dtype, tupleize_cols=False)
-    if index["freq"] is not None and hasattr(flat, "freq"):
-        flat.freq = index["freq"]
-    return flat
+def _list(values: Any) -> list[Any]:
+    if not isinstance(values, list):
+        raise ValueError(f"a column's values are not a list: {values!r:.80}")
+    return values

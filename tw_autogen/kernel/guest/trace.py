@@ -65,7 +65,7 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hi
     lines = _frames(error, cells, plugins)
     text = "\n".join([*(["Traceback (most recent call last):"] if lines else []), *lines, _last(error, cells)])
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and cause is not error and str(cause) != str(error):
+    if cause is not None and cause is not error and own_words(cause) != own_words(error):
         text = f"{_last(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
     hint = hints.of(error)
     return clip(without_paths(text), _ERROR_CHARS) + (f"\n{hint}" if hint else "")
@@ -119,8 +119,8 @@ def _frame(frame: FrameType, line: int, cells: Cells, plugins: dict[str, str]) -
 def _last(error: BaseException, cells: Cells) -> str:
     try:
         str(error)
-    except Exception as problem:  # noqa: BLE001 - the exception is foreign code, and so is its `__str__`
-        return f"{type(error).__name__}: (its text could not be made: {_words(problem)})"
+    except BaseException as problem:  # noqa: BLE001 - the exception is foreign code, and so is its `__str__`
+        return f"{kind_of(error)}: (its text could not be made: {_words(problem)})"
     try:
         if isinstance(error, SyntaxError) and error.filename and error.lineno:
             found = cells.find(error.filename, error.lineno)
@@ -131,15 +131,28 @@ def _last(error: BaseException, cells: Cells) -> str:
                 )  # a name of Python 3.13's own
                 return f"  cell {number}, line {line}\n    {text}\n{kind}: {error.msg}"
         return "".join(traceback.format_exception_only(type(error), error)).strip()
-    except Exception:  # noqa: BLE001 - the same
-        return f"{type(error).__name__}: (its text could not be made)"
+    except BaseException:  # noqa: BLE001 - the same
+        return f"{kind_of(error)}: (its text could not be made)"
 
 
 def _words(error: BaseException) -> str:
+    return f"{kind_of(error)}: {own_words(error)}".removesuffix(": ")
+
+
+def own_words(error: BaseException) -> str:
+    """Return the text of an exception; empty if it has none, or its own code raises."""
     try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - the same
-        return type(error).__name__
+        return str(error)
+    except BaseException:  # noqa: BLE001 - the same
+        return ""
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the name of an exception's class, also of one whose own code raises."""
+    try:
+        return str(type.__getattribute__(type(error), "__name__"))
+    except BaseException:  # noqa: BLE001 - the same
+        return "BaseException"
 
 
 def _starts() -> list[str]:

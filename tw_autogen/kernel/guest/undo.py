@@ -21,11 +21,123 @@ import sys
 import types
 import uuid
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from .contents import NOTHING, PLAIN, Contents, Undo, changeable, is_a
-from .undo_data import of_data
+Undo = Callable[[], None]
+PLAIN = frozenset({int, float, complex, str, bytes, bool, type(None), datetime.datetime, datetime.date})
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What an object holds.
+
+    Args:
+        inner: The objects in it that may change too.
+        copy: Copies what it holds, and gives what puts it back; None: nothing in it can change.
+        size: Roughly how many bytes that copies.
+        hashes: It is put back behind all that does not hash, because `__hash__` may look at those.
+        code: Function bodies that run when it is used; they may reach variables by name.
+    """
+
+    inner: Iterable[Any] = ()
+    copy: Callable[[], Undo] | None = None
+    size: int = 0
+    hashes: bool = False
+    code: Iterable[types.CodeType] = ()
+
+
+NOTHING = Contents()
+
+
+def changeable(values: Iterable[Any]) -> list[Any]:
+    """Leave out what can't change; quick also for a million numbers."""
+    values = values if type(values) is list else list(values)
+    return [] if set(map(type, values)) <= PLAIN else [one for one in values if type(one) not in PLAIN]
+
+
+def is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
+    """Return a value's kind without asking the value, as `isinstance` does: its class may raise."""
+    return issubclass(type(value), kind)
+
+
+_OF_DATA = {
+    "numpy": ("generic", "dtype"),
+    "pandas": ("Timestamp", "Timedelta", "Period", "Interval", "Index", "NaTType", "NAType", "BaseOffset"),
+    "pyarrow": ("_Weakrefable",),
+}  # fmt: skip
+
+
+def of_data(value: Any) -> Contents | None:
+    """Return what an object of numpy or pandas holds; None if it is of neither."""
+    for kind in type(value).__mro__:
+        root, name = (kind.__module__ or "").partition(".")[0], kind.__name__
+        if name in _OF_DATA.get(root, ()):
+            return NOTHING
+        if root == "numpy" and name == "ndarray":
+            return _array(value)
+        if root == "numpy" and name in ("Generator", "RandomState"):
+            return _numpy_random(value)
+        if root == "pandas" and name in ("DataFrame", "Series"):
+            return _table(value)
+    return None
+
+
+def _array(value: Any) -> Contents:
+    inner = [] if value.base is None else [value.base]
+    if value.dtype == object:
+        inner += changeable(value.ravel().tolist())
+    if not value.flags.writeable:
+        return Contents(inner)
+
+    def copy() -> Undo:
+        saved = value.copy(order="K")
+
+        def undo() -> None:
+            if value.shape != saved.shape:
+                raise ValueError("its shape was changed in place")
+            value[...] = saved
+
+        return undo
+
+    return Contents(inner, copy, value.nbytes)
+
+
+def _numpy_random(value: Any) -> Contents:
+    source = getattr(value, "bit_generator", None) or value._bit_generator
+
+    def copy() -> Undo:
+        state = source.state
+        return lambda: setattr(source, "state", state)
+
+    return Contents(copy=copy, size=5000)
+
+
+def _table(value: Any) -> Contents:
+    """Share a table's columns until one is written to, where pandas copies on write; copy them elsewhere."""
+    pandas: Any = sys.modules["pandas"]
+    lazy = int(pandas.__version__.partition(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
+    series = value.ndim == 1
+    held: list[Any] = []
+    for place in range(1 if series else value.shape[1]):
+        column = value if series else value.iloc[:, place]
+        if column.dtype == object:
+            held += changeable(column.to_numpy().tolist())
+    size = 0 if lazy else int(value.memory_usage(index=False) if series else value.memory_usage(index=False).sum())
+
+    def copy() -> Undo:
+        saved = value.copy(deep=not lazy)
+
+        def undo() -> None:
+            value.__setstate__(saved.__getstate__())
+            if getattr(value, "_item_cache", None):
+                value._item_cache.clear()  # pandas before 3
+
+        return undo
+
+    return Contents(held, copy, size)
+
 
 MAIN = "__main__"
 """Where classes and functions live that cells define."""
@@ -37,7 +149,7 @@ _ATOMS = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.GenericAlias, memoryview,
 )  # fmt: skip
-_NOT_OURS = frozenset({"IPython", "ipykernel", "traitlets", "zmq", "tornado", "jupyter_client", "tw_inside"})
+_NOT_OURS = frozenset({"IPython", "ipykernel", "traitlets", "zmq", "tornado", "jupyter_client", "tw_guest"})
 """Their objects run the kernel itself; putting them back to an earlier moment would break it."""
 
 _CODE = (types.FunctionType, classmethod, staticmethod, property)

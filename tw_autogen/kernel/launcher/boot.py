@@ -12,7 +12,7 @@ import gc, sys
 gc.disable()
 sys.path[:] = [entry for entry in sys.path if entry]
 from importlib.util import module_from_spec, spec_from_file_location
-for name, folder in zip(("tw_inside", "tw_launcher"), sys.argv[1:3]):
+for name, folder in zip(("tw_guest", "tw_launcher"), sys.argv[1:3]):
     spec = spec_from_file_location(name, folder + "/__init__.py", submodule_search_locations=[folder])
     sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
@@ -21,7 +21,7 @@ main(sys.argv[3:])
 """
 """Run with `python -c`, the folders of the two packages, and what `server.main` takes."""
 
-_INSIDE = "tw_inside"
+_GUEST = "tw_guest"
 
 
 def load() -> None:
@@ -29,17 +29,17 @@ def load() -> None:
 
     Garbage is collected from here on, but none of this: a collection in a child would copy it for that process.
     """
-    importlib.import_module(f"{_INSIDE}.boot").load()
-    importlib.import_module(f"{_INSIDE}.entry")
+    importlib.import_module(f"{_GUEST}.boot").load()
+    importlib.import_module(f"{_GUEST}.bridge")
     gc.freeze()
     gc.enable()
 
 
 def prepare() -> None:
-    """Make what kernels that are forked from here have in common; see `inside.boot.prepare`."""
-    importlib.import_module(f"{_INSIDE}.boot").prepare()
+    """Make what kernels that are forked from here have in common; see `guest.boot.prepare`."""
+    importlib.import_module(f"{_GUEST}.boot").prepare()
 
 
 def kernel_app(connection_file: str, *, heartbeat: bool, sockets: Mapping[int, int]) -> Any:
-    """Make a kernel that listens; see `inside.boot.make`."""
-    return importlib.import_module(f"{_INSIDE}.boot").make(connection_file, heartbeat=heartbeat, sockets=sockets)
+    """Make a kernel that listens; see `guest.boot.make`."""
+    return importlib.import_module(f"{_GUEST}.boot").make(connection_file, heartbeat=heartbeat, sockets=sockets)

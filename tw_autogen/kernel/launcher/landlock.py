@@ -16,6 +16,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
+from .known_paths import Known, open_known
 from .readable import listed_and_read
 from .system import PR_SET_NO_NEW_PRIVS, prctl, syscall
 
@@ -43,7 +44,7 @@ def version() -> int:
     return syscall("landlock", _CREATE, None, 0, _VERSION_FLAG)
 
 
-def restrict(*, read: Iterable[str], write: Iterable[str], network: bool) -> None:
+def restrict(*, read: Iterable[str], write: Iterable[str], network: bool, known: Known) -> None:
     """Keep this thread, and all that it starts, to these files and folders. It can't be undone.
 
     Args:
@@ -51,35 +52,37 @@ def restrict(*, read: Iterable[str], write: Iterable[str], network: bool) -> Non
             may be listed, and those of all folders below it.
         write: May be written as well.
         network: TCP stays allowed.
+        known: What the host has checked of these.
 
     Raises:
         OSError: the system has no Landlock.
+        FolderRefusedError: as of `open_known`.
     """
-    known = version()
-    handled = _ALL_BY_VERSION[min(known, max(_ALL_BY_VERSION))]
+    interface = version()
+    handled = _ALL_BY_VERSION[min(interface, max(_ALL_BY_VERSION))]
     attributes = struct.pack("Q", handled)
-    if known >= 4:
+    if interface >= 4:
         attributes += struct.pack("Q", 0 if network else _TCP)
-    if known >= SIGNALS_FROM:
+    if interface >= SIGNALS_FROM:
         attributes += struct.pack("Q", _SCOPES)
     rules = syscall("landlock_create_ruleset", _CREATE, attributes, len(attributes), 0)
     try:
         listed, whole = listed_and_read(read)
         for path in listed:
-            _allow(rules, path, handled & _READ_DIR)
+            _allow(rules, path, handled & _READ_DIR, known)
         for path in whole:
-            _allow(rules, path, handled & (_EXECUTE | _READ_FILE | _READ_DIR))
+            _allow(rules, path, handled & (_EXECUTE | _READ_FILE | _READ_DIR), known)
         for path in write:
-            _allow(rules, path, handled & ~(_MAKE_CHAR | _MAKE_BLOCK))
+            _allow(rules, path, handled & ~(_MAKE_CHAR | _MAKE_BLOCK), known)
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         syscall("landlock_restrict_self", _RESTRICT, rules, 0)
     finally:
         os.close(rules)
 
 
-def _allow(rules: int, path: str, rights: int) -> None:
+def _allow(rules: int, path: str, rights: int, known: Known) -> None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        found = os.open(path, _O_PATH | os.O_CLOEXEC)
+        found = open_known(path, known) if path in known else os.open(path, _O_PATH | os.O_CLOEXEC)
         try:
             if not stat.S_ISDIR(os.fstat(found).st_mode):
                 rights &= _EXECUTE | _WRITE_FILE | _READ_FILE | (1 << 14) | _IOCTL_DEVICE

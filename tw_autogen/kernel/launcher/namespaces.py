@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import stat
 from collections.abc import Iterable
+from types import MappingProxyType
 
+from .known_paths import Known, compare, open_known
 from .readable import listed_and_read
 from .system import (
     CLONE_NEWIPC,
@@ -107,7 +110,14 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
     os.chdir("/")
 
 
-def admit(*, read: Iterable[str], write: Iterable[str], own: Iterable[str], kept: Iterable[str] = ()) -> None:
+def admit(
+    *,
+    read: Iterable[str],
+    write: Iterable[str],
+    own: Iterable[str],
+    kept: Iterable[str] = (),
+    known: Known = MappingProxyType({}),
+) -> None:
     """Show the session's folders to every process behind this wall, and take the old root away.
 
     Args:
@@ -115,14 +125,19 @@ def admit(*, read: Iterable[str], write: Iterable[str], own: Iterable[str], kept
         write: Those that may be written too.
         own: The kernel's own folders, once more where one of the others has covered them.
         kept: What stays read-only where it lies in a folder that may be written.
+        known: What the host has checked of these.
 
     Raises:
         OSError: a folder can't be shown.
+        FolderRefusedError: one is no longer what the host has checked.
     """
     folders = shown(read=read, write=write, kept=kept)
     folders |= {one: True for one in own if any(one.startswith(f"{path.rstrip('/')}/") for path in folders)}
     for path, writable in sorted(folders.items()):  # what lies above comes first
-        _show(f"/{_OLD}", path, "", writable=writable)
+        if path in known:
+            _show_known(path, known, writable=writable)
+        else:
+            _show(f"/{_OLD}", path, "", writable=writable)
     unmount(f"/{_OLD}")
     os.rmdir(f"/{_OLD}")
     mount("tw", "/", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
@@ -171,6 +186,21 @@ def _show(source: str, path: str, target: str, *, writable: bool, device: bool =
         mount(origin, place, "", MS_BIND)
     else:
         bind(origin, place, writable=writable)
+
+
+def _show_known(path: str, known: Known, *, writable: bool) -> None:
+    """Show a path of the old root, opened once and mounted by its descriptor, so that nobody exchanges it between."""
+    origin = open_known(path, known, root=f"/{_OLD}")
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if stat.S_ISDIR(os.fstat(origin).st_mode):
+            os.makedirs(path, exist_ok=True)
+        elif not os.path.exists(path):
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
+        bind(f"/proc/self/fd/{origin}", path, writable=writable)
+    finally:
+        os.close(origin)
+    compare(path, os.lstat(path), known)
 
 
 def hidden() -> list[str]:

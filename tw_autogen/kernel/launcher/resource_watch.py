@@ -3,13 +3,237 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import disk
-from .memory import Unseen, held, share
+from .sockets import Sockets, in_flight, open_sockets
+
+LEAST = 4096
+"""What each file and folder counts at least, so that a disk is not filled with empty ones."""
+_LONGEST = 2000
+"""Bytes of a relative path, from which on a folder is opened and its contents are named from there."""
+_MOST_OPEN = 128
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def disk_size(folders: Iterable[str]) -> tuple[int, bool]:
+    """Add up the bytes on disk below folders, some for each file and folder; links are not followed.
+
+    What is mounted below them doesn't count.
+
+    Returns:
+        The bytes, and whether all could be seen: not a folder that nobody may list, or one of endless depth.
+    """
+    total, whole = 0, True
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            top = os.open(folder, _FOLDER)
+            found, seen = _below(top)
+            total, whole = total + found, whole and seen
+    return total, whole
+
+
+def _below(top: int) -> tuple[int, bool]:
+    """Add up what lies below an open folder, and close it; paths of any length, because they begin at open folders."""
+    total, whole, many, device = 0, True, 1, os.fstat(top).st_dev
+    waiting: list[tuple[int, str]] = [(top, ""), (top, ".")]  # the first closes it, when all that is above is done
+    while waiting:
+        here, path = waiting.pop()
+        if not path:
+            os.close(here)
+            many -= 1
+            continue
+        try:
+            found = os.open(path, _FOLDER, dir_fd=here)
+        except OSError:
+            whole = False
+            continue
+        far = len(os.fsencode(path)) > _LONGEST
+        if far and many < _MOST_OPEN:
+            many += 1
+            waiting.append((found, ""))
+            here, path = found, "."
+        elif far:
+            whole = False
+            os.close(found)
+            continue
+        with contextlib.suppress(OSError), os.scandir(found) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if status.st_dev != device:  # something is mounted there
+                        continue
+                    total += max(LEAST, status.st_blocks * 512)
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.append((here, f"{path}/{entry.name}"))
+        if found != here:
+            os.close(found)
+    return total, whole
+
+
+def nameless_bytes(pids: Iterable[int]) -> int:
+    """Add up the bytes on disk of files that were removed while these processes have them open or mapped."""
+    found: dict[tuple[int, int], int] = {}
+    mapped: dict[tuple[int, int], dict[int, int]] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    status = os.stat(f"/proc/{pid}/fd/{name}")
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        found[status.st_dev, status.st_ino] = status.st_blocks * 512
+        for file, start, length in mapped_nameless(pid):
+            if file[0] not in memory_devices():
+                parts = mapped.setdefault(file, {})
+                parts[start] = max(length, parts.get(start, 0))
+    inodes = {inode for _, inode in found}  # by the inode alone: some file systems tell another device in the maps
+    return sum(found.values()) + sum(covered(parts) for (_, inode), parts in mapped.items() if inode not in inodes)
+
+
+def hides_files(pids: Iterable[int]) -> bool:
+    """Return whether files may be open that no process shows: their descriptors were sent and not yet received."""
+    return in_flight(one for pid in pids for one in open_sockets(pid)) > 0
+
+
+def written_bytes(pids: Iterable[int]) -> int:
+    """Add up the bytes that processes, and the children that they have buried, have caused to be written so far."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/io", "rb") as file:
+            total += int(file.read().partition(b"\nwrite_bytes:")[2].split(None, 1)[0])
+    return total
+
+
+def free_disk(folders: Iterable[str]) -> tuple[int, int]:
+    """Return the bytes that are free on the disks of folders, and what their free inodes would count."""
+    disks = {}
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            found = os.statvfs(folder)
+            disks[os.stat(folder).st_dev] = found.f_bavail * found.f_frsize, found.f_favail * LEAST
+    return sum(one for one, _ in disks.values()), sum(one for _, one in disks.values())
+
+
+_PER_INODE = 1024
+
+
+class Unseen:
+    """Counts memory that is not in the pages which processes have mapped: files in memory, shared memory, sockets.
+
+    Args:
+        folders: File systems in memory that only these processes write to.
+        sockets: Counts what lies in sockets.
+    """
+
+    def __init__(self, folders: Iterable[str], sockets: Sockets) -> None:
+        self._folders = tuple(folders)
+        self._sockets = sockets
+        self._shared = _shared_of_all()
+
+    def memory(self, pids: list[int], most: int) -> int:
+        """Return about how many bytes that is.
+
+        Shared memory without a file counts as far as it is mapped, but not more than what all of this system has grown
+        by: pages of it that no process has touched lately are shown nowhere else.
+
+        Args:
+            pids: The processes.
+            most: What they may take; a small part of it is not looked at closely.
+        """
+        files = sum(map(_in_memory, self._folders))
+        grown = max(0, _shared_of_all() - self._shared - files)
+        nameless = min(grown, mapped_shared(pids)) if grown > most >> 4 else 0
+        shown = added_up(pids, "status", (b"RssShmem:",)) if files + nameless > most >> 6 else 0
+        return max(0, files + nameless - shown) + self._sockets.memory(pids)
+
+
+def held(pids: Iterable[int]) -> int:
+    """Add up the bytes that processes hold for themselves, of shared memory, and of tables of pages.
+
+    What forked processes share counts for each.
+    """
+    return added_up(pids, "status", (b"RssAnon:", b"RssShmem:", b"VmPTE:"))
+
+
+def share(pids: Iterable[int]) -> int:
+    """Add up the same exactly: what several processes share counts once. It takes some milliseconds for each."""
+    return added_up(pids, "smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")) + added_up(pids, "status", (b"VmPTE:",))
+
+
+def added_up(pids: Iterable[int], name: str, lines: tuple[bytes, ...]) -> int:
+    """Add up lines of a file that each process has in /proc, in bytes; one that has ended counts nothing."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/{name}", "rb") as file:
+            total += sum(int(line.split()[1]) << 10 for line in file if line.startswith(lines))
+    return total
+
+
+def mapped_nameless(pid: int) -> Iterator[tuple[tuple[int, int], int, int]]:
+    """Yield what a process has mapped of files that have no name: device and inode, where in the file, how many bytes.
+
+    How much of a file lies on the disk is told to the system's administrator alone: all that is mapped counts.
+    """
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/maps", "rb") as file:
+        for line in file:
+            if line.endswith(b" (deleted)\n"):
+                addresses, _, start, device, inode, _ = line.split(None, 5)
+                major, minor = (int(one, 16) for one in device.split(b":"))
+                first, last = (int(one, 16) for one in addresses.split(b"-"))
+                yield (os.makedev(major, minor), int(inode)), int(start, 16), last - first
+
+
+def mapped_shared(pids: Iterable[int]) -> int:
+    """Add up the shared memory without a file that processes have mapped; what several have mapped counts once."""
+    found: dict[tuple[int, int], dict[int, int]] = {}
+    for pid in pids:
+        for file, start, length in mapped_nameless(pid):
+            if file[0] in memory_devices():
+                parts = found.setdefault(file, {})
+                parts[start] = max(length, parts.get(start, 0))
+    return sum(map(covered, found.values()))
+
+
+def covered(parts: Mapping[int, int]) -> int:
+    """Add up parts of a file, start and length of each; where they overlap, once."""
+    total = end = 0
+    for start, length in sorted(parts.items()):
+        total += max(0, start + length - max(start, end))
+        end = max(end, start + length)
+    return total
+
+
+@functools.cache
+def memory_devices() -> frozenset[int]:
+    """Return the devices whose files are memory, which is bounded as such: what processes share."""
+    found = set()
+    with contextlib.suppress(OSError):
+        found.add(os.stat("/dev/shm").st_dev)
+    with contextlib.suppress(OSError, AttributeError):  # AttributeError where this is not Linux
+        anonymous = os.memfd_create("tw")
+        found.add(os.fstat(anonymous).st_dev)
+        os.close(anonymous)
+    return frozenset(found)
+
+
+def _in_memory(folder: str) -> int:
+    """Return what the files of a file system in memory take."""
+    with contextlib.suppress(OSError):
+        found = os.statvfs(folder)
+        return (found.f_blocks - found.f_bfree) * found.f_frsize + (found.f_files - found.f_ffree) * _PER_INODE
+    return 0
+
+
+def _shared_of_all() -> int:
+    """Return the shared memory of all processes of this system."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/meminfo", "rb") as file:
+        return next((int(line.split()[1]) << 10 for line in file if line.startswith(b"Shmem:")), 0)
+    return 0
+
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ROUNDS = 100
@@ -30,10 +254,10 @@ class ResourceWatch:
         self._memory = limits["memory_bytes"]
         self._disk = limits["disk_bytes"]
         self._unseen = unseen
-        self._room = self._first_room = disk.room(folders)
+        self._room = self._first_room = free_disk(folders)
         self._written = self._first_written = 0
         self._moved = 0
-        self._size = self._first_size = disk.size(folders)[0] if self._disk else 0
+        self._size = self._first_size = disk_size(folders)[0] if self._disk else 0
         self._most = 0
         self._bound_disk()
         self._spent = 0.0
@@ -63,7 +287,7 @@ class ResourceWatch:
 
         That room on the disk stays the same says nothing: others may remove as much as is written here.
         """
-        room, written = disk.room(self._folders), disk.written([*pids, os.getpid()])
+        room, written = free_disk(self._folders), written_bytes([*pids, os.getpid()])
         before, self._moved = self._moved, _moved(self._room, room) + abs(written - self._written)
         if self._moved - before > self._disk >> 8:
             self.seconds = _CLOSE
@@ -80,9 +304,9 @@ class ResourceWatch:
 
         A folder that nobody may list hides what is in it, and a file whose descriptor lies in a socket is nobody's.
         """
-        seen, whole = disk.size(self._folders)
-        seen += disk.nameless(pids)
-        if whole and not disk.hidden(pids):
+        seen, whole = disk_size(self._folders)
+        seen += nameless_bytes(pids)
+        if whole and not hides_files(pids):
             return seen
         gone = max(0, self._first_room[0] - self._room[0])
         return max(seen, self._first_size + min(gone, self._written - self._first_written))

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from . import landlock, namespaces
-from .privileges import become, give_up
+from .known_paths import FolderRefusedError, check_known
 from .readable import listed_and_read
-from .rlimits import limit
+from .rlimits import become, give_up, limit
 from .seccomp import prepare as prepare_filter
 from .seccomp import refuse
 
@@ -29,10 +29,6 @@ _PROC = (
 
 class SandboxFailed(Exception):
     """A part of the wall can't stand on this system; the host then tries another one."""
-
-
-class FolderRefusedError(Exception):
-    """The wall could stand, but not with these folders: code could change what processes outside of it run."""
 
 
 class Sandbox:
@@ -76,7 +72,12 @@ class Sandbox:
                 )
 
     def admit(self, assignment: Mapping[str, Any]) -> None:
-        """Show the running kernel its session's folders; runs in the steward."""
+        """Show the running kernel its session's folders; runs in the steward.
+
+        Raises:
+            SandboxFailed: they can't be shown.
+            FolderRefusedError: one was exchanged since the host has checked it.
+        """
         if self.level == NAMESPACES:
             with _told():
                 namespaces.admit(
@@ -84,7 +85,11 @@ class Sandbox:
                     write=assignment["write"],
                     own=self._plan["write"],
                     kept=[*self._plan.get("kept", ()), *assignment.get("kept", ())],
+                    known=assignment.get("known", {}),
                 )
+        elif self.level != OFF:
+            known, shown = assignment.get("known", {}), [*listed_and_read(assignment["read"])[1], *assignment["write"]]
+            check_known({path: known[path] for path in shown if path in known})
 
     def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
         """Drop, in the kernel's process, all that code must not have. It can't be undone.
@@ -95,7 +100,7 @@ class Sandbox:
         Raises:
             WallDown: a part of the wall can't stand.
             FolderRefusedError: code may write to a folder that the interpreter or its packages lie in, and this wall
-                can't keep them read-only.
+                can't keep them read-only; or a folder was exchanged since the host has checked it.
         """
         if self.level != OFF:
             with _told():
@@ -121,7 +126,7 @@ class Sandbox:
         keep_reading = bool(uid) and any(_closed(path) for path in (*listed_and_read(read)[1], *write))
         if uid:
             become(uid, keep_reading=keep_reading)
-        landlock.restrict(read=read, write=write, network=network)
+        landlock.restrict(read=read, write=write, network=network, known=assignment.get("known", {}))
         known = landlock.version()
         give_up(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM

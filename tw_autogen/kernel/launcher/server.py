@@ -209,7 +209,7 @@ def kept_folders() -> list[str]:
 
 def _packages() -> list[str]:
     """Return the folders of what we brought along: tracebacks quote it, and some of it is imported late."""
-    return [os.path.dirname(str(sys.modules[name].__file__)) for name in ("tw_inside", "tw_launcher")]
+    return [os.path.dirname(str(sys.modules[name].__file__)) for name in ("tw_guest", "tw_launcher")]
 
 
 def _imported(name: str) -> bool:

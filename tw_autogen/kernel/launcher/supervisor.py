@@ -25,8 +25,9 @@ from typing import Any, NoReturn
 from . import resource_watch
 from .boot import kernel_app
 from .exit_status import words
-from .memory import Unseen
-from .sandbox import FolderRefusedError, Sandbox, SandboxFailed
+from .known_paths import FolderRefusedError
+from .resource_watch import Unseen
+from .sandbox import Sandbox, SandboxFailed
 from .sockets import Sockets
 from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, nearest
 from tw_autogen.trusted_files import decode_settings, read_settings_file
 
 McpWanted = Path | str | Mapping[str, Any]
@@ -33,7 +33,7 @@ _MAPPINGS = ("env", "headers")
 _KEYS = (*_TEXTS, *_MAPPINGS, "args", "disabled")
 _WRAPPERS = ("mcpServers", "servers")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
-_UNKNOWN = re.compile(r"\$\{[^}]*\}")
+_REFERENCE = re.compile(r"\$\{[^}]*(?P<end>\})?")
 _ALIKE = 0.75
 
 
@@ -158,7 +158,7 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
     kind = _kind(given) if environ is None and "${" in kind else kind
     transport = _TRANSPORTS.get(kind.lower())
     if transport is None:
-        raise ConfigError(f"{where}: type: {kind!r} is not known; write one of {', '.join(get_args(Transport))}")
+        raise ConfigError(f"{where}: type: {kind!r} is not known{nearest(kind.lower(), get_args(Transport))}")
     needed, other = ("command", "url") if transport == "stdio" else ("url", "command")
     if not given.get(needed):
         raise ConfigError(f"{where}: {transport} needs {needed!r}; give {needed!r}, or {other!r} for the other way")
@@ -204,11 +204,13 @@ def _filled(value: Any, where: str, environ: Mapping[str, str] | None) -> Any:
         return {str(key): _filled(one, where, environ) for key, one in value.items()}
     if not isinstance(value, str):
         return value
-    for unknown in _UNKNOWN.findall(value):
-        if not _VARIABLE.fullmatch(unknown):
-            raise ConfigError(f"{where}: {unknown} is not known here; write ${{NAME}} for an environment variable")
 
-    def found(match: re.Match[str]) -> str:
+    def found(reference: re.Match[str]) -> str:
+        if not reference["end"]:  # never closed: words like any others
+            return reference[0]
+        match = _VARIABLE.fullmatch(reference[0])
+        if match is None:
+            raise ConfigError(f"{where}: {reference[0]} is not known here; write ${{NAME}} for an environment variable")
         name, default = match["name"], match["default"]
         if environ is None:
             return match[0]
@@ -216,4 +218,4 @@ def _filled(value: Any, where: str, environ: Mapping[str, str] | None) -> Any:
             raise ConfigError(f"{where}: the environment variable {name} is not set, and ${{{name}:-…}} gives none")
         return environ.get(name) or default or ""
 
-    return _VARIABLE.sub(found, value)
+    return _REFERENCE.sub(found, value)

@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, McpCallLostError, McpServerError
 from tw_autogen.plugin.mcp.config import McpServer
 
 INSTALL = 'pip install "tw-autogen[mcp]"'
@@ -30,14 +30,6 @@ _STOP_SECONDS = 8.0
 _CLOSED, _SESSION_GONE = -32000, -32600  # what the SDK's HTTP transport says of a server that is gone
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # a line that is no message is no traceback for our user
-
-
-class McpServerError(ConnectionError):
-    """A server could not be reached, or is gone; the message says which, and what it said last."""
-
-
-class McpCallLostError(McpServerError):
-    """A call was sent, and its server ended without an answer: whether it took effect is not known."""
 
 
 def sdk(name: str = "mcp") -> ModuleType:
@@ -107,6 +99,11 @@ class Connection:
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, seconds: float) -> Mapping[str, Any]:
         """Call a tool.
+
+        Args:
+            tool: Its name, as the server has it.
+            arguments: By name; JSON values.
+            seconds: How long the answer may take.
 
         Returns:
             The `CallToolResult`, as it travels.

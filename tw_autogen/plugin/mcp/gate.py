@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tw_autogen.approval import Approve, Decision, Proposal, waiting_for_person
+from tw_autogen.errors import McpCallLostError, ToolCallRefusedError
 from tw_autogen.plugin.mcp.config import McpServer
-from tw_autogen.plugin.mcp.connection import McpCallLostError
 from tw_autogen.plugin.settings import McpApproval
 
 ASK_SECONDS = 3600.0
 """How long a call may wait for a person."""
 _SHOWN_CHARS = 4000
-
-
-class ToolCallRefusedError(PermissionError):
-    """A call of a tool was not made; the message says why, and what allows it."""
 
 
 class Gate:

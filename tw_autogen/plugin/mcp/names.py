@@ -17,6 +17,10 @@ RESERVED = frozenset({*dir(builtins), *["call_llm_api", "get_ipython", "display"
 def identifier(words: str, otherwise: str = "tool") -> str:
     """Return a Python identifier that looks like a name: letters, digits and underscores, no keyword.
 
+    Args:
+        words: Any text.
+        otherwise: What comes first where the text alone is no identifier.
+
     Example:
         >>> identifier("get-weather"), identifier("2d.plot"), identifier("class")
         ('get_weather', 'tool_2d_plot', 'class_')
@@ -29,7 +33,12 @@ def identifier(words: str, otherwise: str = "tool") -> str:
 
 
 def free(wishes: Iterable[str], is_taken: Callable[[str], bool]) -> str:
-    """Return the first wish that is free, or the last one with a number behind it."""
+    """Return the first wish that is free, or the last one with a number behind it.
+
+    Args:
+        wishes: Names, the best one first; at least one.
+        is_taken: Returns whether a name is used already.
+    """
     wished = list(wishes)
     for one in wished:
         if not is_taken(one):

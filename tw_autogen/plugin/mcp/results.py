@@ -10,13 +10,10 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tw_autogen.errors import ToolError
 from tw_autogen.kernel.guest import PluginContext
 
 _LARGE_CHARS = 100_000
-
-
-class ToolError(Exception):
-    """A tool said that it failed; the message is its own."""
 
 
 def read_result(came: Mapping[str, Any], *, name: str, context: PluginContext, wrapped: bool = False) -> Any:

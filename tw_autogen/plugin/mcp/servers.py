@@ -13,9 +13,9 @@ from typing import Any
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tw_autogen.approval import Approve
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, McpServerError
 from tw_autogen.plugin.mcp.config import McpServer
-from tw_autogen.plugin.mcp.connection import Connection, McpServerError, sdk
+from tw_autogen.plugin.mcp.connection import Connection, sdk
 from tw_autogen.plugin.mcp.gate import ASK_SECONDS, Gate
 from tw_autogen.plugin.mcp.names import identifier, tool_names
 from tw_autogen.plugin.mcp.tool import Call, Tell, tool_spec

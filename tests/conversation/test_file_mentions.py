@@ -1,0 +1,53 @@
+"""Names of files in a user's words."""
+
+import time
+
+import pytest
+
+from tw_autogen.conversation import file_names, is_mentioned
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("mean of x in data.csv?", ["data.csv"]),
+        ("mean of x in data.csv.", ["data.csv"]),
+        ("Join a.csv, b.xlsx and (c.tsv.gz); save as ./out.csv", ["a.csv", "b.xlsx", "c.tsv.gz", "out.csv"]),
+        ("read sub/data.csv and /data/x.csv", ["sub/data.csv", "/data/x.csv"]),
+        ("read 'my data.csv' and \"my data.csv\"", ["my data.csv"]),
+        ("look at @sales.csv", ["sales.csv"]),
+        ("保存为 图表.png", ["图表.png"]),
+        ("see https://x.org/data.csv", []),
+        ("see data.csv.bak, data.csvs, x.pkl and run.sh", []),
+        (".env, .hidden.csv, conftest.py and package.json", []),
+        ("It is 3.5 e.g. for pandas.read_csv and df.csv_like", []),
+        ("", []),
+    ],
+)
+def test_names_of_files_are_found_as_they_stand(text, names):
+    assert file_names(text) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mentioned"),
+    [
+        ("a.csv", "look at a.csv", True),
+        ("a.csv", "data/a.csv, please", True),
+        ("a.csv", "aa.csv, b-a.csv and .a.csv, then a.csv", True),
+        ("a.csv", "aa.csv, b-a.csv, a.csvs, a.csv-b and .a.csv", False),
+        ("a.csv", "a.csv.", True),
+        ("a[1].csv", "a1.csv", False),
+        ("größe.csv", "die größe.csv!", True),
+        ("a a a.csv", "a a a a.csv", True),
+        ("a.csv", "", False),
+    ],
+)
+def test_a_file_is_mentioned_by_its_name_as_a_word(name, text, mentioned):
+    assert is_mentioned(name, text) is mentioned
+
+
+def test_a_folder_of_many_files_is_looked_through_at_once():
+    began = time.process_time()
+
+    assert not any(is_mentioned(f"f{number:06}.csv", "f000.csv of an agent " * 400) for number in range(30_000))
+    assert time.process_time() - began < 2  # a regular expression for each took 11

@@ -1,0 +1,65 @@
+"""Plans as data, from and to TaskWeaver's text."""
+
+import pytest
+
+from tw_autogen.conversation import Depends, Plan, Status
+
+TEXT = """\
+1. load a.csv
+2. count the rows <sequentially depends on 1>
+3. report to the user <interactively depends on 1, 2>"""
+
+
+def test_a_plan_comes_back_as_the_text_that_it_was():
+    assert str(Plan.parse(TEXT)) == TEXT
+
+
+def test_dependencies_say_on_what_and_how():
+    steps = Plan.parse(TEXT).steps
+
+    assert steps[1].depends == ((1, Depends.sequential),)
+    assert steps[2].depends == ((1, Depends.interactive), (2, Depends.interactive))
+
+
+def test_the_current_step_is_found_by_number_or_by_words_and_those_before_it_are_done():
+    plan = Plan.parse(TEXT)
+
+    for current in ("2. count", "2", "count the rows"):
+        assert [step.status for step in plan.at(current).steps] == [Status.done, Status.current, Status.pending]
+
+
+def test_a_current_step_that_is_not_in_the_plan_changes_nothing():
+    plan = Plan.parse(TEXT)
+
+    assert plan.at("7. dance") == plan
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("- load\n- report", ["load", "report"]),
+        ("1) load\n   the file\n2) report", ["load the file", "report"]),
+        ("load and report", ["load and report"]),
+        ("\n1. load\n\n2. report\n", ["load", "report"]),
+    ],
+)
+def test_sloppy_plans_are_understood(text, steps):
+    assert [step.text for step in Plan.parse(text).steps] == steps
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "the plan has no steps"),
+        ("1. a <sequentially depends on 5>", "step 1 depends on step 5, which is not in the plan"),
+        (
+            "1. a <sequentially depends on 2>\n2. b <interactively depends on 1>",
+            "1, 2 depend on one another in a circle",
+        ),
+        ("1. a <sequentially depends on 1>", "steps 1 depend on one another in a circle"),
+        ("1. a\n1. b", "do not have a number each of their own"),
+    ],
+)
+def test_a_knotted_plan_is_refused(text, problem):
+    with pytest.raises(ValueError, match=problem):
+        Plan.parse(text)

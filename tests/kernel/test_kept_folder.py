@@ -1,0 +1,176 @@
+"""The host works in the folder that a kernel really has, whatever its path means while the kernel lives."""
+
+import io
+import os
+import sys
+
+import pandas as pd
+import pytest
+
+from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
+from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
+from tw_autogen.kernel.guest.checkpoint import FOLDER as CHECKPOINTS
+from tw_autogen.kernel.guest.exchange import FOLDER as EXCHANGE
+from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.launcher.known_paths import FolderRefusedError, open_known
+from tw_autogen.kernel.pool import default_pool
+from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.safe_folder import KeptFolder, SafeFolder, open_unlinked
+from tw_autogen.session.inputs import copy_in
+from tw_autogen.session.landing import save_files
+
+SECONDS = 60.0
+LINUX_LEVELS = ("namespaces", "landlock", "bubblewrap")
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Return a folder with a kernel's folder `w/a/files` and one of the host's, `victim`, with the same names in it."""
+    (tmp_path / "w/a/files").mkdir(parents=True)
+    for name in (EXCHANGE, CHECKPOINTS, "sub"):
+        (tmp_path / "victim/files" / name).mkdir(parents=True)
+        (tmp_path / "victim/files" / name / "canary").write_text("alive")
+    (tmp_path / "victim/files/made.csv").write_text("of the host")
+    for one in (tmp_path, *tmp_path.rglob("*/")):
+        one.chmod(0o777)
+    tmp_path.parent.chmod(0o755)
+    return tmp_path
+
+
+def by_link(world):
+    (world / "w/a").rename(world / "w/old")
+    (world / "w/a").symlink_to(world / "victim")
+    return world / "victim"
+
+
+def by_folder(world):
+    (world / "w/a").rename(world / "w/old")
+    (world / "victim").rename(world / "w/a")
+    return world / "w/a"
+
+
+SWAPS = {"a link": by_link, "another folder": by_folder}
+
+
+def state(folder):
+    return {
+        one.relative_to(folder).as_posix(): (one.stat().st_uid, one.stat().st_mode, one.is_file() and one.read_bytes())
+        for one in sorted(folder.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize("swap", SWAPS.values(), ids=SWAPS)
+def test_nothing_of_a_live_kernel_goes_to_what_took_the_place_of_its_folder(world, swap):
+    settings = KernelSettings(write=(str(world / "w"),), warm=0)
+    kernel = LocalKernel(world / "w/a/files", settings=settings, resume=True)
+    with kernel:
+        uid = int(kernel.execute("import os, pandas as pd\nopen('made.csv', 'w').write('x')\nos.getuid()",
+                                 seconds=SECONDS).result)  # fmt: skip
+        if os.geteuid() == 0:
+            for one in (world / "victim/files").rglob("*"):
+                os.chown(one, uid, uid)
+        before = state(world / "victim")
+        victim = swap(world)
+
+        with pytest.raises(TypeError, match="No such file|denied"):  # the kernel looks for it by its path
+            kernel.put("table", pd.DataFrame({"a": range(3)}))
+        ran = kernel.execute("pd.DataFrame({'a': range(3)}).to_csv('made.csv')\nx = 3\nx", seconds=SECONDS)
+        copied = copy_in(world / "victim/files/made.csv" if swap is by_link else victim / "files/made.csv",
+                         kernel.folder, "given.csv")  # fmt: skip
+        saved = save_files([Artifact("made", "file", kernel.folder / "made.csv", "")], world / "out")
+
+        assert (ran.ok, kernel.get("x")) == (True, 3)
+        assert (world / "w/old/files/given.csv").read_text() == "of the host"
+        assert copied == kernel.folder / "given.csv"
+        assert [one.path and one.path.read_text()[:2] for one in saved] == [",a"]
+        assert (world / "w/old/files" / CHECKPOINTS / "cells.jsonl").exists()
+    assert state(victim) == before
+    assert {one.stat().st_uid for one in (world / "w/old").rglob("*")} == {os.geteuid()}
+
+
+@pytest.mark.parametrize("swap", SWAPS.values(), ids=SWAPS)
+def test_a_path_of_a_kept_folder_means_that_folder_until_it_is_closed(world, swap):
+    folder = world / "w/a/files"
+    (folder / "sub").mkdir()
+    kept = KeptFolder(folder)
+    victim = swap(world)
+    before = state(victim)
+    for place, name in ((folder, "sub/x"), (folder / "sub", "y")):
+        with SafeFolder(place) as opened:
+            opened.copy_in(io.BytesIO(b"ours"), name)
+    with open_unlinked(folder / "sub/y") as file:
+        assert file.read() == b"ours"
+    assert state(victim) == before
+    assert sorted(os.listdir(world / "w/old/files/sub")) == ["x", "y"]
+    kept.close()
+    with SafeFolder(folder) as opened:
+        assert opened.has_file("made.csv")
+
+
+def test_a_second_folder_of_the_same_path_is_refused_while_the_first_is_there(world):
+    folder = world / "w/a/files"
+    kept, again = KeptFolder(folder), KeptFolder(folder)
+    again.close()
+    by_folder(world)
+    with pytest.raises(PermissionError, match="another folder than the one that is in use here"):
+        KeptFolder(folder)
+    with pytest.raises(ConfigError, match="another folder than the one that is in use here"):
+        LocalKernel(folder, settings=KernelSettings(warm=0))
+    (world / "w/old/files").rmdir()
+    KeptFolder(folder).close()  # the first one has been removed
+    kept.close()
+
+
+def link_on_the_way(world):
+    (world / "link").symlink_to(world / "victim")
+    return world / "link/files"
+
+
+def link_in_its_place(world):
+    (world / "files").symlink_to(world / "victim/files")
+    return world / "files"
+
+
+CHANGED = {
+    "another folder": lambda world: by_folder(world) / "files",
+    "a link on the way": link_on_the_way,
+    "a link in its place": link_in_its_place,
+}
+
+
+@pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED)
+def test_a_path_that_was_exchanged_after_it_was_checked_is_not_opened(world, changed):
+    was = os.stat(world / "w/a/files")
+    path = str(changed(world))
+    with pytest.raises(FolderRefusedError, match=f"{path}: exchanged while the kernel was started"):
+        open_known(path, {path: (was.st_dev, was.st_ino)})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="levels of Linux")
+@pytest.mark.parametrize("level", LINUX_LEVELS)
+@pytest.mark.parametrize(("granted", "changed"), [("folder", link_on_the_way), ("write", CHANGED["another folder"])])
+def test_no_code_runs_where_a_path_was_exchanged_after_it_was_checked(world, level, granted, changed):
+    if level in _missing():
+        pytest.skip(f"no {level} here")
+    (world / "own").mkdir(mode=0o777)
+    was = os.stat(world / "w/a/files")
+    path = changed(world)
+    before = state(world)
+    granting = {granted: (str(path),)} if granted != "folder" else {}
+    settings = KernelSettings(sandbox=level, warm=0, fork=False, **granting)
+    known = {str(path): (was.st_dev, was.st_ino)}
+    place = KernelFolders(path if granted == "folder" else world / "own", known=known)
+    with pytest.raises(KernelStartError, match="exchanged while the kernel was started|not a directory"):
+        default_pool().take(settings, place)
+    assert state(world) == before
+
+
+def _missing():
+    """Return the levels that don't stand on this machine."""
+    found = []
+    for level in LINUX_LEVELS:
+        try:
+            standing(KernelSettings(sandbox=level))
+        except SandboxError:
+            found.append(level)
+    return found

@@ -1,0 +1,215 @@
+"""No regular expression of the package takes more than about linear time, whatever text it is tried on.
+
+Each constant one is found in the sources with the methods that call it. Its hostile texts are derived from its own
+syntax: a part of what it matches, then another part many times, then an end that it doesn't match.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import itertools
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+try:
+    from re import _parser as parser
+except ImportError:  # up to Python 3.10
+    import sre_parse as parser
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted(
+    path for base in ("tw_autogen", "plugins", "roles") for path in (ROOT / base).rglob("*.py")
+    if "_shipped" not in path.parts
+)  # fmt: skip
+METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
+AT_ONE_PLACE = {"match", "fullmatch"}
+SHORT = 2_000
+FREE_SECONDS = 0.01
+MOST_CHARS, MOST_WAYS = 60, 40
+END = "\n\0"
+"""Matches next to nothing."""
+CLASSES = {
+    "CATEGORY_DIGIT": r"\d", "CATEGORY_NOT_DIGIT": r"\D", "CATEGORY_SPACE": r"\s", "CATEGORY_NOT_SPACE": r"\S",
+    "CATEGORY_WORD": r"\w", "CATEGORY_NOT_WORD": r"\W",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Used:
+    """A regular expression in the sources.
+
+    Args:
+        where: File and line.
+        call: The expression `re.compile("…")` or `re.search("…", text)`.
+        name: What a module calls it; empty: it has no name.
+        methods: What the package calls of it; none are seen: any.
+    """
+
+    where: str
+    call: ast.Call
+    name: str
+    methods: frozenset[str]
+
+    def pattern(self) -> re.Pattern:
+        try:
+            return re.compile(ast.literal_eval(self.call.args[0]), constant_flags(self.call))
+        except ValueError:  # put together from constants of its module
+            module = self.where.split(":")[0].removesuffix(".py").replace("/", ".")
+            return getattr(importlib.import_module(module), self.name)
+
+
+def is_re_call(node: ast.AST) -> bool:
+    function = getattr(node, "func", None)
+    of_re = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "re"
+    return isinstance(node, ast.Call) and of_re and function.attr in {"compile", *METHODS}
+
+
+def is_constant(node: ast.AST) -> bool:
+    try:
+        return ast.literal_eval(node) is not None
+    except ValueError:
+        return False
+
+
+def constant_flags(call: ast.Call) -> int:
+    given = [*call.args[1:], *(one.value for one in call.keywords if one.arg == "flags")]
+    names = {inner.attr for one in given for inner in ast.walk(one) if isinstance(inner, ast.Attribute)}
+    return sum(getattr(re, name) for name in names if isinstance(getattr(re, name, None), re.RegexFlag))
+
+
+def find_patterns() -> list[Used]:
+    """Return all but those that are put together inside a function, of escaped names."""
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
+    trees = {path: ast.parse(text) for path, text in texts.items() if "import re\n" in text}
+    found = []
+    for path, tree in trees.items():
+        named = {
+            id(call): target.id for node in tree.body if isinstance(node, ast.Assign)
+            for target in node.targets if isinstance(target, ast.Name)
+            for call in ast.walk(node) if is_re_call(call)
+        }  # fmt: skip
+        for node in ast.walk(tree):
+            name = named.get(id(node), "")
+            if is_re_call(node) and (name or is_constant(node.args[0])):
+                pattern = rf"(?<!\w){name}\.({'|'.join(METHODS)})\("
+                searched = [texts[path]] if name.startswith("_") else texts.values()
+                methods = {one for text in searched for one in re.findall(pattern, text)} if name else {node.func.attr}
+                found.append(Used(f"{path.relative_to(ROOT).as_posix()}:{node.lineno}", node, name, frozenset(methods)))
+    return found
+
+
+def sample(nodes, extra: int) -> str:
+    """Return a text that matches parsed nodes, each optional part repeated at least `extra` times where it can be."""
+    out = []
+    for kind, value in nodes:
+        kind = str(kind)
+        if kind == "LITERAL":
+            out.append(chr(value))
+        elif kind == "ANY":
+            out.append("a")
+        elif kind in ("IN", "NOT_LITERAL"):
+            members = value if kind == "IN" else [("NEGATE", None), ("LITERAL", value)]
+            members = "".join(map(member, members))
+            out.append(next((one for one in "a 1-.\"'\n{[(<\t`:#%~" if re.match(f"[{members}]", one)), "a"))
+        elif kind == "BRANCH":
+            out.append(sample(value[1][0], extra))
+        elif kind == "SUBPATTERN":
+            out.append(sample(value[3], extra))
+        elif kind in ("MAX_REPEAT", "MIN_REPEAT"):
+            least, most, inner = value
+            out.append(sample(inner, extra) * min(max(least, min(extra, int(most))), 50))
+    return "".join(out)
+
+
+def member(one) -> str:
+    kind, value = str(one[0]), one[1]
+    if kind == "NEGATE":
+        return "^"
+    if kind == "CATEGORY":
+        return CLASSES[str(value)]
+    return "-".join(re.escape(chr(code)) for code in (value if kind == "RANGE" else [value]))
+
+
+def sequences(nodes) -> Iterator[list]:
+    """Return the ways through parsed nodes: each branch, group and repeated part opened once."""
+    yield nodes
+    for at, (kind, value) in enumerate(nodes):
+        inner = {"BRANCH": lambda v: v[1], "SUBPATTERN": lambda v: [v[3]]}.get(str(kind))
+        inner = (lambda v: [v[2]]) if str(kind) in ("MAX_REPEAT", "MIN_REPEAT") else inner
+        for opened in inner(value) if inner else ():
+            for way in sequences(list(opened)):
+                yield [*nodes[:at], *way, *nodes[at + 1 :]]
+
+
+def hostile_parts(pattern: re.Pattern) -> set[tuple[str, str]]:
+    """Return pairs of a head and of what to repeat after it: what begins a match, and what repeats inside one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = list(parser.parse(pattern.pattern, pattern.flags & re.VERBOSE))
+    found = set()
+    for extra, way in itertools.product((1, 0), itertools.islice(sequences(tree), MOST_WAYS)):
+        parts = [sample([node], extra) for node in way]
+        found |= {("", "".join(parts[:end])) for end in range(1, len(parts) + 1)}
+        ranges = ((start, end) for start in range(len(parts)) for end in range(start + 1, start + 4))
+        found |= {("".join(parts[:start]), "".join(parts[start:end])) for start, end in ranges}
+    return {(head, pump) for head, pump in found if 0 < len(pump) < MOST_CHARS}
+
+
+def seconds(method: str, pattern: re.Pattern, text: str) -> float:
+    text = text.encode() if isinstance(pattern.pattern, bytes) else text
+    began = time.process_time()
+    if method in AT_ONE_PLACE:
+        getattr(pattern, method)(text)
+    else:  # what takes long at the first match is no worse for those that go on
+        for _ in pattern.finditer(text):
+            pass
+    return time.process_time() - began
+
+
+def grows(method: str, pattern: re.Pattern, head: str, pump: str) -> str:
+    """Return in words how the time grows, if that is faster than the text; empty if not."""
+    size = int(SHORT * len(pump) ** 0.5)
+
+    def took(chars: int) -> float:
+        return seconds(method, pattern, head + (pump * (chars // len(pump) + 1))[:chars] + END)
+
+    long = took(2 * size)
+    if long < FREE_SECONDS:
+        return ""
+    short, long = min(took(size) for _ in range(3)), min(took(2 * size) for _ in range(3))
+    if long <= 3 * short:
+        return ""
+    return f"{method} of {head!r} + {pump!r}…: {short:.3f} s for {size} characters, {long:.3f} s for twice"
+
+
+FOUND = find_patterns()
+
+
+@pytest.mark.parametrize("used", FOUND, ids=lambda used: used.where)
+def test_time_grows_with_the_text_only(used):
+    pattern = used.pattern()
+    for method in sorted({one if one in AT_ONE_PLACE else "search" for one in used.methods or {"search"}}):
+        for parts in hostile_parts(pattern):
+            assert not grows(method, pattern, *parts), pattern.pattern
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [("<a>.*?</a>", "search"), (r"\s*x", "search"), (r"(a|b)\d+\d+x", "match"), (r"a[ ]*([^<>]*)>", "match")],
+)
+def test_a_pattern_that_tries_again_from_each_place_is_found(text, method):
+    pattern = re.compile(text, re.S)
+
+    assert any(grows(method, pattern, *parts) for parts in hostile_parts(pattern))
+
+
+def test_the_patterns_of_the_sources_are_found():
+    assert len(FOUND) > 150
+    assert {"plugins", "roles", "tw_autogen"} == {one.where.split("/")[0] for one in FOUND}

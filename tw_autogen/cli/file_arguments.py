@@ -1,0 +1,120 @@
+"""Files that a person names as arguments or in a chat: looked up here, then in the folder of `-C`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tw_autogen.errors import near_files
+
+_SHOWN_CHARS = 80
+_MOST_NEAR = 3
+_AT_NAME = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<plain>\S+))')
+_LIKE_A_FILE = re.compile(r"[\w ./~-]+\.[A-Za-z]\w{0,7}")
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """What a name stands for.
+
+    Args:
+        path: The file; None: there is none.
+        problem: Why there is none, in a clause with the name in front; empty if there is one.
+        near: Paths of files that may have been meant, nearest first.
+        remedy: What to do about the problem; empty: nothing but another name.
+    """
+
+    path: Path | None
+    problem: str = ""
+    near: tuple[str, ...] = ()
+    remedy: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The problem, the near names and the remedy; empty if there is a file."""
+        meant = f"did you mean {' or '.join(map(repr, self.near))}?" if self.near else ""
+        return "; ".join(part for part in (self.problem, meant, self.remedy) if part)
+
+
+def find_file(name: str, project: Path | None = None) -> NamedFile:
+    """Look a file up: in the current folder, then in that of `-C`.
+
+    Args:
+        name: As the person wrote it; a `~` stands for the home folder.
+        project: The folder of `-C`; None: none was given.
+
+    Example:
+        >>> find_file("/nosuch/sales.csv").sentence
+        "'/nosuch/sales.csv' does not exist"
+    """
+    places = _places(name, project)
+    for path in places:
+        if _is(path, Path.is_file):
+            return NamedFile(path)
+    shown = repr(name if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…")
+    for path in places:
+        if _is(path, Path.is_dir):
+            remedy = f"-C {path} lets code read a whole folder; as files name those that the question is about"
+            return NamedFile(None, f"{shown} is a folder", remedy=remedy)
+        if _is(path, Path.exists):
+            return NamedFile(None, f"{shown} is not a file")
+    where = f" in {Path.cwd()} or {project}" if len(places) > 1 else ""
+    return NamedFile(None, f"{shown} does not exist{where}", _near(places))
+
+
+def named_files(text: str, project: Path | None = None) -> tuple[list[Path], list[NamedFile]]:
+    r"""Return the files that a text names as `@path` or `@"path with blanks"`, and the missing among them.
+
+    Args:
+        text: The words.
+        project: As for `find_file`.
+
+    Returns:
+        The files, and what looks like a file's name (with a suffix) but is none. All else stays words.
+
+    Example:
+        >>> found, missing = named_files("mail @nobody about @/nosuch.csv, as @mean[3.14]")
+        >>> found, [one.sentence for one in missing]
+        ([], ["'/nosuch.csv' does not exist"])
+    """
+    found: list[Path] = []
+    missing: list[NamedFile] = []
+    for match in _AT_NAME.finditer(text):
+        name = match["quoted"] or match["plain"].rstrip(",;:.?!)")
+        named = find_file(name, project)
+        if named.path is not None and named.path not in found:
+            found.append(named.path)
+        elif named.path is None and _LIKE_A_FILE.fullmatch(name):
+            missing.append(named)
+    return found, missing
+
+
+def _places(name: str, project: Path | None) -> list[Path]:
+    """Return where a name may lie; one place if the name is absolute or the folder is the current one."""
+    try:
+        here = Path(name).expanduser()
+        same = project is None or here.is_absolute() or project.resolve() == Path.cwd()
+    except (OSError, RuntimeError, ValueError):  # no such user's home
+        return [Path(name)]
+    return [here] if same or project is None else [here, project / here]
+
+
+def _is(path: Path, what: Callable[[Path], bool]) -> bool:
+    """Return whether a path is a file, a folder or anything; False for any text that no path can be."""
+    try:
+        return what(path)
+    except (OSError, ValueError):  # too long for a name, or a NUL in it
+        return False
+
+
+def _near(places: Sequence[Path]) -> tuple[str, ...]:
+    """Return paths of files with nearly the same names in the folders of these paths."""
+    near = [near_files(path.parent, path.name, _is_file, cutoff=0.8) for path in places]
+    return tuple(str(path.with_name(one)) for path, some in zip(places, near, strict=True) for one in some)[:_MOST_NEAR]
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file()

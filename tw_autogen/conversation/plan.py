@@ -1,0 +1,244 @@
+"""`Plan`: the steps of a request as data, with TaskWeaver's text and a dictionary as its two stored forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+NUMBERED = re.compile(
+    r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"
+    r"\*{0,2}\s+(?P<text>\S.*)$",
+    re.IGNORECASE,
+)
+"""A line that begins a numbered step."""
+_BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
+_MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
+
+
+class Depends(str, Enum):
+    """How a step depends on another.
+
+    `sequential`: it runs after the other without a look at the result in between, so both may become one step.
+    `interactive`: the Planner or the user must read the other's result before this step can be worded.
+    """
+
+    sequential = "sequential"
+    interactive = "interactive"
+
+
+class Status(str, Enum):
+    """How far a step is."""
+
+    pending = "pending"
+    current = "current"
+    done = "done"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a plan.
+
+    Args:
+        id: Its number; counts from 1 in the order of the plan.
+        text: What is to be done, without number and marks.
+        depends: The steps that it needs: (id, how).
+        status: How far it is.
+        role: Name of the role that it was last given to; empty before that.
+    """
+
+    id: int
+    text: str
+    depends: tuple[tuple[int, Depends], ...] = ()
+    status: Status = Status.pending
+    role: str = ""
+
+    def __str__(self) -> str:
+        """Return `2. report <interactively depends on 1>`."""
+        marks = [
+            f"<{how.value}ly depends on {', '.join(str(other) for other, kind in self.depends if kind == how)}>"
+            for how in Depends
+            if any(kind == how for _, kind in self.depends)
+        ]
+        return " ".join([f"{self.id}. {self.text}", *marks])
+
+
+@dataclass(frozen=True)
+class Plan:
+    r"""Steps in their order.
+
+    Example:
+        >>> plan = Plan.parse("1. load a.csv\n2. report <interactively depends on 1>")
+        >>> plan.steps[1].depends[0][1].value
+        'interactive'
+        >>> print(plan.at("2. report"))
+        1. load a.csv
+        2. report <interactively depends on 1>
+        >>> [step.status.value for step in plan.at("2. report").steps]
+        ['done', 'current']
+    """
+
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Plan:
+        """Parse a plan: a numbered line (or a bullet) begins a step, any other line continues the last one.
+
+        Args:
+            text: A model's, a person's, or that of a stored attachment; all steps become pending.
+
+        Raises:
+            ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
+        """
+        found: list[tuple[int, list[str]]] = []
+        for line in filter(str.strip, text.splitlines()):
+            numbered, bullet = NUMBERED.match(line), _BULLET.match(line)
+            if numbered:
+                found.append((int(numbered["number"] or numbered["step"]), [numbered["text"]]))
+            elif bullet or not found:
+                found.append((len(found) + 1, [bullet[1] if bullet else line.strip()]))
+            else:
+                found[-1][1].append(line.strip())
+        if not found:
+            raise ValueError("the plan has no steps")
+        plan = cls(tuple(_step(number, " ".join(words)) for number, words in found))
+        plan._check_ids()
+        return plan
+
+    def at(self, current: str, *, role: str = "") -> Plan:
+        """Return the plan with every step's status, from the words of the current step.
+
+        Args:
+            current: Such as `2. report`; by its number, else by its words. Unknown words leave the plan as it is.
+            role: Who works on that step now; empty: as before.
+        """
+        step = self.find(current)
+        if step is None:
+            return self
+        here = self.steps.index(step)
+        before = [replace(one, status=Status.done) for one in self.steps[:here]]
+        after = [replace(one, status=Status.pending) for one in self.steps[here + 1 :]]
+        return Plan((*before, replace(step, status=Status.current, role=role or step.role), *after))
+
+    def find(self, words: str) -> Step | None:
+        """Return the step that has this number or, failing that, these words; None if there is none.
+
+        Args:
+            words: Such as `2. report`, `2` or `report`.
+        """
+        match = re.match(r"\s*(\d{1,9})(?!\d)", words)
+        text = _MARK.sub("", re.sub(r"^\s*\d+\s*[.):]?\s*", "", words)).strip().casefold()
+        for step in self.steps:
+            if (match and step.id == int(match[1])) or (text and step.text.casefold() == text):
+                return step
+        return None
+
+    def completed(self) -> Plan:
+        """Return the plan with all steps done."""
+        return Plan(tuple(replace(step, status=Status.done) for step in self.steps))
+
+    def reopened(self, ids: Collection[int]) -> Plan:
+        """Return the plan with these steps pending, where they were done.
+
+        Args:
+            ids: The steps' numbers.
+        """
+        again = {step.id for step in self.steps if step.status is Status.done}.intersection(ids)
+        return Plan(tuple(replace(one, status=Status.pending) if one.id in again else one for one in self.steps))
+
+    def with_roles_of(self, other: Plan) -> Plan:
+        """Return the plan with the roles that the same steps have in another plan.
+
+        Args:
+            other: An earlier plan of the same request.
+        """
+        roles = {(step.id, step.text): step.role for step in other.steps}
+        return Plan(tuple(replace(one, role=one.role or roles.get((one.id, one.text), "")) for one in self.steps))
+
+    def changed_since(self, before: Plan | None) -> tuple[Step, ...]:
+        """Return the steps that are news to a reader of an earlier plan.
+
+        Args:
+            before: The earlier plan; None: there was none.
+
+        Returns:
+            All steps where their number or a text differs, otherwise those whose status differs.
+        """
+        if before is None or [step.text for step in before.steps] != [step.text for step in self.steps]:
+            return self.steps
+        return tuple(new for old, new in zip(before.steps, self.steps, strict=True) if old.status != new.status)
+
+    @property
+    def current(self) -> Step | None:
+        """The step that is being worked on."""
+        return next((step for step in self.steps if step.status is Status.current), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: `{"steps": [{"id", "text", "depends": [[id, how]], "status", "role"}]}`."""
+        return {
+            "steps": [
+                {
+                    "id": one.id,
+                    "text": one.text,
+                    "depends": [[other, how.value] for other, how in one.depends],
+                    "status": one.status.value,
+                    "role": one.role,
+                }
+                for one in self.steps
+            ]
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Plan:
+        """Read what `to_dict` returned.
+
+        Args:
+            plain: Its plain values, such as JSON gives them.
+
+        Raises:
+            KeyError: a step has no `id` or `text`.
+            ValueError: a status, or a kind of dependency, is unknown.
+        """
+        return cls(
+            tuple(
+                Step(
+                    one["id"],
+                    one["text"],
+                    tuple((other, Depends(how)) for other, how in one.get("depends", ())),
+                    Status(one.get("status", Status.pending)),
+                    one.get("role", ""),
+                )
+                for one in plain["steps"]
+            )
+        )
+
+    def __str__(self) -> str:
+        """Return TaskWeaver's text, a step a line, without statuses and roles."""
+        return "\n".join(map(str, self.steps))
+
+    def _check_ids(self) -> None:
+        ids = {step.id for step in self.steps}
+        if len(ids) < len(self.steps):
+            listed = ", ".join(str(step.id) for step in self.steps)
+            raise ValueError(f"the steps {listed} do not have a number each of their own")
+        for step in self.steps:
+            for other, _ in step.depends:
+                if other not in ids:
+                    raise ValueError(f"step {step.id} depends on step {other}, which is not in the plan")
+        try:
+            TopologicalSorter({step.id: [other for other, _ in step.depends] for step in self.steps}).prepare()
+        except CycleError as error:
+            circle = ", ".join(map(str, sorted(set(error.args[1]))))
+            raise ValueError(f"steps {circle} depend on one another in a circle") from None
+
+
+def _step(number: int, words: str) -> Step:
+    depends = tuple(
+        (int(other[:9]), Depends(mark[1].lower()))
+        for mark in _MARK.finditer(words)
+        for other in re.findall(r"\d+", mark[2])
+    )
+    return Step(number, " ".join(_MARK.sub("", words).split()), depends)

@@ -1,0 +1,447 @@
+"""A Jupyter gateway: kernels started, interrupted and ended by REST, their messages over a websocket."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import selectors
+import socket
+import ssl
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tw_autogen import bounded_json
+from tw_autogen.errors import KernelStartError
+from tw_autogen.kernel.wire import CHANNELS, Channel, WakeupSocket, execute_content
+
+_PATIENCE_SECONDS = 5.0
+"""How long a gateway may take to answer what it can do at once."""
+
+_END_SECONDS = 20.0
+"""How long it may take to end a kernel: it asks, waits, and kills."""
+
+INSTALL = "pip install 'tw-autogen[gateway]'"
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A server that speaks Jupyter's REST and websocket protocols.
+
+    Args:
+        url: Such as `http://127.0.0.1:8888`, or `https://hub.example/user/ada`.
+        token: Sent as `Authorization: token …`; empty: none.
+        tls: For `https`, where the system's certificates don't do.
+        folder: The host's; errors carry it.
+    """
+
+    url: str
+    token: str = field(repr=False)
+    tls: ssl.SSLContext | None
+    folder: Path
+
+    def start(self, kernel_name: str, environment: Mapping[str, str], seconds: float) -> str:
+        """Start a kernel; give its id.
+
+        Raises:
+            KernelStartError: nobody answers, the token is refused, there is no such kernelspec, or it does not start.
+        """
+        known = self._specs(seconds)
+        if known is not None and kernel_name not in known:
+            raise self._error(
+                f"knows no kernelspec {kernel_name!r}; it has: {', '.join(sorted(known)) or 'none'}. "
+                "Pass one of these as kernel_name, or install it there with `python -m ipykernel install`"
+            )
+        body = {"name": kernel_name, **({"env": dict(environment)} if environment else {})}
+        answer = self._checked("POST", "api/kernels", seconds, body)
+        kernel = answer.get("id") if isinstance(answer, dict) else None
+        if not isinstance(kernel, str):
+            raise self._error("answers, but not as a Jupyter server does; check gateway_url")
+        return kernel
+
+    def call(self, method: str, path: str, *, seconds: float, body: Any = None) -> tuple[int, Any]:
+        """Send one request; give the status and what the answer's JSON holds, None if it is none.
+
+        Raises:
+            OSError: nobody answered in time.
+        """
+        try:
+            import httpx  # deferred: half a second, for those who use a gateway
+        except ImportError as error:
+            raise KernelStartError(f"a gateway needs httpx: {INSTALL}", folder=self.folder) from error
+
+        verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
+        try:
+            with httpx.Client(timeout=httpx.Timeout(seconds, connect=_PATIENCE_SECONDS), verify=verify) as client:
+                answer = client.request(method, f"{self.url}/{path}", headers=self.headers(), json=body)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise OSError(str(error) or type(error).__name__) from error
+        try:
+            return answer.status_code, answer.json()
+        except ValueError:
+            return answer.status_code, None
+
+    def headers(self) -> dict[str, str]:
+        """Return what lets a request in."""
+        return {"Authorization": f"token {self.token}"} if self.token else {}
+
+    def channels(self, kernel: str, session: str) -> str:
+        """Return the address of a kernel's websocket."""
+        return f"ws{self.url[4:]}/api/kernels/{quote(kernel)}/channels?session_id={session}"
+
+    def _specs(self, seconds: float) -> list[str] | None:
+        """Return the names of the kernelspecs; None if this gateway doesn't say."""
+        answer = self._checked("GET", "api/kernelspecs", min(seconds, _END_SECONDS), may_refuse=True)
+        specs = answer.get("kernelspecs") if isinstance(answer, dict) else None
+        return [str(one) for one in specs] if isinstance(specs, dict) else None
+
+    def _checked(self, method: str, path: str, seconds: float, body: Any = None, *, may_refuse: bool = False) -> Any:
+        if not self.url.startswith(("http://", "https://")):
+            raise self._error("is no address of a gateway; it begins with http:// or https://")
+        try:
+            status, answer = self.call(method, path, seconds=seconds, body=body)
+        except OSError as error:
+            raise self._error(
+                f"does not answer ({error}). Start it (`jupyter kernelgateway`), or check gateway_url"
+            ) from error
+        said = _said(answer)
+        unknown = not said or "forbidden" in said.lower() or "_xsrf" in said  # as a Jupyter Server says it
+        if status == 401 or (status == 403 and unknown and not may_refuse):
+            given = "the token" if self.token else "requests without a token"
+            raise self._error(f"refuses {given} (HTTP {status}). Pass the one that it was started with as token")
+        if status >= 400 and not (may_refuse and status in (403, 404, 405)):
+            raise self._error(
+                f"starts no kernel: HTTP {status}{f', {said}' if said else ''}. Look into the gateway's log"
+            )
+        return answer
+
+    def _error(self, what: str) -> KernelStartError:
+        return KernelStartError(f"gateway {self.url} {what}", folder=self.folder)
+
+
+class GatewayProcess:
+    """A kernel that a gateway started.
+
+    Args:
+        gateway: Where it runs.
+        kernel: Its id there.
+    """
+
+    def __init__(self, gateway: Gateway, kernel: str) -> None:
+        self._gateway = gateway
+        self._path = f"api/kernels/{quote(kernel)}"
+        self._lock = threading.Lock()
+        self._bell = WakeupSocket()
+        self._lost = ""
+        self._ended = ""
+        self.pid = 0  # another machine's: nothing here can be done with it
+        self.death: int | None = self._bell.fileno()
+
+    def alive(self) -> bool:
+        """Return whether it runs, as far as its gateway has said."""
+        return not (self._lost or self._ended)
+
+    def lose(self, how: str) -> None:
+        """Take down that it ended, or can't be reached any more; from any thread."""
+        if self.alive():
+            self._lost = how
+            self._bell.ring()
+
+    def forget(self) -> None:
+        """Stop waiting for its death."""
+        self._bell.close()
+
+    def exists(self) -> bool:
+        """Ask the gateway whether it still knows it.
+
+        Raises:
+            OSError: the gateway doesn't answer.
+        """
+        status, _ = self._gateway.call("GET", self._path, seconds=_PATIENCE_SECONDS)
+        return status != 404
+
+    def interrupt(self) -> None:
+        """Ask the gateway to interrupt it, as Ctrl-C does."""
+        with contextlib.suppress(OSError):  # the time limit, and then the end, come anyway
+            self._gateway.call("POST", f"{self._path}/interrupt", seconds=_PATIENCE_SECONDS, body={})
+
+    def end(self) -> str:
+        """End it through the gateway; return how it ended."""
+        with self._lock:
+            if self._ended:
+                return self._ended
+            with contextlib.suppress(OSError):  # a gateway that is gone took its kernels with it
+                self._delete()
+            self._ended = self._lost or "killed"
+            self._bell.ring()
+            return self._ended
+
+    def _delete(self) -> None:
+        """Ask until it is gone: a gateway that is just restarting a kernel takes the first request for nothing."""
+        deadline = time.monotonic() + _END_SECONDS
+        pause = threading.Event()
+        while time.monotonic() < deadline:
+            self._gateway.call("DELETE", self._path, seconds=_END_SECONDS)
+            if not self.exists():
+                return
+            pause.wait(0.1)
+
+
+def _said(answer: Any) -> str:
+    """Return what an error's JSON says in words."""
+    if not isinstance(answer, dict):
+        return ""
+    return " ".join(str(answer.get(one) or "").strip() for one in ("reason", "message")).strip()[:500]
+
+
+_QUICKACK: int = getattr(socket, "TCP_QUICKACK", 0)
+
+_MOMENT_SECONDS = 0.25
+_LOOK_SECONDS = 10.0
+"""How often an idle line is tried; after three tries without a sound it counts as broken."""
+
+_SOCKET_SECONDS = 10.0
+"""How long half a message may be under way."""
+
+_RECONNECT_SECONDS = 5.0
+"""How long a gateway may be away before its kernel counts as lost."""
+
+_MOST_BYTES = 9_500_000
+"""A gateway closes the line at a message of 10 MiB."""
+
+_GONE = {
+    "restarting": "the process ended, and the gateway started another one without your variables",
+    "autorestarting": "the process ended, and the gateway started another one without your variables",
+    "dead": "the process ended",
+}
+
+
+class WebsocketWire:
+    """The `Wire` to a kernel behind a gateway.
+
+    The thread that serves the socket also answers pings, notices the kernel's death, and takes a line that broke up
+    again: the gateway keeps what the kernel says meanwhile, and a request of which nothing was heard is sent again.
+
+    Args:
+        gateway: Where the kernel runs.
+        kernel: Its id there.
+        process: Told when it is lost.
+
+    Raises:
+        KernelStartError: the line can't be opened.
+    """
+
+    def __init__(self, gateway: Gateway, kernel: str, process: GatewayProcess) -> None:
+        try:
+            import websocket  # deferred: only a gateway needs it
+        except ImportError as error:
+            raise KernelStartError(f"a gateway needs websocket-client: {INSTALL}", folder=gateway.folder) from error
+        self._websocket = websocket
+        self._gateway = gateway
+        self._process = process
+        self._session = uuid.uuid4().hex
+        self._address = gateway.channels(kernel, self._session)
+        self._lock = threading.Condition()
+        self._inbox: dict[str, deque[dict[str, Any]]] = {"iopub": deque(), "shell": deque(), "stdin": deque()}
+        self._outbox: deque[str] = deque()
+        self._news, self._orders = WakeupSocket(), WakeupSocket()
+        self._closed = False
+        self._asked: dict[str, Any] = {}
+        self._unheard: tuple[str, dict[str, Any]] = ("", {})
+        try:
+            self._line = self._connect()
+        except (OSError, websocket.WebSocketException) as error:
+            raise KernelStartError(
+                f"gateway {gateway.url} starts a kernel, but opens no websocket to it ({error}). "
+                "Let proxies between here and there pass websockets",
+                folder=gateway.folder,
+            ) from error
+        self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
+        self._thread.start()
+
+    @property
+    def sources(self) -> Mapping[Any, Sequence[Channel]]:
+        """Return a descriptor that is readable while messages are there."""
+        return {self._news.fileno(): CHANNELS}
+
+    def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
+        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
+        return self._send("shell", "execute_request", execute_content(code, expressions, silent=silent))
+
+    def ask_for_life(self) -> None:
+        """Send what any kernel answers at once, on shell and iopub."""
+        self._send("shell", "kernel_info_request", {})
+
+    def await_output(self) -> bool:
+        """Wait a moment for a message on iopub; tell whether one is there."""
+        with self._lock:
+            return self._lock.wait_for(lambda: bool(self._inbox["iopub"]), _MOMENT_SECONDS)
+
+    def answer_input(self, text: str) -> None:
+        """Answer an `input_request`."""
+        self._send("stdin", "input_reply", {"value": text}, parent=self._asked)
+
+    def receive(self, channel: Channel) -> dict[str, Any] | None:
+        """Return the next message that is there; None if there is none."""
+        with self._lock:
+            message = self._inbox[channel].popleft() if self._inbox[channel] else None
+            if not any(self._inbox.values()):
+                self._news.answer()
+        if message is not None and message["msg_type"] == "input_request":
+            self._asked = message["header"]
+        return message
+
+    def close(self) -> None:
+        """Close the line."""
+        self._closed = True
+        self._orders.ring()
+        self._thread.join(_SOCKET_SECONDS)
+        self._orders.close()
+        self._news.close()
+        self._process.forget()
+
+    def _send(self, channel: str, kind: str, content: dict[str, Any], parent: Mapping[str, Any] | None = None) -> str:
+        number = uuid.uuid4().hex
+        header = {
+            "msg_id": number,
+            "msg_type": kind,
+            "session": self._session,
+            "username": "tw",
+            "version": "5.3",
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
+        }
+        message = {"channel": channel, "header": header, "parent_header": dict(parent or {}), "metadata": {}}
+        text = json.dumps({**message, "content": content, "buffers": []})
+        if len(text) > _MOST_BYTES:  # ASCII: one character, one byte
+            self._process.lose(f"a message of {len(text)} bytes is more than its gateway takes")
+            return number
+        if kind == "execute_request":
+            self._unheard = (number, {**message, "content": content, "buffers": []})
+        self._outbox.append(text)
+        self._orders.ring()
+        return number
+
+    # On the thread that serves the socket.
+
+    def _connect(self) -> Any:
+        line = self._websocket.create_connection(
+            self._address,
+            timeout=_SOCKET_SECONDS,
+            header=[f"{name}: {value}" for name, value in self._gateway.headers().items()],
+            suppress_origin=True,
+            skip_utf8_validation=True,  # half a second for each megabyte; `json` finds what is wrong
+            sslopt={"context": self._gateway.tls} if self._gateway.tls else None,
+        )
+        line.settimeout(_SOCKET_SECONDS)
+        return line
+
+    def _serve(self) -> None:
+        broken = (OSError, ValueError, self._websocket.WebSocketException)
+        try:
+            while not self._closed:
+                try:
+                    self._serve_line()
+                except broken as error:
+                    if not self._closed and not self._take_up_again(str(error) or type(error).__name__, broken):
+                        return
+        finally:
+            self._hang_up(broken)
+
+    def _hang_up(self, broken: tuple[type[BaseException], ...]) -> None:
+        with contextlib.suppress(*broken):
+            self._line.send_close()
+        with contextlib.suppress(*broken):
+            self._line.shutdown()
+
+    def _serve_line(self) -> None:
+        """Carry messages both ways until the line is closed or breaks."""
+        quiet = 0
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._orders, selectors.EVENT_READ)
+            selector.register(self._line.sock, selectors.EVENT_READ)
+            while not self._closed:
+                waiting = getattr(self._line.sock, "pending", int)()  # what TLS has read ahead
+                ready = {key.fileobj for key, _ in selector.select(0 if waiting else _LOOK_SECONDS)}
+                self._orders.answer()
+                if waiting or self._line.sock in ready:
+                    self._take(*self._line.recv_data(control_frame=True))
+                    if _QUICKACK:  # or each message waits up to 40 ms for the other side's next one
+                        self._line.sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+                    quiet = 0
+                elif not ready:
+                    quiet += 1
+                    if quiet > 2:
+                        raise TimeoutError("no sound from the gateway")
+                    self._line.ping()
+                while self._outbox:  # behind the reading, which notices a line that is closed
+                    self._line.send(self._outbox[0])
+                    self._outbox.popleft()
+
+    def _take(self, kind: int, data: Any) -> None:
+        abnf = self._websocket.ABNF
+        if kind == abnf.OPCODE_CLOSE:
+            raise ConnectionResetError("the gateway closed the websocket")
+        if kind != abnf.OPCODE_TEXT:
+            return  # a ping, a pong, or a message with buffers, which is none of ours
+        message = _message(data)
+        if message is None or message["channel"] not in self._inbox:
+            return
+        if message["parent_header"].get("msg_id") == self._unheard[0]:
+            self._unheard = ("", {})
+        state = message["content"].get("execution_state") if message["msg_type"] == "status" else None
+        with self._lock:
+            self._inbox[message["channel"]].append(message)
+            self._news.ring()
+            self._lock.notify_all()
+        if state in _GONE:
+            self._process.lose(_GONE[state])
+
+    def _take_up_again(self, why: str, broken: tuple[type[BaseException], ...]) -> bool:
+        """Open a line that broke anew; tell whether that was possible."""
+        self._hang_up(broken)
+        deadline = time.monotonic() + _RECONNECT_SECONDS
+        pause = threading.Event()
+        while not self._closed and self._process.alive():
+            try:
+                if not self._process.exists():
+                    self._process.lose("its gateway no longer knows it")
+                    return False
+                self._line = self._connect()
+                self._send_again()
+                return True
+            except broken as error:
+                why = str(error) or why
+            if time.monotonic() > deadline:
+                self._process.lose(f"the way to gateway {self._gateway.url} is lost ({why})")
+                return False
+            pause.wait(0.2)
+        return False
+
+    def _send_again(self) -> None:
+        """Repeat a request of which nothing was heard; a kernel in which it ran says so, and doesn't run it again."""
+        number, message = self._unheard
+        if number and not any(number in one for one in self._outbox):
+            # The very same message would be dropped without a word.
+            self._outbox.append(json.dumps({**message, "metadata": {"again": time.monotonic()}}))
+            self._orders.ring()
+
+
+def _message(data: bytes) -> dict[str, Any] | None:
+    """Read a message; None if it is nothing that a kernel says."""
+    try:
+        message = bounded_json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(message, dict) or not isinstance(message.get("channel"), str):
+        return None
+    parts = [message.get(one) for one in ("header", "parent_header", "content")]
+    if not all(isinstance(one, dict) for one in parts):
+        return None
+    return {**message, "msg_type": str(message["header"].get("msg_type", ""))}

@@ -1,0 +1,211 @@
+"""Columns as an Arrow stream: written from arrays, and read where the stream may come from a kernel.
+
+Reading is bounded: a compressed stream is refused, and values that take no bytes in it are counted first.
+One thread does it, because a kernel may have few threads left.
+"""
+
+from __future__ import annotations
+
+from struct import error as StructError  # noqa: N812 - a class
+from struct import unpack_from
+from typing import Any, BinaryIO
+
+_BYTES_PER_VALUE = 64
+"""What Python takes for a short text or a small list."""
+
+_DICTIONARY, _BATCH = 2, 3
+_REPEATED = ("run_end_encoded", "string_view", "binary_view", "list_view", "large_list_view")
+"""Types of Arrow whose few bytes may stand for many values, or for one many times."""
+
+
+class Budget:
+    """Counts memory before it is taken.
+
+    Args:
+        most_bytes: How much there is.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = self._left = most_bytes
+
+    def claim(self, count: int) -> None:
+        """Count so many bytes.
+
+        Raises:
+            ValueError: together it is too much.
+        """
+        self._left -= count
+        if self._left < 0:
+            raise ValueError(f"a table that would take more than {self._most >> 20} MB of memory doesn't cross")
+
+
+class ArrowWriter:
+    """Collects the arrays of a table and writes them as one stream.
+
+    Args:
+        rows: The length of each array.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._arrays: list[Any] = []
+
+    def add(self, values: Any) -> int | None:
+        """Return the array's number in the stream; None if it is of another length, or Arrow has nothing like it."""
+        import pyarrow as pa  # deferred: an extra that both sides were found to have
+
+        if len(values) != self._rows:
+            return None
+        try:
+            array = pa.array(values)
+        except (pa.ArrowException, UnicodeEncodeError):  # such as bytes in the other order, half of a surrogate pair
+            return None
+        self._arrays.append(array)
+        return len(self._arrays) - 1
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the stream; nothing if there are no arrays."""
+        import pyarrow as pa  # deferred: an extra that both sides were found to have
+
+        if self._arrays:
+            table = pa.table(self._arrays, names=[str(number) for number in range(len(self._arrays))])
+            options = pa.ipc.IpcWriteOptions(use_threads=False)
+            with pa.ipc.new_stream(file, table.schema, options=options) as writer:
+                writer.write_table(table)
+
+
+class ArrowReader:
+    """Reads the arrays of a stream.
+
+    Args:
+        stream: Written by `ArrowWriter`, or by anybody.
+        budget: Counts the memory beyond the stream's own.
+
+    Raises:
+        ValueError: it is no such stream, or it is compressed, or holds more than the budget.
+    """
+
+    def __init__(self, stream: bytes, budget: Budget) -> None:
+        import pyarrow as pa  # deferred: an extra that both sides were found to have
+
+        messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(stream))
+        try:
+            while True:
+                if is_compressed(messages.read_next_message().metadata.to_pybytes()):
+                    raise ValueError("a table's columns cross uncompressed")
+        except StopIteration:
+            pass
+        options = pa.ipc.IpcReadOptions(use_threads=False)
+        self._table = pa.ipc.open_stream(pa.py_buffer(stream), options=options).read_all()
+        self._budget = budget
+        self._table.validate(full=True)  # or lies about where texts lie would be followed
+        for column in self._table.columns:
+            for chunk in column.chunks:
+                _claim(chunk, budget, 8)
+
+    def column(self, number: int) -> Any:
+        """Return a column as Arrow has it.
+
+        Raises:
+            ValueError: there is none of that number.
+        """
+        if type(number) is not int or not 0 <= number < self._table.num_columns:
+            raise ValueError(f"a table's stream has no column {number!r:.80}")
+        return self._table.column(number)
+
+    def numbers(self, number: int) -> Any:
+        """Return a column of numbers or truth values as an array of numpy that can be changed."""
+        import pyarrow as pa  # deferred: an extra that both sides were found to have
+
+        column = self.column(number)
+        kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        if column.null_count or not any(one(column.type) for one in kinds):
+            raise ValueError(f"a column's numbers are not numbers: {column.type}")
+        values = column.to_numpy()
+        return values if values.flags.writeable else values.copy()
+
+    def texts(self, number: int) -> Any:
+        """Return a column of texts."""
+        import pyarrow as pa  # deferred: an extra that both sides were found to have
+
+        column = self.column(number)
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            raise ValueError(f"a column's texts are not texts: {column.type}")
+        return column
+
+    def objects(self, number: int) -> Any:
+        """Return a column of texts as an array of Python objects."""
+        column = self.texts(number)
+        self._budget.claim(_BYTES_PER_VALUE * len(column))
+        return column.to_numpy()
+
+
+def _claim(array: Any, budget: Budget, each: int) -> None:
+    """Count the memory of what is made of an Arrow array and of those in it; a value may take no byte in the stream.
+
+    Args:
+        array: Validated.
+        budget: Counts.
+        each: Bytes for one value.
+
+    Raises:
+        ValueError: it is too much, or values of such a type may stand in the stream once and be made many times.
+    """
+    import pyarrow as pa  # deferred: an extra that both sides were found to have
+
+    kind = array.type
+    array = array.storage if isinstance(kind, pa.BaseExtensionType) else array
+    kind = array.type
+    if str(kind).partition("<")[0] in _REPEATED or pa.types.is_union(kind):
+        raise ValueError(f"a column of {kind} doesn't cross")
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        budget.claim(each * len(array))
+    inner = [array.dictionary] if pa.types.is_dictionary(kind) else []
+    if pa.types.is_struct(kind):
+        inner = [array.field(number) for number in range(kind.num_fields)]
+    elif pa.types.is_map(kind):
+        inner = [array.keys, array.items]
+    elif pa.types.is_nested(kind):
+        inner = [array.values]
+    for one in inner:
+        _claim(one, budget, _BYTES_PER_VALUE)
+
+
+def is_compressed(metadata: bytes) -> bool:
+    """Return whether the buffers of an Arrow message are compressed, by its header alone.
+
+    Args:
+        metadata: Of a message of Arrow's stream format: a flatbuffer, in which a table begins with how far before it
+            its list of fields lies, and that list holds where each field lies in the table, 0 for a missing one.
+
+    Raises:
+        ValueError: it is no such header.
+
+    Source: Apache Arrow's `Message.fbs`: `Message.header` is field 2, its kind field 1 (2: dictionary, 3: batch);
+    `DictionaryBatch.data` is field 1; `RecordBatch.compression` is field 3.
+    """
+
+    def number(form: str, at: int) -> int:
+        return int(unpack_from(form, metadata, at)[0])
+
+    def field(table: int, place: int) -> int:
+        fields = table - number("<i", table)
+        if 4 + 2 * place >= number("<H", fields):
+            return 0
+        found = number("<H", fields + 4 + 2 * place)
+        return table + found if found else 0
+
+    def inner(table: int, place: int) -> int:
+        at = field(table, place)
+        return at + number("<I", at) if at else 0
+
+    try:
+        message = number("<I", 0)
+        at = field(message, 1)
+        kind = number("<B", at) if at else 0
+        batch = inner(message, 2)
+        if kind == _DICTIONARY and batch:
+            batch = inner(batch, 1)
+        return kind in (_DICTIONARY, _BATCH) and bool(batch) and field(batch, 3) != 0
+    except StructError as error:
+        raise ValueError(f"no header of an Arrow message: {error}") from None

@@ -1,0 +1,99 @@
+"""Signatures as a model sees them: parameters with their types, without the modules' names, and their descriptions."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from tw_autogen.plugin.annotation import type_and_words
+from tw_autogen.plugin.docstring import Doc
+from tw_autogen.plugin.source import Function
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter
+
+_BY: Mapping[Any, Any] = {inspect.Parameter.POSITIONAL_ONLY: "position", inspect.Parameter.KEYWORD_ONLY: "keyword"}
+
+
+def signature_in(function: Function, *, bound: bool = False) -> inspect.Signature:
+    """Return the signature of a function that was parsed, not run.
+
+    Args:
+        function: Its syntax tree.
+        bound: It is a method, and its first parameter is left out.
+
+    Returns:
+        Annotations are texts; a default that is no literal is a node of the syntax tree.
+    """
+    given, kinds = function.args, inspect.Parameter
+    positional = [*given.posonlyargs, *given.args]
+    missing: list[ast.expr | None] = [None] * (len(positional) - len(given.defaults))
+    parameters = [
+        _parameter(one, kinds.POSITIONAL_ONLY if one in given.posonlyargs else kinds.POSITIONAL_OR_KEYWORD, default)
+        for one, default in zip(positional, [*missing, *given.defaults], strict=True)
+    ][int(bound) :]
+    if given.vararg:
+        parameters.append(_parameter(given.vararg, kinds.VAR_POSITIONAL, None))
+    for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        parameters.append(_parameter(one, kinds.KEYWORD_ONLY, default))
+    if given.kwarg:
+        parameters.append(_parameter(given.kwarg, kinds.VAR_KEYWORD, None))
+    return inspect.Signature(parameters, return_annotation=_text(function.returns))
+
+
+def parameters_of(signature: inspect.Signature, doc: Doc) -> tuple[Parameter, ...]:
+    """Return a signature's parameters, in order.
+
+    Args:
+        signature: Of an object, or as `signature_in` reads it.
+        doc: The function's docstring; describes them.
+
+    Raises:
+        ValueError: it has `*args` or `**kwargs`.
+    """
+    found = []
+    for one in signature.parameters.values():
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            raise ValueError(f"`{'**' if one.kind is one.VAR_KEYWORD else '*'}{one.name}` says nothing to a model")
+        kind, words = type_and_words(one.annotation)
+        words = doc.parameters.get(one.name) or words
+        by = _BY.get(one.kind, "")
+        found.append(Parameter(one.name, kind, one.default is one.empty, words, shown_default(one.default), by))
+    return tuple(found)
+
+
+def result_of(signature: inspect.Signature, doc: Doc) -> tuple[Parameter, ...]:
+    """Return what a function returns as one value `result`; nothing if it is annotated with None.
+
+    Args:
+        signature: Of an object, or as `signature_in` reads it.
+        doc: The function's docstring; describes it.
+    """
+    kind, words = type_and_words(signature.return_annotation)
+    return () if kind == "None" else (Parameter("result", kind, description=doc.returns or words),)
+
+
+def shown_default(default: Any) -> Any:
+    """Return a default that can be written down; of others, such as objects, a model sees only that there is one."""
+    try:
+        ast.literal_eval(repr(default))
+    except (ValueError, SyntaxError):
+        return NO_DEFAULT
+    return default
+
+
+def _parameter(one: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
+    return inspect.Parameter(one.arg, kind, default=_literal(default), annotation=_text(one.annotation))
+
+
+def _literal(default: ast.expr | None) -> Any:
+    if default is None:
+        return inspect.Parameter.empty
+    try:
+        return ast.literal_eval(default)
+    except (TypeError, ValueError):
+        return default
+
+
+def _text(annotation: ast.expr | None) -> Any:
+    return inspect.Parameter.empty if annotation is None else ast.unparse(annotation)

@@ -1,0 +1,92 @@
+"""`KeptFolder`: a folder that stays open, so that its path means this folder to every `SafeFolder` of the process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import weakref
+from pathlib import Path
+
+from tw_autogen.safe_folder import calls
+
+_LOCK = threading.Lock()
+_KEPT: dict[str, list[int]] = {}
+"""Descriptors by absolute path, the oldest first; those of one path are of one folder, but for removed ones."""
+
+
+class KeptFolder:
+    """A folder that is kept open while untrusted code works in it.
+
+    Code that may write above the folder can rename it, or a folder above, and put something else in its place. Until
+    `close`, whoever opens this path, or one below it, with `SafeFolder` or `open_unlinked` gets what lies in the folder
+    that was here first. On Windows, which has no descriptors of folders, nothing is kept.
+
+    Args:
+        path: The folder; absolute, without links.
+
+    Raises:
+        PermissionError: the path is that of another kept folder, which is still there, elsewhere.
+        OSError: there is no such folder.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = os.path.abspath(path)
+        self._at = -1
+        if not calls.BY_DESCRIPTOR:
+            return
+        opened = int(calls.open_folder(None, self._path))
+        with _LOCK:
+            here = _KEPT.setdefault(self._path, [])
+            if any(not _removed(one) and calls.identity(one) != calls.identity(opened) for one in here):
+                os.close(opened)
+                why = "another folder than the one that is in use here, which was moved"
+                raise PermissionError(errno.EPERM, why, self._path)
+            here.append(opened)
+        self._at = opened
+        self._close = weakref.finalize(self, _drop, self._path, opened)
+
+    @property
+    def removed(self) -> bool:
+        """Whether the folder has been removed; False where nothing is kept."""
+        return self._at >= 0 and _removed(self._at)
+
+    def close(self) -> None:
+        """Close it; the path means again what the system says. A second time nothing happens."""
+        if self._at >= 0:
+            self._at = -1
+            self._close()
+
+
+def kept_path(path: Path | str) -> str:
+    """Return the path of the outermost kept folder that a path lies in, or is; empty if there is none."""
+    full = os.path.abspath(path)
+    ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _KEPT else []
+    return next((full[:at] for at in [*ends, len(full)] if full[:at] in _KEPT), "")
+
+
+def kept_above(path: Path | str) -> tuple[int, str] | None:
+    """Return a descriptor, which the caller closes, of the kept folder that a path lies in, and the rest of the path.
+
+    Returns:
+        None if there is none. The rest is empty for the kept folder itself.
+    """
+    with _LOCK:
+        found = kept_path(path)
+        if not found:
+            return None
+        at = next((one for one in _KEPT[found] if not _removed(one)), _KEPT[found][-1])
+        return os.dup(at), os.path.abspath(path)[len(found) + 1 :]
+
+
+def _removed(at: int) -> bool:
+    return os.fstat(at).st_nlink == 0
+
+
+def _drop(path: str, at: int) -> None:
+    with _LOCK:
+        here = _KEPT.get(path, [])
+        here.remove(at)
+        os.close(at)
+        if not here:
+            del _KEPT[path]
