@@ -18,7 +18,9 @@ from packaging.requirements import Requirement
 
 from tw_autogen.approval import Decision, Proposal
 from tw_autogen.cli import main
-from tw_autogen.code_interpreter import read_policy
+from tw_autogen.cli.exits import Exit
+from tw_autogen.code_interpreter import POLICIES, read_policy
+from tw_autogen.events import Event
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.testing import codes, plans, replay_server
 
@@ -314,3 +316,28 @@ def test_the_pages_pictures_are_small_and_load_nothing():
         assert picture.stat().st_size < 150_000
         if picture.suffix == ".svg":
             assert not re.search(r"(?:href|url\()\s*=?\s*[\"']?https?:", picture.read_text(encoding="utf-8"))
+
+
+def names_of_what_there_is():
+    """Yield a page, and a name that must stand in it as code."""
+    for event in Event.__subclasses__():
+        yield "events.md", event.__name__
+    for extra in metadata("tw-autogen").get_all("Provides-Extra"):
+        yield "installation.md", extra
+    for one in map(Requirement, metadata("tw-autogen").get_all("Requires-Dist")):
+        if one.marker is None:
+            yield "installation.md", one.name
+    for policy in POLICIES:
+        yield "policies.md", policy
+    for code in Exit:
+        yield "command-line.md", str(code.value)
+
+
+def test_the_pages_name_all_that_there_is():
+    missing = [
+        (page, name)
+        for page, name in names_of_what_there_is()
+        if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    ]
+
+    assert missing == []

@@ -13,7 +13,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent.parent
-_OUTSIDE = ("*.md", "plugins/README.md", "roles/**/README.md", "scenarios/README.md", "examples/*")
+_OUTSIDE = ("*.md", "plugins/README.md", "roles/**/README.md", "scenarios/README.md", "examples/*", "tests/parity.yaml")
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _FENCE = re.compile(r"(^ *```.*?^ *```)", re.DOTALL | re.MULTILINE)
 
