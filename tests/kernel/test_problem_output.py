@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tests.kernel.filled import MARGIN, filled, keep, linux, run, works
+from tests.kernel.filled import filled, keep, linux, margin, run, works
 from tw_autogen.kernel import KernelSettings
 
 LIMIT = KernelSettings().output_chars + 60  # with the mark that says how much was left out
@@ -57,7 +57,7 @@ def test_prints_that_are_flushed_cost_little_more_than_others_and_arrive_while_t
         on_output=hear,
     )
 
-    assert flushed.seconds < plain + MARGIN
+    assert flushed.seconds < plain + margin()
     early = int(kernel.execute("early", seconds=30).result)
     assert "first\n".startswith("".join(heard[:early]))  # perhaps in two pieces
     assert early < len(heard)
