@@ -19,11 +19,11 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_what_stands_for_too_much_is_an_error_at_once(bomb):
-    started = time.monotonic()
+    started = time.process_time()
 
     with pytest.raises(yaml.YAMLError, match="stands for"):
         bounded_yaml.load(BOMBS[bomb])
-    assert time.monotonic() - started < 30
+    assert time.process_time() - started < 30
 
 
 def test_aliases_and_merges_of_an_ordinary_size_are_taken():

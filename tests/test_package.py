@@ -36,6 +36,10 @@ def test_every_public_name_is_there():
     assert tw_autogen.__all__ == sorted(tw_autogen.__all__)
 
 
+def test_dir_shows_public_names_only():
+    assert dir(tw_autogen) == sorted(tw_autogen.__all__)
+
+
 def test_type_checkers_see_that_the_package_is_typed():
     assert (Path(tw_autogen.__file__).parent / "py.typed").exists()
 

@@ -26,6 +26,7 @@ from typing import Any
 from tw_autogen.errors import ConfigError
 from tw_autogen.private import make_private_folder
 
+_PIECE_BYTES = 1 << 20
 _MOST_BYTES = 4 << 20  # of a settings file or a record; code that is hashed may be longer
 _KEY_BYTES = 32
 CODE_SUFFIXES = (
@@ -228,8 +229,12 @@ def read_regular(path: Path, *, limit_bytes: int = _MOST_BYTES, head: int = 0) -
             raise OSError("it is no plain file")
         if not head and about.st_size > limit_bytes:
             raise OSError(f"it has more than {limit_bytes >> 20} MB")
-        with os.fdopen(found, "rb", closefd=False) as file:
-            return file.read(head or limit_bytes)
+        pieces: list[bytes] = []
+        left = head or about.st_size or limit_bytes  # files of /proc have no size
+        while left and (piece := os.read(found, min(left, _PIECE_BYTES))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
     finally:
         os.close(found)
 

@@ -104,17 +104,17 @@ def test_all_calls_together_may_take_so_long_for_one_request(tmp_path):
 
 def test_the_time_that_a_person_takes_is_not_the_calls(tmp_path):
     def approve(proposal):
-        threading.Event().wait(0.06)
+        threading.Event().wait(0.6)
         return True
 
     server = McpServer("crm", command="crm-server")
     gate = Gate(server, {"name": "pay"}, approval="writes", approve=approve, asking=threading.Lock())
-    host = Host(tmp_path, [plugin(lambda: gate.allow("pay", {}), "pay")], host_seconds=0.04)
+    host = Host(tmp_path, [plugin(lambda: gate.allow("pay", {}), "pay")], host_seconds=0.5)
 
     host.run(lambda call: count(call["pay"], 2))
 
     assert [error for _, error in host.called] == ["", ""]
-    assert all(one.seconds < 0.04 for one in host.events if isinstance(one, HostCalled))
+    assert all(one.seconds < 0.5 for one in host.events if isinstance(one, HostCalled))
 
 
 def test_files_and_logs_of_calls_side_by_side_belong_each_to_its_call_and_none_is_lost(tmp_path):

@@ -316,6 +316,21 @@ def test_a_forked_process_that_comes_to_the_cells_end_is_no_second_kernel(kernel
     works(kernel)
 
 
+def killed_at_work(kernel, pid):
+    """Run a cell, and kill a process once the cell has begun."""
+    killed = []
+
+    def kill(stream, text):
+        if not killed:
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    execution = kernel.execute("import time\nprint('begun', flush=True)\ntime.sleep(60)", seconds=90, on_output=kill)
+    assert killed
+    assert execution.seconds < 30
+    return execution
+
+
 @pytest.mark.parametrize("when", ["between", "during"])
 def test_a_kernel_killed_from_outside_is_told_and_replaced(kernel, when):
     keep(kernel)
@@ -326,10 +341,7 @@ def test_a_kernel_killed_from_outside_is_told_and_replaced(kernel, when):
         assert "The kernel died between two cells: killed by SIGKILL" in execution.error
         assert "This cell was not run" in execution.error
     else:
-        pid = kernel.pid
-        timer = threading.Timer(0.2, lambda: os.kill(pid, signal.SIGKILL))
-        timer.start()
-        execution = run(kernel, "import time\ntime.sleep(20)", seconds=30, within=3)
+        execution = killed_at_work(kernel, kernel.pid)
         assert "The kernel died while this cell ran: killed by SIGKILL" in execution.error
     assert execution.state_lost
     works(kernel, kept=False)
@@ -346,8 +358,7 @@ def test_a_steward_killed_from_outside_takes_its_kernel_along_and_is_told(kernel
         assert until(lambda: kernel.pid is None)
         execution = run(kernel, "'not run'", seconds=30, within=3)
     else:
-        threading.Timer(0.2, lambda: os.kill(steward, signal.SIGKILL)).start()
-        execution = run(kernel, "import time\ntime.sleep(20)", seconds=30, within=3)
+        execution = killed_at_work(kernel, steward)
 
     assert "killed with its steward" in execution.error
     assert execution.state_lost

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tests.kernel.filled import margin
 from tw_autogen.kernel import KernelSettings, LocalKernel
 
 UNDONE = "The cell was undone: variables are as they were before it."
@@ -211,7 +212,7 @@ def test_copying_that_takes_too_long_is_given_up_and_named():
         started = time.monotonic()
         execution = kernel.execute("deep[0][0].append(1)\n1 / 0", seconds=60)
 
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 1 + margin()
         assert "deep may still be changed" in "\n".join(one.message for one in execution.logs)
         assert "copying took longer than 0.05 s" in execution.logs[0].message
 

@@ -136,6 +136,8 @@ def test_a_result_that_does_not_fit_says_field_by_field_why(tmp_path):
     ("function", "more", "message"),
     [
         (lambda a: a, {}, r"'<lambda>' can't be a function's name"),
+        (sum, {}, r"'sum' can't be a function's name: it would hide Python's own 'sum'; call it 'sum_'"),
+        (look_up, {"name": "print"}, r"'print' can't be a function's name: .* give one with name="),
         (lambda a: a, {"name": "f"}, "say in a docstring"),
         (lambda *a: a, {"name": "f", "description": "d"}, r"`\*a` says nothing to a model"),
         (look_up, {"name": "class"}, "'class' can't be"),

@@ -73,7 +73,7 @@ def test_of_a_project_each_file_is_parsed_once(many, tmp_path, watch):
 
     assert watch.parsed == {str(spec.source()): 1 for spec in many}
     assert watch.opened["yaml"] == COUNT
-    assert watch.opened["py"] <= 3 * COUNT
+    assert watch.opened["py"] <= 2 * COUNT
 
 
 class Refusing(FakeKernel):

@@ -117,6 +117,7 @@ def test_a_spec_without_a_file_has_no_source():
         (f"{HEAD}configurations: [a]", r"configurations: expected keys and values, found \['a'\] \(list\)"),
         ("name: 5\ndescription: d", r"name: expected text, found 5 \(int\)"),
         ("name: pull-data\ndescription: d", r"name: 'pull-data' cannot be a name in Python"),
+        ("name: print\ndescription: d", r"name: it would hide Python's own 'print'; call it 'print_'"),
         ("name: lambda\ndescription: d", r"name: 'lambda' cannot be a name in Python"),
         (f"{HEAD}parameters: [{{name: a b}}]", r"parameters\[1\]\.name: 'a b' cannot be a name"),
         (f"{HEAD}parameters: [{{name: a}}, {{name: a}}]", r"parameters\[2\]: 'a' stands there twice"),

@@ -1,5 +1,6 @@
 """The names under which code sees the files of a request. Scripted models, fake kernels."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,24 @@ def test_names_that_folders_do_not_tell_apart_are_an_error_with_a_remedy():
 
     with pytest.raises(ConfigError, match=r"'/a_b/c\.csv' and '/a_b_c\.csv' would both be 'a_b_c\.csv'.*project=.* -C"):
         working_names(paths)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("sum", "'sum' can't be a variable: it would hide Python's own 'sum'; call it 'sum_', for instance"),
+        ("list", "call it 'list_'"),
+        ("print", "call it 'print_'"),
+        ("display", "call it 'display_'"),
+        ("ValueError", "call it 'ValueError_'"),
+        ("for", "it is no Python identifier; use letters, digits and underscores"),
+        ("2nd", "it is no Python identifier"),
+        (5, "it is no Python identifier"),
+    ],
+)
+def test_a_variable_that_would_hide_a_name_of_pythons_is_an_error_with_another_name(name, problem):
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        checked_inputs([], {name: 1})
 
 
 def test_a_folder_is_an_error_with_a_remedy(tmp_path):

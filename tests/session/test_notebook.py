@@ -95,8 +95,9 @@ def test_the_plugins_that_code_calls_are_loaded_by_a_cell_at_the_beginning(tmp_p
     opened = SessionOpened("s", str(tmp_path), ["Planner"], ["sql_pull_data", "mine", "unused"], "local kernel")
     code = "df, said = sql_pull_data('SELECT 1')\nmine(df)"
 
-    first = notebook([opened, CellStarted(1, code), ran(1)]).cells[1]
+    head, first, *_ = notebook([opened, CellStarted(1, code), ran(1)]).cells
 
+    assert head.source.endswith('to run it again, install them: `pip install "tw-autogen[data]"`.')
     assert first.metadata.tags == ["plugins"]
     assert first.source.splitlines()[1:] == [
         '# They need this package: pip install "tw-autogen[data]"',
@@ -105,6 +106,12 @@ def test_the_plugins_that_code_calls_are_loaded_by_a_cell_at_the_beginning(tmp_p
         'sql_pull_data = load_plugin("sql_pull_data", ".")',
         '# mine = load_plugin("PATH/mine.yaml", ".")',
     ]
+
+
+def test_a_cell_that_ended_by_an_exit_does_not_stop_the_rest():
+    made = notebook([CellStarted(1, "import sys\nsys.exit(0)"), ran(1), CellStarted(2, "1"), ran(2)])
+
+    assert [cell.metadata.get("tags") for cell in made.cells] == [["raises-exception"], None]
 
 
 def test_code_with_fences_in_it_that_was_refused_stays_one_block():

@@ -102,7 +102,11 @@ def _editing(commands: Sequence[str], project: Path | None) -> PromptSession[str
         """Completes commands at the beginning, and paths of files after `@`."""
 
         _commands = WordCompleter(list(commands), sentence=True)
-        _paths = PathCompleter(expanduser=True, get_paths=lambda: [".", *([str(project)] if project else [])])
+        _paths = PathCompleter(
+            expanduser=True,
+            get_paths=lambda: [".", *([str(project)] if project else [])],
+            file_filter=lambda path: Path(path).name != ".tw",  # this program's own sessions
+        )
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             """Yield what the word before the cursor may become."""

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.guest import plugin_options
+from tw_autogen.kernel.names import name_problem
 from tw_autogen.plugin.annotation import spelled
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of
@@ -63,8 +64,8 @@ def callable_plugin(
     """
     plain = _unwrapped(function)
     name = name or str(getattr(plain, "__name__", ""))
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise ConfigError(f"callable_plugin: {name!r} can't be a function's name in Python; give one with name=")
+    if problem := name_problem(name):
+        raise ConfigError(f"callable_plugin: {name!r} can't be a function's name: {problem}; give one with name=")
     doc = read_doc(inspect.getdoc(plain))
     description = description or doc.description
     if not description:

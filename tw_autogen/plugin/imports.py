@@ -32,17 +32,21 @@ class Missing:
     at_once: bool
 
 
-def missing_imports(path: Path) -> tuple[Missing, ...]:
+def missing_imports(path: Path, *, text: str | None = None) -> tuple[Missing, ...]:
     """Return the modules that a file imports and this Python doesn't have, each once.
 
     What a `try` falls back from (its `except` doesn't raise) is not missing; nor is what lies beside the file. Of a
     file that changes `sys.path` nothing can be said without running it.
 
+    Args:
+        path: The file.
+        text: What it holds; None: it is read.
+
     Raises:
         PluginLoadError: the file is missing, or no Python.
     """
     found: dict[str, Missing] = {}
-    tree = parse_source(path)
+    tree = parse_source(path, text=text)
     imports = list(_imports(tree.body, at_once=True))
     if any(name == "sys" for name, _, _ in imports) and any(map(_is_sys_path, ast.walk(tree))):
         return ()
@@ -71,7 +75,7 @@ def check_imports(spec: PluginSpec, python: str) -> None:
     another = os.path.abspath(python) != os.path.abspath(sys.executable)  # environments share what their links lead to
     if spec.runs_in == "kernel" and another:
         return
-    needed = [one for one in missing_imports(spec.source()) if one.at_once]
+    needed = [one for one in missing_imports(spec.source(), text=spec.text) if one.at_once]
     if needed:
         names = ", ".join(one.name for one in needed)
         words = f"{spec.name} needs the package{'s' * (len(needed) > 1)} {names}"

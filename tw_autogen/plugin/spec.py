@@ -14,6 +14,7 @@ from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import PluginSpecError, nearest
 from tw_autogen.kernel import Loadable
 from tw_autogen.kernel.guest import PluginContext
+from tw_autogen.kernel.names import RESERVED, name_problem
 from tw_autogen.plugin.stub import as_function, as_line
 from tw_autogen.trusted_files import TrustedFiles, read_text
 
@@ -173,6 +174,8 @@ def read_spec(path: Path | str) -> PluginSpec:
     path = Path(path)
     plain = _read_keys(read_yaml(path, PluginSpecError), _PLUGIN_KEYS, "name", "description", path=path)
     _check_name(plain["name"], "name", path)
+    if plain["name"] in RESERVED:
+        raise PluginSpecError(f"name: {name_problem(plain['name'])}", path=path)
     if plain.get("runs_in", "kernel") not in ("kernel", "host"):
         raise PluginSpecError(f"runs_in: expected 'kernel' or 'host', found {plain['runs_in']!r}", path=path)
     for key in ("parameters", "returns"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import keyword
 import os
 import reprlib
 import shutil
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError, nearest_path
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.kernel.names import name_problem
 from tw_autogen.kernel.transferable import untransferable_reason
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.journal import JOURNAL
@@ -63,8 +63,8 @@ def checked_inputs(
 
     Raises:
         ConfigError: a file doesn't exist or is no path, two can't be kept apart by name, a variable's name is no
-            identifier, a variable's value can't cross to the kernel, an image is no URL, or a link leads out of
-            `distrusted`.
+            identifier or one of Python's own, its value can't cross to the kernel, an image is no URL, or a link leads
+            out of `distrusted`.
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
@@ -84,8 +84,8 @@ def checked_inputs(
     paths = list({os.path.abspath(path): path for path in paths}.values())
     working_names(paths)
     for name, value in variables.items():
-        if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-            raise ConfigError(f"{name!r} can't be a variable: it is no Python identifier")
+        if problem := name_problem(name):
+            raise ConfigError(f"{name!r} can't be a variable: {problem}")
         if why := untransferable_reason(value):
             raise ConfigError(f"variable {name!r}: {why}")
     return paths

@@ -31,6 +31,10 @@ from tw_autogen.session.svg import UnsafeSvgError, safe_svg
 from tw_autogen.shipped import shipped_folder
 
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
+_EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
+_NEEDS_PLUGINS = (
+    'The code calls plugins of tw-autogen; to run it again, install them: `pip install "tw-autogen[data]"`.'
+)
 _LARGEST_IMAGE_BYTES = 5_000_000
 
 
@@ -86,6 +90,7 @@ class _Notebook:
         code = "\n".join(cell.source for cell in self._cells if cell.cell_type == "code")
         called = [name for name in self._plugins if re.search(rf"\b{re.escape(name)}\b", code)]
         if called:
+            self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
             self._add(new_code_cell(_loading(called), metadata={"tags": ["plugins"]}), at=self._place_of_plugins)
         language = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -145,6 +150,8 @@ class _Notebook:
         cell.outputs = _outputs(event)
         if not event.ok:
             cell.metadata.tags = ["failed", "raises-exception"]  # with the second one "run all" goes on after it
+        elif _EXIT.search(cell.source):
+            cell.metadata.tags = ["raises-exception"]  # elsewhere an exit without an error is an error
 
     @take.register
     def _round_closed(self, event: RoundClosed) -> None:

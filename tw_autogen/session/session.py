@@ -155,7 +155,8 @@ class Session:
 
         Raises:
             RoundError: the round ended without an answer; `error.round` holds what was said.
-            ConfigError: a file doesn't exist, or a variable's name is no identifier; nothing has run yet.
+            ConfigError: a file doesn't exist, or a variable's name is no identifier or one of Python's own; nothing has
+                run yet.
             SessionBusyError: called from inside a round of this session.
             SessionClosedError: the session is closed.
         """

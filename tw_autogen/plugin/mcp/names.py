@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 
+from tw_autogen.kernel.names import RESERVED
+
 _NO_WORD = re.compile(r"\W+")
-RESERVED = frozenset({*dir(builtins), *["call_llm_api", "get_ipython", "display", "exit", "quit", "In", "Out"]})
-"""What code finds under its name in every kernel, or the host serves there: no tool takes the place of these."""
 
 
 def identifier(words: str, otherwise: str = "tool") -> str:
