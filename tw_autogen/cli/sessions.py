@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.workspace import workspace_of
 from tw_autogen.session import PastSession, SessionSettings, past_sessions, prune_sessions, read_settings
+from tw_autogen.visible import visible_line
 
 _QUESTION_CHARS = 60
+_READ_CHARS = 4000
 _PLACE = (
     click.Option(["-C", "--project"], type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
                  help="The folder whose settings say where sessions are; default: here."),
@@ -68,6 +69,6 @@ def _workspace(project: Path | None, workspace: Path | None) -> Path:
 def _line(one: PastSession) -> str:
     age = f"{one.days:.0f} days" if one.days >= 1 else f"{one.days * 24:.1f} h"
     size = f"{one.size_bytes / 1e6:.1f} MB" if one.size_bytes >= 100_000 else f"{one.size_bytes / 1e3:.1f} kB"
-    words = " ".join(clean(one.question).split())
+    words = visible_line(" ".join(one.question[:_READ_CHARS].split()))
     words = words if len(words) <= _QUESTION_CHARS else f"{words[:_QUESTION_CHARS]}…"
     return f"{one.id}  {age:>8}  {size:>9}  {'(open) ' * one.is_open}{words}".rstrip()
