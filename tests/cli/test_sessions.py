@@ -102,9 +102,9 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
 
 
 JOURNALS = {
-    "nested": ('{"a":' + "[" * 100_000, ""),
+    "nested": ('{"a":' + "[" * 30_000, ""),
     "half a pair": ('{"event": "RoundOpened", "user_query": "\\ud800 a"}', "? a"),
-    "reordered": ('{"event": "RoundOpened", "user_query": "a\u202eb\\u001b[2J"}', r"a\u202eb\x1b[2J"),
+    "reordered": ('{"event": "RoundOpened", "user_query": "a\u202eb\\u001b[2J"}', r"a\u202eb"),
     "no text": ('{"event": "RoundOpened", "user_query": {"a": 1}}', "{'a': 1}"),
     "digits": ("9" * 5000, ""),
 }

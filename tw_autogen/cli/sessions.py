@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tw_autogen.cli.options import Options
+from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.workspace import workspace_of
 from tw_autogen.session import PastSession, SessionSettings, past_sessions, prune_sessions, read_settings
 from tw_autogen.visible import visible_line
@@ -69,6 +70,6 @@ def _workspace(project: Path | None, workspace: Path | None) -> Path:
 def _line(one: PastSession) -> str:
     age = f"{one.days:.0f} days" if one.days >= 1 else f"{one.days * 24:.1f} h"
     size = f"{one.size_bytes / 1e6:.1f} MB" if one.size_bytes >= 100_000 else f"{one.size_bytes / 1e3:.1f} kB"
-    words = visible_line(" ".join(one.question[:_READ_CHARS].split()))
+    words = visible_line(" ".join(clean(one.question[:_READ_CHARS]).split()))
     words = words if len(words) <= _QUESTION_CHARS else f"{words[:_QUESTION_CHARS]}…"
     return f"{one.id}  {age:>8}  {size:>9}  {'(open) ' * one.is_open}{words}".rstrip()
