@@ -26,6 +26,13 @@ HIDDEN = {
     "a supplementary variation selector": ("\U000e0100", "\\U000e0100"),
     "a combining grapheme joiner": ("\u034f", "\\u034f"),
     "a Hangul filler": ("\u3164", "\\u3164"),
+    "a null notehead": ("\U0001d159", "\\U0001d159"),
+    "a Khitan filler": ("\U00016fe4", "\\U00016fe4"),
+    "a hieroglyph's blank": ("\U00013441", "\\U00013441"),
+    "an object replacement": ("\ufffc", "\\ufffc"),
+    "a Mongolian variation selector": ("\u180f", "\\u180f"),
+    "a shorthand format control": ("\U0001bca0", "\\U0001bca0"),
+    "an ignorable code point": ("\ufff0", "\\ufff0"),
     "an empty Braille pattern": ("\u2800", "\\u2800"),
     "a line separator": ("\u2028", "\\u2028"),
     "a paragraph separator": ("\u2029", "\\u2029"),
@@ -64,6 +71,15 @@ def test_no_character_of_a_hidden_kind_gets_through():
     hidden = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
 
     assert {one for one in visible(every) if unicodedata.category(one) in hidden} == {"\n", "\t"}
+
+
+def test_what_its_name_calls_blank_or_a_filler_gets_through_nowhere():
+    names = {chr(code): unicodedata.name(chr(code), "") for code in range(sys.maxunicode + 1)}
+    blank = {one for one, name in names.items() if name.endswith((" FILLER", " BLANK", "JOINER"))}
+    inked = {one for one in blank if names[one].endswith((" GAP FILLER", " LINE FILLER", " SUBJOINER"))}
+
+    assert len(blank - inked) > 8
+    assert not [one for one in blank - inked if visible(one) == one]
 
 
 def test_lines_of_another_system_are_lines():

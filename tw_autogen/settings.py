@@ -54,6 +54,10 @@ _OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_
 """Paths that the user's file may mean for whatever folder is the current one."""
 
 
+_MOST_PROMPT_CHARS = 4000
+"""Of a text for prompts in a folder that nobody trusts."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Setting:
     """One value and where it came from, such as `OPENAI_API_KEY` or `/home/me/project/tw_autogen.yaml`.
@@ -107,6 +111,7 @@ class Settings:
         files: As given; what is loaded from the folder must be equal.
         left_out: What of the folder's files does not count.
         prompts: Settings of an untrusted folder's file that count and are text for prompts.
+        shortened: Lines about texts of an untrusted folder's file that are too long for prompts.
         withheld: Lines about keys that are not sent, because the server comes from elsewhere than the key.
         ignored: TaskWeaver's keys that mean nothing here.
 
@@ -134,6 +139,7 @@ class Settings:
         self.texts = {} if texts is None else texts
         self.left_out: tuple[LeftOut, ...] = ()
         self.prompts: tuple[LeftOut, ...] = ()
+        self.shortened: tuple[str, ...] = ()
         self.withheld: tuple[str, ...] = ()
         self._rooms = dict(rooms)
         self._fields = {f"{room}.{one.name}": one for room, cls in rooms.items() for one in dataclasses.fields(cls)}
@@ -171,7 +177,7 @@ class Settings:
             elif of_role:
                 self._take_role(key, setting)
             else:
-                self._found[key] = setting
+                self._found[key] = setting = self._bounded(key, setting)
                 senders.setdefault(key, []).append(setting)
         self._withhold(senders)
         for room, kind in self._rooms.items():
@@ -207,6 +213,17 @@ class Settings:
                 return False
             self.prompts += (LeftOut(key, setting),)
         return True
+
+    def _bounded(self, key: str, setting: Setting) -> Setting:
+        """Return a setting, text for prompts that nobody trusts not longer than `_MOST_PROMPT_CHARS`."""
+        if not any(one.setting is setting for one in self.prompts) or key in self._paths:
+            return setting
+        text = str(setting.value)
+        if len(text) <= _MOST_PROMPT_CHARS:
+            return setting
+        words = f"{key} of {setting.origin} has {len(text)} characters; only the first {_MOST_PROMPT_CHARS} count, "
+        self.shortened += (f"{words}until the folder is trusted",)
+        return dataclasses.replace(setting, value=text[:_MOST_PROMPT_CHARS])
 
     def _withhold(self, senders: Mapping[str, Sequence[Setting]]) -> None:
         """Keep what goes to a server from one that a folder's file names, unless both stand in the same file.

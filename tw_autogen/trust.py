@@ -33,6 +33,18 @@ CODE_SUFFIXES = (
     *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),
 )
+"""What the names of files end with that are code or describe it."""
+MODEL_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
+"""Of weights that are pickled, as Python objects are."""
+PROGRAM_SUFFIXES = (
+    *(".py", ".pyc", ".pyz", ".pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg", ".ini", ".lock"),
+    *(".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat", ".cmd", ".exe"),
+    *(".jar", ".rb", ".pl", ".php", ".lua", ".go", ".rs", ".java", ".kt", ".cs", ".ex", ".exs", ".mk", ".gradle"),
+    *("package.json", "package-lock.json", "pnpm-lock.yaml", "deno.json", "composer.json", "go.mod", "tsconfig.json"),
+    *("akefile", "ustfile", "emfile", "rocfile", "ockerfile", ".npmrc", ".envrc", ".env", "gradlew", "mvnw"),
+    *("requirements.txt", "Taskfile.yml", "Taskfile.yaml", "compose.yaml", "compose.yml"),
+)
+"""What the names of programs end with, and of files that say which program `make`, `npm`, `uv` and the like run."""
 
 
 class Trust(IntEnum):
@@ -239,10 +251,15 @@ def read_regular(path: Path, *, limit_bytes: int = _MOST_BYTES, head: int = 0) -
         os.close(found)
 
 
-def code_files(folder: Path, *, most: int = 100_000) -> Iterator[Path]:
+def code_files(folder: Path, *, suffixes: tuple[str, ...] = CODE_SUFFIXES, most: int = 100_000) -> Iterator[Path]:
     """Return the files below a folder that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
 
     Python's own caches are left out, unless they are of the kind that is used without a look at the source's time.
+
+    Args:
+        folder: Where they are looked for.
+        suffixes: What their names end with.
+        most: How many files and folders there may be.
 
     Raises:
         ConfigError: there are more than `most` files and folders, or links lead round in circles.
@@ -255,7 +272,7 @@ def code_files(folder: Path, *, most: int = 100_000) -> Iterator[Path]:
             raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
         for name in names:
             path = Path(place, name)
-            if name.endswith(CODE_SUFFIXES) and not (name.endswith(".pyc") and not _replaces_source(path)):
+            if name.endswith(suffixes) and not (name.endswith(".pyc") and not _replaces_source(path)):
                 yield path
 
 

@@ -6,9 +6,15 @@ import re
 import unicodedata
 
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-_BLANK = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0)
-"""Letters and marks that have no ink: joiners, fillers, vowels without a sign, the empty Braille pattern."""
-_VARIATIONS = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
+_IGNORABLE = (
+    *((0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+    *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
+    *((0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+"""First and last of each range of Unicode's property Default_Ignorable_Code_Point (17.0), which Python doesn't have."""
+_BLANK = (0x1107F, 0x13441, 0x13442, 0x16FE4, 0x1D159, 0x2800, 0x2D7F, 0xFFFC)
+"""Others without ink: joiners, fillers and blanks by their names, the null notehead, the object replacement."""
+_HIDDEN = frozenset(_BLANK).union(*(range(first, last + 1) for first, last in _IGNORABLE))
 _KEPT = "\n\t \u3000"
 """Shown as they are; the ideographic space is as wide as a character and can't be overlooked."""
 _BLANKS = re.compile(r" {3,}|\u3000+")
@@ -20,17 +26,16 @@ def _is_hidden(code: int) -> bool:
     character = chr(code)
     if character in _KEPT:
         return False
-    hidden = unicodedata.category(character) in _ESCAPED_CATEGORIES
-    return hidden or code in _BLANK or any(code in one for one in _VARIATIONS)
+    return code in _HIDDEN or unicodedata.category(character) in _ESCAPED_CATEGORIES
 
 
 def visible(text: str) -> str:
     r"""Return the text with each character that can't be seen, or that moves others, as an escape such as `\u202e`.
 
     Escaped are control characters (terminal sequences begin with one), format characters (bidirectional controls,
-    zero-width signs, tags), variation selectors, blank letters, spaces other than the plain and the ideographic one,
-    line separators other than a line feed, and code points that are private, unassigned or surrogates. Lines and tabs
-    stay; `\r\n` becomes `\n`. Two texts that differ only in such an escape written out look the same.
+    zero-width signs, tags), all that Unicode calls ignorable, blank letters, spaces but the plain and the ideographic
+    one, line separators other than a line feed, and code points that are private, unassigned or surrogates. Lines and
+    tabs stay; `\r\n` becomes `\n`. Two texts that differ only in such an escape written out look the same.
 
     Args:
         text: Any length; the time it takes is linear.

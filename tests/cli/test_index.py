@@ -1,3 +1,4 @@
+import os
 import subprocess
 
 from tw_autogen import DocumentIndex
@@ -40,3 +41,13 @@ def test_a_folder_that_isnt_there_is_a_wrong_setting(command, environ, tmp_path)
     ran = run(command, environ, tmp_path, "nowhere")
 
     assert (ran.returncode, ran.stderr) == (2, "tw-autogen: nowhere: there is no such folder\n")
+
+
+def test_a_pipe_is_left_out_and_never_waited_for(command, environ, tmp_path):
+    (tmp_path / "tea.md").write_text("# Green tea\n\nSteep it at 70 degrees.\n")
+    os.mkfifo(tmp_path / "pipe.md")
+
+    ran = run(command, environ, tmp_path, ".")
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.startswith("left out: pipe.md: it is no plain file")

@@ -279,3 +279,51 @@ def test_what_was_written_says_how_it_is_used(run, tmp_path):
     ran = run("plugins", "new", "--from", "mine.py:forecast")
 
     assert "It is used with: tw-autogen --plugins plugins/forecast.yaml" in ran.stdout
+
+
+def test_new_writes_through_no_link(run, tmp_path):
+    (tmp_path / "tools2.py").write_text("def price(name: str) -> float:\n    'Look up a price.'\n    return 1.5\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "plugins").symlink_to(tmp_path / "elsewhere")
+
+    ran = run("plugins", "new", "--from", "tools2.py:price")
+
+    assert ran.exit_code == 2
+    assert f"plugins: is a link to {tmp_path / 'elsewhere'}; name that folder if you mean it" in ran.stderr
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+NESTED = "nested more than 300 deep; write it in more statements"
+STRANGE = {
+    "the main module": ("import __main__\n" + TWICE, ""),
+    "signs": (f"x = {'-' * 5000}1\n" + TWICE, NESTED),
+    "attributes": (f"x = {'a.' * 3000}b\n" + TWICE, NESTED),
+    "branches": ("if a: pass\n" + "elif b: pass\n" * 2000 + TWICE, NESTED),
+    "parentheses": (f"x = {'(' * 300}1{')' * 300}\n" + TWICE, "not valid Python: too many nested parentheses"),
+    "a null": ("x = '\0'\n" + TWICE, "not valid Python: source code string cannot contain null bytes"),
+    "an escape": ("import \u202eabc\n" + TWICE, r"invalid non-printable character U+202E"),
+}
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_python_that_anybody_wrote_is_listed_with_what_is_wrong(run, tmp_path, case):
+    text, problem = STRANGE[case]
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "twice.yaml").write_text(SPEC.format("twice"))
+    (tmp_path / "plugins" / "twice.py").write_text(text)
+
+    ran = run("plugins", "list")
+
+    assert ran.exit_code == 0
+    assert problem in ran.stdout
+    assert ("twice(" in ran.stdout) is not bool(problem)
+
+
+def test_an_error_that_quotes_a_file_moves_nothing_on_the_terminal(run, tmp_path):
+    (tmp_path / "tw_autogen.yaml").write_text('{"planner.\\u202einst\\u001b[2J": 1}')
+
+    ran = run("plugins", "list")
+
+    assert ran.exit_code == 2
+    assert r"\u202einst\x1b[2J" in ran.stderr
+    assert ran.stderr.replace("\n", "").isprintable()

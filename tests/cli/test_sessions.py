@@ -172,3 +172,27 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
     assert "removed 1 session older than 30 days (session.keep_days)\n" in ran.stderr
     assert (old.exists(), young.exists(), len(list(workspace.iterdir()))) == (False, True, 3)
     assert (workspace.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
+
+
+JOURNALS = {
+    "nested": ('{"a":' + "[" * 30_000, ""),
+    "half a pair": ('{"event": "RoundOpened", "user_query": "\\ud800 a"}', "? a"),
+    "reordered": ('{"event": "RoundOpened", "user_query": "a\u202eb\\u001b[2J"}', r"a\u202eb"),
+    "no text": ('{"event": "RoundOpened", "user_query": {"a": 1}}', "{'a': 1}"),
+    "digits": ("9" * 5000, ""),
+}
+
+
+@pytest.mark.parametrize("case", JOURNALS)
+def test_a_journal_that_anybody_wrote_is_listed_in_one_line(workspace, case):
+    text, question = JOURNALS[case]
+    folder = workspace / "session-00000000abcd"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_text(text + "\n", encoding="utf-8")
+
+    ran = CliRunner().invoke(main, ["sessions", "list"])
+
+    assert ran.exit_code == 0, ran.exception
+    (line,) = ran.stdout.splitlines()
+    assert line.startswith("session-00000000abcd")
+    assert line.endswith(f"kB  {question}".rstrip())

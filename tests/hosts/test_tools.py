@@ -281,3 +281,23 @@ def test_an_executor_takes_a_policy_by_its_name(tmp_path):
 
     with KernelCodeExecutor(folder=tmp_path, policy="strict") as executor:
         assert "import of 'os' is not allowed" in executor.execute_code_blocks([block]).output
+
+
+def test_a_table_of_which_few_bytes_stand_for_much_is_an_error(tools, tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs the extra `data`")
+    from pyarrow import parquet
+
+    zeros = pa.repeat(pa.scalar(0, pa.int8()), 30_000_000)
+    texts = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), 2000), ["a" * 1_000_000])
+    parquet.write_table(pa.table({"t": zeros, "v": zeros}), tmp_path / "long.parquet")
+    parquet.write_table(pa.table({"t": texts}), tmp_path / "wide.parquet", store_schema=False)
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(40 << 20)
+    _, _, executor = tools(["anomaly_detection"], files=sorted(tmp_path.glob("*.[jp]*")))
+
+    def said(name):
+        return called(executor, "anomaly_detection", df=name, time_col_name="t", value_col_name="v")
+
+    assert "the table has 60000000 values; a tool takes 50000000" in said("long.parquet")
+    assert "the table takes more than 1024 MB of memory" in said("wide.parquet")
+    assert "'large.json': larger than the 32 MB that a tool takes" in said("large.json")

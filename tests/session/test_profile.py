@@ -228,3 +228,10 @@ def test_a_file_that_is_a_bomb_is_named_with_a_reason_and_takes_no_memory_here(t
 
     assert f"- {name}: " in told
     assert [one.partition(":")[0] for one in problems] == [name]
+
+
+def test_a_first_line_that_does_not_fit_is_cut(tmp_path):
+    (tmp_path / "wide.json").write_text('{"' + "a" * 19_000 + '":1}')
+    (tmp_path / "wide.csv").write_text("a" * 100_000 + "\n1\n")
+
+    assert len(profile_request([tmp_path / "wide.json", tmp_path / "wide.csv"], {}, 1000)) < 2000

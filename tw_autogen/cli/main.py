@@ -14,6 +14,7 @@ from tw_autogen.cli.options import ASK_OPTIONS
 from tw_autogen.cli.stop import Terminated, sigterm_raises
 from tw_autogen.cli.streams import open_closed_streams, words_of_os_error
 from tw_autogen.errors import TwAutogenError
+from tw_autogen.visible import visible
 
 _CHAT = "chat"
 _ONCE = "tw_autogen.cli.once"
@@ -49,14 +50,14 @@ class ErrorReportingGroup(click.Group):
                 importlib.import_module(_ONCE).print_failure("UsageError", error.format_message())
             raise
         except TwAutogenError as error:
-            click.echo(f"tw-autogen: {error}", err=True)
+            click.echo(f"tw-autogen: {visible(str(error))}", err=True)  # it may quote a file of anybody's
             if _wants_json(ctx.meta.get(_TYPED, [])):
                 importlib.import_module(_ONCE).print_failure(type(error).__name__, str(error))
             ctx.exit(exit_of_error(error))
         except BrokenPipeError:  # who reads the output has left: click ends quietly
             raise
         except OSError as error:
-            click.echo(f"tw-autogen: {words_of_os_error(error)}", err=True)
+            click.echo(f"tw-autogen: {visible(words_of_os_error(error))}", err=True)
             ctx.exit(Exit.failed)
         except Terminated:
             click.echo("tw-autogen: terminated", err=True)

@@ -32,6 +32,7 @@ from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
 from tw_autogen.trust import Trust
+from tw_autogen.visible import visible
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(
@@ -194,9 +195,9 @@ def _print(
     for flaw in flaws:
         mark, style = (signs.failed, "red") if flaw.level == "error" else ("!", "yellow")
         at = f":{flaw.line}" if flaw.line else ""
-        line = Text.assemble((f"{mark} ", style), link(flaw.path), f"{at}: {clean(flaw.what)}")
+        line = Text.assemble((f"{mark} ", style), link(flaw.path), f"{at}: {visible(flaw.what)}")
         console.print(line, soft_wrap=True)
-        console.print(Text(f"  {clean(flaw.remedy)}", style="dim"), soft_wrap=True)
+        console.print(Text(f"  {visible(flaw.remedy)}", style="dim"), soft_wrap=True)
     wrong = sum(flaw.level == "error" for flaw in flaws)
     fit = sum(spec.enabled and spec.name not in trial.unloaded for spec in specs)
     counts = {"plugin to be used": fit, "test passed": trial.passed, "error": wrong, "warning": len(flaws) - wrong}
@@ -215,9 +216,9 @@ def _print_listed(console: Console, one: Listed) -> None:
     state = "" if one.enabled else ", not enabled"
     console.print(Text.assemble((one.name, "bold"), f"  {one.origin}, {one.runs_in}{state}"), soft_wrap=True)
     if one.problem:
-        console.print(Text(f"  {clean(one.problem)}", style="red"), soft_wrap=True)
+        console.print(Text(f"  {visible(one.problem)}", style="red"), soft_wrap=True)
     else:
-        console.print(Text(f"  {clean(one.line)}", style="dim"), soft_wrap=True)
+        console.print(Text(f"  {visible(one.line)}", style="dim"), soft_wrap=True)
 
 
 def _function(origin: str) -> Any:

@@ -18,8 +18,10 @@ from tw_autogen.session import (
     prune_sessions,
     read_settings,
 )
+from tw_autogen.visible import visible_line
 
 _QUESTION_CHARS = 60
+_READ_CHARS = 4000
 _PLACE = (
     click.Option(["-C", "--project"], type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
                  help="The folder whose settings say where sessions are; default: here."),
@@ -77,6 +79,6 @@ def _workspace(project: Path | None, workspace: Path | None) -> Path:
 def _line(one: PastSession) -> str:
     age = f"{one.days:.0f} days" if one.days >= 1 else f"{one.days * 24:.1f} h"
     size = f"{one.size_bytes / 1e6:.1f} MB" if one.size_bytes >= 100_000 else f"{one.size_bytes / 1e3:.1f} kB"
-    words = " ".join(clean(one.question).split())
+    words = visible_line(" ".join(clean(one.question[:_READ_CHARS]).split()))
     words = words if len(words) <= _QUESTION_CHARS else f"{words[:_QUESTION_CHARS]}…"
     return f"{one.id}  {age:>8}  {size:>9}  {'(open) ' * one.is_open}{words}".rstrip()

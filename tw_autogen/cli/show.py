@@ -41,7 +41,7 @@ from tw_autogen.events import (
     TalkNotShortened,
 )
 from tw_autogen.session import Saved
-from tw_autogen.visible import visible
+from tw_autogen.visible import visible, visible_line
 
 _USER = "User"
 _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
@@ -106,12 +106,12 @@ class Show:
         self._forwarded = False
 
     def say(self, words: str) -> None:
-        """Print a line about the session."""
-        self._console.print(Text(clean(words), style="dim"), soft_wrap=True)
+        """Print a line about the session, hidden characters as escapes."""
+        self._console.print(Text(visible_line(words), style="dim"), soft_wrap=True)
 
     def warn(self, words: str) -> None:
         """Print a line about something that the answer does not say."""
-        self._console.print(Text(f"! {clean(words)}", style="yellow"), soft_wrap=True)
+        self._console.print(Text(f"! {visible(words)}", style="yellow"), soft_wrap=True)
 
     def saved(self, files: Iterable[Saved], *, quiet: bool = False) -> None:
         """Print where files of the answer were copied to.

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from tw_autogen.cli.asker import forget_typed
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.terminal import clean
 from tw_autogen.session import Review, read_settings, review_folder, trust_lines
 from tw_autogen.settings import Settings
+from tw_autogen.visible import visible, visible_line
 
 HOW = "--trust"
 
@@ -73,15 +73,15 @@ def ask_trust(options: Options, console: Console) -> Options:
         return options
     problem = review.remember(asked_about)
     kept = problem or f"Remembered until one of its files changes; to take it back, remove {review.record()}"
-    console.print(Text(clean(kept), style="dim"), soft_wrap=True)
+    console.print(Text(visible_line(kept), style="dim"), soft_wrap=True)
     return replace(options, trust=True) if problem else options  # what is remembered ends with the next change
 
 
 def _show(review: Review, console: Console) -> None:
     def line(words: str, style: str = "") -> None:
-        console.print(Text(clean(words), style=style), soft_wrap=True)
+        console.print(Text(visible(words), style=style), soft_wrap=True)
 
-    line(f"{review.folder} has files that want more than a folder may have unasked:", "bold")
+    line(f"{visible_line(str(review.folder))} has files that want more than a folder may have unasked:", "bold")
     for want in review.wants:
         line(f"  {want.name:<28} {want.does}")
     if review.prompts:

@@ -29,7 +29,8 @@ class EmbeddingSettings:
         name: A model behind an OpenAI-compatible `/embeddings`, such as `text-embedding-3-small`.
         base_url: Its server; None: that of `model.base_url`.
         api_key: Its key, shown nowhere; None: that of `model.api_key`, where the server is the same.
-        folder: Folder of a sentence-transformers model, which is run here (extra `embed`); nothing is downloaded.
+        folder: Folder of a sentence-transformers model, which is run here (extra `embed`), with Python that it may
+            hold; nothing is downloaded.
         cache: Folder of the vectors made before; None: `$XDG_CACHE_HOME/tw-autogen`, else `~/.cache/tw-autogen`.
         min_score: A text whose cosine with the request isn't above it is never found.
         seconds: How long one request to the server may take.
@@ -77,7 +78,7 @@ class OpenAIEmbedder:
 
 
 class FolderEmbedder:
-    """A sentence-transformers model in a local folder; nothing is downloaded, and no code of the model's own is run.
+    """A sentence-transformers model in a local folder; nothing is downloaded, but Python in the folder may be run.
 
     Args:
         folder: As `SentenceTransformer.save` leaves it.

@@ -51,13 +51,22 @@ def missing_imports(path: Path, *, text: str | None = None) -> tuple[Missing, ..
     if any(name == "sys" for name, _, _ in imports) and any(map(_is_sys_path, ast.walk(tree))):
         return ()
     for name, line, at_once in imports:
-        if name in _OURS or sys.modules.get(name) is not None or importlib.util.find_spec(name) is not None:
+        if name in _OURS or _is_there(name):
             continue
         if not (path.with_name(f"{name}.py").exists() or path.with_name(name).is_dir()):
             known = found.get(name)
             if known is None or (at_once and not known.at_once):
                 found[name] = Missing(name, line, at_once)
     return tuple(found.values())
+
+
+def _is_there(name: str) -> bool:
+    if sys.modules.get(name) is not None:
+        return True
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # a name that no module can have
+        return False
 
 
 def check_imports(spec: PluginSpec, python: str) -> None:
@@ -92,12 +101,16 @@ def _imports(body: list[ast.stmt], *, at_once: bool) -> Iterator[tuple[str, int,
             caught = not any(isinstance(one, ast.Raise) for handler in node.handlers for one in ast.walk(handler))
             parts = [] if node.handlers and caught else node.body
             yield from _imports([*parts, *node.orelse, *node.finalbody], at_once=at_once)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        elif isinstance(node, ast.If) and any(map(_is_type_checking, ast.walk(node.test))):
             yield from _imports(node.orelse, at_once=at_once)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _imports(node.body, at_once=False)
         else:
             yield from _imports(list(statements_in(node)), at_once=at_once)
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return "TYPE_CHECKING" in (getattr(node, "id", ""), getattr(node, "attr", ""))
 
 
 def _is_sys_path(node: ast.AST) -> bool:

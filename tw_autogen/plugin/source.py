@@ -12,6 +12,7 @@ from tw_autogen.trusted_files import read_text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEEPEST = 300
 _ROOMS = ("tw_autogen.plugin", "taskweaver.plugin")
 
 
@@ -50,6 +51,8 @@ def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
         tree = _parsed(text, str(path))
     except SyntaxError as error:
         raise PluginLoadError(f"not valid Python: {error.msg}", path=path, line=error.lineno) from error
+    except (RecursionError, MemoryError) as error:
+        raise PluginLoadError(f"nested more than {_DEEPEST} deep; write it in more statements", path=path) from error
     except ValueError as error:  # a NUL in it
         raise PluginLoadError(f"not valid Python: {error}", path=path) from error
     return tree
@@ -58,6 +61,11 @@ def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
 @lru_cache(maxsize=2)  # a plugin's file is asked for by several checks, one after the other
 def _parsed(text: str, path: str) -> ast.Module:
     tree = ast.parse(text, path)
+    level, nodes = 0, list[ast.AST]([tree])
+    while nodes := [inner for node in nodes for inner in ast.iter_child_nodes(node)]:
+        level += 1
+        if level > _DEEPEST:  # those who walk through it call themselves
+            raise RecursionError
     compile(tree, path, "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
     return tree
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import re
 import secrets
@@ -13,15 +14,18 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Ranker
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.trust import read_regular
 
 INDEX_FILE = "tw-index.json"
 GLOBS = ("*.md", "*.txt", "*.rst")
 _FORMAT = 1
 _HEADING = re.compile(r"#{1,6}\s+(\S.*)")
 _MOST_BYTES = 20_000_000
+_MOST_INDEX_BYTES = 500_000_000
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class DocumentIndex:
         path = Path(path).expanduser()
         file = path / INDEX_FILE if path.is_dir() else path
         try:
-            plain = json.loads(file.read_text(encoding="utf-8"))
+            plain = bounded_json.loads(read_regular(file, limit_bytes=_MOST_INDEX_BYTES))
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
             found = tuple(
@@ -240,9 +244,8 @@ def _text(path: Path, root: Path) -> str | Exception:
     try:
         if not path.resolve().is_relative_to(root):
             return ValueError("a link out of the folder")
-        if path.stat().st_size > _MOST_BYTES:
-            return ValueError(f"larger than {_MOST_BYTES} bytes")
-        return path.read_text(encoding="utf-8-sig")
+        content = read_regular(path, limit_bytes=_MOST_BYTES)  # never waits for a pipe
+        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig").read()
     except UnicodeDecodeError:
         return ValueError("not UTF-8; save it as UTF-8")
     except OSError as error:

@@ -70,9 +70,11 @@ def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder:
         for path in server_files(server, folder):
             try:
                 files.read(path)
+                problem = "" if files.holds(path) else "it is new since its folder was trusted"
             except OSError as error:
-                words = f"{server.origin}: MCP server {server.name!r}: {path}: {error.strerror or error}"
-                raise ConfigError(words) from error
+                problem = str(error.strerror or error)
+            if problem:
+                raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {path}: {problem}")
 
 
 def _approval(read: Settings, *, from_folder: bool) -> McpApproval:

@@ -198,7 +198,7 @@ def profile_request(
             parts.append(title)
             for text in found:
                 fits = sum(map(len, parts)) + len(text) <= limit_chars
-                parts.append("- " + (text if fits else text.splitlines()[0]).replace("\n", "\n  "))
+                parts.append("- " + (text if fits else _cut_lines(text.splitlines()[0])).replace("\n", "\n  "))
     return "\n".join(parts)
 
 
@@ -263,7 +263,7 @@ def _describe_json(path: Path) -> str:
     if isinstance(plain, list) and plain and all(isinstance(one, dict) for one in plain):
         return f"a JSON list of objects: {_describe_frame(pd.DataFrame(plain))}"
     if isinstance(plain, dict):
-        return f"a JSON object with the keys {', '.join(map(repr, list(plain)[:_MOST_COLUMNS]))}"
+        return _cut_lines(f"a JSON object with the keys {', '.join(map(repr, list(plain)[:_MOST_COLUMNS]))}")
     return f"a JSON {type(plain).__name__}" + (f" of {len(plain)}" if isinstance(plain, list) else "")
 
 

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from tw_autogen.session.project import (
 )
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import LeftOut, Settings
-from tw_autogen.trust import Trust, TrustStore, code_files
+from tw_autogen.trust import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, Trust, TrustStore, code_files
 from tw_autogen.trusted_files import TrustedFiles
 from tw_autogen.visible import visible_line
 
@@ -36,6 +37,9 @@ _MOST_NAMES = 30
 _MOST_WANTS = 40
 _MOST_CHARS = 6000
 """What a person who is asked would still read."""
+_FOREIGN_PROGRAMS = ("uvx", "pipx", "docker", "podman")
+"""Commands that run installed programs only, wherever they start."""
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
 _HERE = "runs with all that you may do, outside the sandbox"
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
@@ -48,6 +52,7 @@ _MEANS = {
     "kernel.preload": "modules that are imported outside the sandbox",
     "model.base_url": "the server that gets all that is asked",
     "embedding.base_url": "a server that gets texts",
+    "embedding.folder": "a model; Python in its folder runs with all that you may do, outside the sandbox",
     "code_interpreter.policy": "what code may do",
     "code_interpreter.approval": "when you are asked about code",
     "planner.approval": "when you are asked about plans",
@@ -245,8 +250,9 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     texts = review.prompts if brings_code else tuple(one.key for one in settings.prompts)
     shown = f"text of {visible_line(str(review.folder))} (not trusted) that becomes part of prompts: {_listed(texts)}"
     lines = (review.line(how, brings_code=brings_code), shown if texts else "")
+    about_values = map(visible_line, (*settings.shortened, *settings.withheld))
     problem = review.problem() if settings.trust is not Trust.full else ""
-    return tuple(line for line in (*lines, problem, *map(visible_line, settings.withheld)) if line)
+    return tuple(line for line in (*lines, problem, *about_values) if line)
 
 
 def distrusted_folder(settings: Settings) -> Path | None:
@@ -296,13 +302,18 @@ def _servers(value: Any) -> Iterator[str]:
     for server in servers:
         words = []
         if server.command:
-            given = "".join(f" {name}={text}" for name, text in server.env.items())
-            where = f" in {server.cwd}" if server.cwd else ""
+            given = "".join(f" {_quoted(name)}={_quoted(text)}" for name, text in server.env.items())
+            where = f" in {_quoted(server.cwd)}" if server.cwd else ""
             words.append(f"would start:{given} {shlex.join([server.command, *server.args])}{where}")
         if server.url:
-            headers = "".join(f", {name}: {text}" for name, text in server.headers.items())
-            words.append(f"would connect to: {server.url}{headers}")
+            headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
+            words.append(f"would connect to: {_quoted(server.url)}{headers}")
         yield visible_line(", ".join(words))
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a word of a command line; a variable stays as it is written."""
+    return text if _PLAIN_WORD.fullmatch(text) else shlex.quote(text)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -320,7 +331,9 @@ def _named_files(one: LeftOut, folder: Path) -> Iterator[Path]:
     """Return the files that a setting names: a file of servers, programs in the folder, a policy, a role's folder."""
     value = one.setting.value
     listed = value if isinstance(value, list) else [value]
-    yield from _found([text for text in listed if isinstance(text, str)], folder, inner=one.key == "session.roles")
+    inner = one.key in ("session.roles", "embedding.folder")
+    suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
+    yield from _found([text for text in listed if isinstance(text, str)], folder, inner=inner, suffixes=suffixes)
     if one.key == "plugin.mcp_servers":
         for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
             with contextlib.suppress(ConfigError, TypeError, ValueError):
@@ -329,26 +342,37 @@ def _named_files(one: LeftOut, folder: Path) -> Iterator[Path]:
 
 
 def server_files(server: McpServer, folder: Path) -> Iterator[Path]:
-    """Return the files that the command of an MCP server names, with the code beside those that lie in a folder.
+    """Return the files that the command of an MCP server names, and the programs of the folder in which it starts.
+
+    `make serve`, `npm start` and `python -m server` name no file, and run what lies in that folder. Where the command
+    is known to look at no program there (`uvx`, `docker`), and names no file, none of them counts.
 
     Args:
         server: Its command is looked at as it is written.
         folder: Relative paths are relative to it.
     """
+    if server.transport != "stdio":
+        return
     words = [server.command, *server.args]
     modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words[:-1]) if word == "-m"]
     words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
     words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
     yield from _found(words, folder, inner=True)
+    start = (folder / Path(server.cwd or ".").expanduser()).resolve()
+    if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and start.is_relative_to(folder):
+        yield from code_files(start, suffixes=PROGRAM_SUFFIXES)
 
 
-def _found(words: Iterable[str], folder: Path, *, inner: bool) -> Iterator[Path]:
+def _found(
+    words: Iterable[str], folder: Path, *, inner: bool, suffixes: tuple[str, ...] = CODE_SUFFIXES
+) -> Iterator[Path]:
     """Return the files that words name, seen from a folder.
 
     Args:
         words: Paths, among other words.
         folder: The folder.
         inner: Of a folder that is named, and of one in which a named file of the folder lies, return the code too.
+        suffixes: What code ends with.
     """
     for text in words:
         with contextlib.suppress(OSError, ValueError, RuntimeError):
@@ -357,7 +381,7 @@ def _found(words: Iterable[str], folder: Path, *, inner: bool) -> Iterator[Path]
                 yield path
                 path = path.parent
             if inner and path.is_dir() and path.is_relative_to(folder):
-                yield from code_files(path)
+                yield from code_files(path, suffixes=suffixes)
 
 
 def _relative(path: Path, folder: Path) -> str:

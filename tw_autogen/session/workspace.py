@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tw_autogen import bounded_json
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
@@ -154,7 +154,7 @@ def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
         question = ""
         for _ in range(_FIRST_LINES if sized else 0):
             with contextlib.suppress(ValueError, AttributeError):
-                event = json.loads(journal.readline(_LONGEST_LINE))
+                event = bounded_json.loads(journal.readline(_LONGEST_LINE))
                 if event.get("event") == "RoundOpened":
                     question = str(event.get("user_query", ""))
                     break

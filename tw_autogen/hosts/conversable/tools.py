@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +26,41 @@ from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import check_plugins, open_kernel, read_logged
 
 _LONG_CHARS = 200
-_READERS: Mapping[str, Callable[[BinaryIO], Any]] = {
-    ".csv": pd.read_csv,
-    ".parquet": pd.read_parquet,
-    ".json": pd.read_json,
+_MOST_TABLE_VALUES = 50_000_000
+_MOST_TABLE_BYTES = 1 << 30
+_BATCH_BYTES = 256 << 20
+
+
+def _read_parquet(file: BinaryIO) -> Any:
+    """Return a table, whatever few bytes stand for.
+
+    Raises:
+        ValueError: it has too many values, or takes too much memory.
+    """
+    import pyarrow as pa  # optional: the extra `data` brings it
+    from pyarrow import parquet
+
+    opened = parquet.ParquetFile(file)
+    groups = [opened.metadata.row_group(at) for at in range(opened.metadata.num_row_groups)]
+    values = sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
+    if values > _MOST_TABLE_VALUES:
+        raise ValueError(f"the table has {values} values; a tool takes {_MOST_TABLE_VALUES}")
+    longest = max([1, *(group.total_byte_size for group in groups)])  # one text of a dictionary may stand in each row
+    batches, left = [], _MOST_TABLE_BYTES
+    for batch in opened.iter_batches(max(1, min(65_536, _BATCH_BYTES // longest))):
+        left -= batch.nbytes
+        if left < 0:
+            raise ValueError(f"the table takes more than {_MOST_TABLE_BYTES >> 20} MB of memory")
+        batches.append(batch)
+    return pa.Table.from_batches(batches, opened.schema_arrow).to_pandas()
+
+
+_READERS: Mapping[str, tuple[Callable[[BinaryIO], Any], int]] = {
+    ".csv": (pd.read_csv, 256 << 20),
+    ".parquet": (_read_parquet, 256 << 20),
+    ".json": (pd.read_json, 32 << 20),
 }
+"""What reads a table, and how many bytes its file may have."""
 
 
 def register_plugins(
@@ -195,7 +226,12 @@ class PluginTools:
         with file:
             if path.suffix.lower() not in _READERS:
                 raise ValueError(f"{name!r}: expected one of {', '.join(_READERS)}; tables there: {there}")
-            return _READERS[path.suffix.lower()](file)
+            read, limit_bytes = _READERS[path.suffix.lower()]
+            if os.fstat(file.fileno()).st_size > limit_bytes:
+                raise ValueError(
+                    f"{name!r}: larger than the {limit_bytes >> 20} MB that a tool takes; hand over a part"
+                )
+            return read(file)
 
     def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
         if spec.name not in self._loaded:
