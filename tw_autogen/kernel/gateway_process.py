@@ -12,8 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tw_autogen import bounded_json
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.poller import WakeupSocket
+
+_MOST_BYTES = 4 << 20
+"""How long an answer may be."""
 
 _PATIENCE_SECONDS = 5.0
 """How long a gateway may take to answer what it can do at once."""
@@ -63,7 +67,7 @@ class Gateway:
         """Send one request; give the status and what the answer's JSON holds, None if it is none.
 
         Raises:
-            OSError: nobody answered in time.
+            OSError: nobody answered in time, or the answer is too long.
         """
         try:
             import httpx  # deferred: half a second, for those who use a gateway
@@ -73,11 +77,18 @@ class Gateway:
         verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
         try:
             with httpx.Client(timeout=httpx.Timeout(seconds, connect=_PATIENCE_SECONDS), verify=verify) as client:
-                answer = client.request(method, f"{self.url}/{path}", headers=self.headers(), json=body)
+                headers = {**self.headers(), "Accept-Encoding": "identity"}
+                deadline = time.monotonic() + seconds + _PATIENCE_SECONDS
+                data = bytearray()
+                with client.stream(method, f"{self.url}/{path}", headers=headers, json=body) as answer:
+                    for piece in answer.iter_raw():
+                        data += piece
+                        if len(data) > _MOST_BYTES or time.monotonic() > deadline:
+                            raise OSError(f"its answer does not end, after {len(data)} bytes")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
-            return answer.status_code, answer.json()
+            return answer.status_code, bounded_json.loads(bytes(data))
         except ValueError:
             return answer.status_code, None
 

@@ -32,6 +32,12 @@ _SOCKET_SECONDS = 10.0
 _RECONNECT_SECONDS = 5.0
 """How long a gateway may be away before its kernel counts as lost."""
 
+_LARGEST_MESSAGE = 64 << 20
+"""The bytes of one message, in whatever frames; a line that brings more is cut, and the kernel given up."""
+_MESSAGE_BYTES = 4096
+"""How much a message takes beside its text."""
+_MOST_WAITING_BYTES = 64 << 20
+"""How much is taken in before somebody reads it; what is more stays in the gateway."""
 _MOST_BYTES = 9_500_000
 """A gateway closes the line at a message of 10 MiB."""
 
@@ -68,7 +74,13 @@ class WebsocketWire:
         self._session = uuid.uuid4().hex
         self._address = gateway.channels(kernel, self._session)
         self._lock = threading.Condition()
-        self._inbox: dict[str, deque[dict[str, Any]]] = {"iopub": deque(), "shell": deque(), "stdin": deque()}
+        self._inbox: dict[str, deque[tuple[int, dict[str, Any]]]] = {
+            "iopub": deque(),
+            "shell": deque(),
+            "stdin": deque(),
+        }
+        self._waiting_bytes = 0
+        self._message_bytes = 0
         self._outbox: deque[str] = deque()
         self._news, self._orders = WakeupSocket(), WakeupSocket()
         self._closed = False
@@ -110,7 +122,9 @@ class WebsocketWire:
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none."""
         with self._lock:
-            message = self._inbox[channel].popleft() if self._inbox[channel] else None
+            size, message = self._inbox[channel].popleft() if self._inbox[channel] else (0, None)
+            self._waiting_bytes -= size
+            self._lock.notify_all()
             if not any(self._inbox.values()):
                 self._news.answer()
         if message is not None and message["msg_type"] == "input_request":
@@ -159,6 +173,19 @@ class WebsocketWire:
             sslopt={"context": self._gateway.tls} if self._gateway.tls else None,
         )
         line.settimeout(_SOCKET_SECONDS)
+        frames = line.frame_buffer
+        receive, self._message_bytes = frames.recv, 0
+
+        def counted(size: int) -> bytes:
+            data: bytes = receive(size)
+            self._message_bytes += len(data)
+            if self._message_bytes > _LARGEST_MESSAGE:
+                why = f"its gateway sent a message of more than {_LARGEST_MESSAGE} bytes"
+                self._process.lose(why)
+                raise self._websocket.WebSocketException(why)
+            return data
+
+        frames.recv = counted
         return line
 
     def _serve(self) -> None:
@@ -189,7 +216,11 @@ class WebsocketWire:
                 waiting = getattr(self._line.sock, "pending", int)()  # what TLS has read ahead
                 ready = {key.fileobj for key, _ in selector.select(0 if waiting else _LOOK_SECONDS)}
                 self._orders.answer()
-                if waiting or self._line.sock in ready:
+                if self._waiting_bytes > _MOST_WAITING_BYTES:
+                    with self._lock:
+                        self._lock.wait_for(lambda: self._waiting_bytes <= _MOST_WAITING_BYTES, _MOMENT_SECONDS)
+                elif waiting or self._line.sock in ready:
+                    self._message_bytes = 0
                     self._take(*self._line.recv_data(control_frame=True))
                     if _QUICKACK:  # or each message waits up to 40 ms for the other side's next one
                         self._line.sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
@@ -216,7 +247,8 @@ class WebsocketWire:
             self._unheard = ("", {})
         state = message["content"].get("execution_state") if message["msg_type"] == "status" else None
         with self._lock:
-            self._inbox[message["channel"]].append(message)
+            self._inbox[message["channel"]].append((len(data) + _MESSAGE_BYTES, message))
+            self._waiting_bytes += len(data) + _MESSAGE_BYTES
             self._news.ring()
             self._lock.notify_all()
         if state in _GONE:
