@@ -1,5 +1,6 @@
 """A kernel behind a real Jupyter Kernel Gateway, on loopback, with a token."""
 
+import base64
 import contextlib
 import json
 import os
@@ -21,6 +22,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
 from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
 from tw_autogen.kernel.file_transfer import FileTransfer
+from tw_autogen.kernel.guest.exchange import FOLDER
 from tw_autogen.kernel.guest.remote_files import settle_down
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
@@ -356,6 +358,76 @@ def test_a_kernel_fills_no_more_of_the_hosts_disk_than_it_may(tmp_path):
 
     with pytest.raises(PermissionError, match="more than 3 bytes: 'a.txt'"):
         transfer.answer({**asked, "place": 2})
+
+
+def piece(name, place=0, size=1, *, last=True):
+    data = base64.b64encode(b"x" * size).decode()
+    return {"what": "write", "file": name, "place": place, "data": data, "last": last}
+
+
+FILLING = {
+    "one file in pieces": lambda count: (piece("a", place, last=False) for place in range(count)),
+    "a table in pieces": lambda count: (piece(f"{FOLDER}/a", place, last=False) for place in range(count)),
+    "many files": lambda count: (piece(f"f{one}") for one in range(count)),
+    "many tables": lambda count: (piece(f"{FOLDER}/f{one}") for one in range(count)),
+    "many parts of files": lambda count: (piece(f"f{one}", last=False) for one in range(count)),
+    "many empty parts": lambda count: (piece(f"f{one}", size=0, last=False) for one in range(count)),
+    "folders of files with impossible names": lambda count: (
+        piece(f"{one}/{'n' * 300}", size=0) for one in range(count)
+    ),
+}
+
+
+@pytest.mark.parametrize("pieces", FILLING.values(), ids=FILLING)
+def test_a_kernel_elsewhere_fills_no_more_of_the_hosts_disk_than_all_its_files_may_take(pieces, tmp_path):
+    transfer = FileTransfer(tmp_path, 10**9, most_in_all=500)
+    for one in pieces(700):
+        with contextlib.suppress(PermissionError, KeyError):
+            transfer.answer(one)
+
+    found = [one for one in tmp_path.rglob("*") if one.is_file()]
+    assert sum(one.stat().st_size for one in found) <= 500
+    assert len(list(tmp_path.rglob("*"))) <= 2000
+    for one in found:
+        one.unlink()
+    fresh = FileTransfer(tmp_path, 10**9, most_in_all=500)
+    for _ in range(50):  # what is replaced, or read and removed, counts no more
+        fresh.answer(piece("again", size=200))
+        fresh.answer(piece(f"{FOLDER}/t", size=200))
+        fresh.answer({"what": "remove", "file": f"{FOLDER}/t"})
+
+
+def test_a_kernel_elsewhere_names_no_endless_number_of_files_to_be_fetched(tmp_path):
+    asked = []
+
+    def ask(op, files):
+        asked.extend(files)
+        return {"ok": []}
+
+    said = FileTransfer(tmp_path, 10**9).fetch(
+        ask, {"files": [[[f"f{one}", 1 << 24] for one in range(5000)], ["no"] * 5000]}
+    )
+
+    assert (len(asked), len(said)) == (1000, 1000)
+
+
+def test_a_gateways_endless_answer_is_cut(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            connection = server.accept()[0]
+            with contextlib.suppress(OSError), connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[")
+                while True:
+                    connection.sendall(b" " * 65_536)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        kernel = GatewayKernel(tmp_path, gateway_url=f"http://127.0.0.1:{server.getsockname()[1]}", token="")
+        with pytest.raises(KernelStartError, match="its answer does not end"):
+            kernel.execute("1", seconds=SECONDS)
+        thread.join(SECONDS)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("name", ["..", "/", "/etc", "tw-kernel-", "tw-kernel-" + "0" * 32 + "/.."])

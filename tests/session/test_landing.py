@@ -1,6 +1,7 @@
 """Files of an answer are copied to where the user is: those that are named, never over a file or through a link."""
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -58,6 +59,31 @@ def made(tmp_path):
         return found
 
     return make
+
+
+LIMITS = {
+    "one too large": ((5,), 4, [False]),
+    "too much together": ((3, 3, 1), 4, [True, False, True]),
+    "just fitting": ((2, 2), 4, [True, True]),
+    "no limit": ((5,), 0, [True]),
+}
+
+
+@pytest.mark.parametrize(("sizes", "limit_mb", "copied"), LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("way", ["save_files", "--out"])
+def test_files_that_take_no_room_are_copied_up_to_what_they_seem_to_take(sizes, limit_mb, copied, way, made, tmp_path):
+    artifacts, target = made(*(f"{number}.csv" for number, _ in enumerate(sizes))), tmp_path / "out"
+    for one, size in zip(artifacts, sizes, strict=True):
+        os.truncate(one.path, size << 20)
+    if way == "--out":
+        saved = Landing(tmp_path, out=target, limit_mb=limit_mb).land(artifacts, "")
+    else:
+        saved = save_files(artifacts, target, limit_mb=limit_mb)
+
+    assert [one.path is not None for one in saved] == copied
+    assert sorted(one.name for one in target.iterdir()) == [one.source.name for one in saved if one.path]
+    said = r"\d\.csv: \d MB, and of the 4 MB that an answer's files may take together \(kernel\.disk_mb\) \d are left"
+    assert all(re.fullmatch(said, one.problem) for one in saved if one.path is None)
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
+from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.scenario.report import write_report
 from tw_autogen.session.journal import Journal
 from tw_autogen.session.notebook import notebook, write_notebook
 
@@ -174,3 +176,40 @@ def test_a_round_without_an_answer_says_why():
     made = notebook([RoundOpened("r", "q", []), RoundClosed("r", "failed", "", "", "10 posts", 1.0, {})])
 
     assert made.cells[-1].source == "## No answer\n\nThe round failed: 10 posts"
+
+
+def folder_link(here, victim):
+    (here / "out").symlink_to(victim)
+    return here / "out" / "a.ipynb"
+
+
+def file_link(here, victim):
+    (here / "out").mkdir()
+    (here / "out" / "a.ipynb").symlink_to(victim / "a.ipynb")
+    return here / "out" / "a.ipynb"
+
+
+@pytest.mark.parametrize("where", ["the current folder", "a kernel's folder"])
+@pytest.mark.parametrize(("lay", "written"), [(folder_link, False), (file_link, True)])
+@pytest.mark.parametrize("write", [write_notebook, lambda events, path: write_report([], path, title="t")],
+                         ids=["notebook", "report"])  # fmt: skip
+def test_a_file_of_the_users_is_written_through_no_link_that_code_may_have_laid(
+    write, lay, written, where, tmp_path, monkeypatch, request
+):
+    here, victim = tmp_path / "here", tmp_path / "victim"
+    here.mkdir()
+    victim.mkdir()
+    (victim / "a.ipynb").write_text("canary", encoding="utf-8")
+    path = lay(here, victim)
+    if where == "the current folder":
+        monkeypatch.chdir(here)
+    else:
+        KERNEL_FOLDERS.add(here)
+        request.addfinalizer(lambda: KERNEL_FOLDERS.discard(here))
+    if written:
+        write([], path)
+        assert path.read_text(encoding="utf-8") not in ("", "canary")
+    else:
+        with pytest.raises(PermissionError, match="out is a link, which code may have made"):
+            write([], path)
+    assert (victim / "a.ipynb").read_text(encoding="utf-8") == "canary"

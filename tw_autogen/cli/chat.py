@@ -125,7 +125,9 @@ class Chat:
     def _open(self) -> Session:
         approve = self._asker.approve if self._asker.somebody else None
         session = open_for(self._options, [self._show, self._unresponsive], self._show.say, approve)
-        session.landing = Landing(Path(), out=self._options.out, project=self._options.project)
+        session.landing = Landing(
+            Path(), out=self._options.out, project=self._options.project, limit_mb=session.grants.settings.disk_mb
+        )
         return session
 
     def _loop(self, prompt: Prompt) -> None:

@@ -109,7 +109,9 @@ class _Once:
 
     def ask(self, session: Session, prompt: str, files: Sequence[Path], asker: Asker, options: Options) -> None:
         self._session_id = session.id
-        session.landing = Landing(Path(), out=options.out, project=options.project)
+        session.landing = Landing(
+            Path(), out=options.out, project=options.project, limit_mb=session.grants.settings.disk_mb
+        )
 
         def stop() -> None:
             asker.stop()

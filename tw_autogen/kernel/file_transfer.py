@@ -6,6 +6,7 @@ import base64
 import contextlib
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,6 +21,12 @@ _AT_ONCE_BYTES = 16 << 20
 """How much one request to the kernel moves, so that none takes longer than its time limit."""
 
 _LONGEST_NAME = 1000
+_MOST_NAMES = 4 * MOST_FILES
+_MOST_PARTS = 100
+"""How many files may be under way at once; the oldest is given up for one more."""
+_LONGEST_COMPONENT = 255
+_COUNTED_SECONDS = 1.0
+"""How often it is looked at most whether files are still there."""
 _MOST_ENTRIES = 20 * MOST_FILES
 
 Ask = Callable[..., dict[str, Any]]
@@ -34,11 +41,15 @@ class FileTransfer:
     Args:
         folder: The host's.
         most_bytes: Longer files don't travel, tables that cross excepted.
+        most_in_all: How many bytes all that the kernel has sent may take here, tables included; 0: no limit.
     """
 
-    def __init__(self, folder: Path, most_bytes: int) -> None:
+    def __init__(self, folder: Path, most_bytes: int, *, most_in_all: int = 0) -> None:
         self._folder = folder
         self._most_bytes = most_bytes
+        self._most_in_all = most_in_all
+        self._written: dict[str, int] = {}
+        self._counted = -_COUNTED_SECONDS
         self._mirror = _HostMirror(folder, most_bytes)
         self._parts: dict[str, tuple[str, int]] = {}
         self._numbers = itertools.count(1)
@@ -52,7 +63,8 @@ class FileTransfer:
         """Fetch what the kernel's report calls new there; return what could not travel."""
         with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
             changed, left = report["files"]
-            return self._move(ask, "give", [(str(one), int(size)) for one, size in changed], [str(one) for one in left])
+            named = [(str(one), int(size)) for one, size in changed[:MOST_FILES]]
+            return self._move(ask, "give", named, [str(one) for one in left[:MOST_FILES]])
         return []
 
     def _move(self, ask: Ask, op: str, changed: Sequence[tuple[str, int]], left: list[str]) -> list[Log]:
@@ -96,6 +108,8 @@ class FileTransfer:
         with SafeFolder(self._folder) as folder:
             if place == 0:
                 self._drop(folder, name)
+                while len(self._parts) >= _MOST_PARTS:
+                    self._drop(folder, next(iter(self._parts)))
                 make_hidden(folder, FOLDER)
                 self._parts[name] = f"{FOLDER}/part-{os.getpid()}-{next(self._numbers)}", 0
             part, size = self._parts[name]
@@ -105,6 +119,11 @@ class FileTransfer:
             if size > self._most_bytes and not name.startswith(f"{FOLDER}/"):
                 self._drop(folder, name)
                 raise PermissionError(f"more than {self._most_bytes} bytes: {name!r}")
+            try:
+                self._check_room(folder, name, len(data))
+            except PermissionError:
+                self._drop(folder, name)
+                raise
             with folder.create_file(part) if place == 0 else folder.append_file(part) as file:
                 file.write(data)
             self._parts[name] = part, size
@@ -114,7 +133,23 @@ class FileTransfer:
                 if above:
                     folder.make_folder(above, parents=True)
                 folder.move(part, name)
+                self._written[name] = size
                 self._mirror.note(name)
+
+    def _check_room(self, folder: SafeFolder, name: str, more: int) -> None:
+        """Raise an error if all that the kernel has sent, with a piece that comes now, takes too much."""
+        for again in (False, True):
+            files = self._written.keys() | {name}
+            size = sum(self._written.values()) + sum(size for _, size in self._parts.values()) + more
+            if len(files) <= _MOST_NAMES and not 0 < self._most_in_all < size:
+                return
+            if not again and time.monotonic() > self._counted + _COUNTED_SECONDS:
+                self._counted = time.monotonic()
+                self._written = {one: size for one, size in self._written.items() if folder.has_file(one)}
+        raise PermissionError(
+            f"{name!r}: files of this kernel take more than {self._most_in_all} bytes, or are more than {_MOST_NAMES}, "
+            "together"
+        )
 
     def _drop(self, folder: SafeFolder, name: str) -> None:
         """Remove what has come of a file that will not be completed."""
@@ -126,6 +161,7 @@ class FileTransfer:
     def _unlink(self, name: str) -> None:
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             folder.remove(name)
+            self._written.pop(name, None)
 
 
 class _HostMirror(Mirror):
@@ -171,6 +207,8 @@ def _plain(name: str) -> str:
     if len(name) > _LONGEST_NAME:
         raise PermissionError(f"a name of {len(name)} characters: {name[:100]!r}…")
     parts = PurePosixPath(name).parts
+    if any(len(os.fsencode(one)) > _LONGEST_COMPONENT for one in parts):
+        raise PermissionError(f"a name that no file system takes: {name[:100]!r}…")
     inner = parts[1:] if parts[:1] == (FOLDER,) else parts
     if not inner or any(one.startswith(".") for one in inner) or PurePosixPath(name).is_absolute() or "\\" in name:
         raise PermissionError(f"not a file that travels: {name!r}")

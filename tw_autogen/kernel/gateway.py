@@ -58,13 +58,13 @@ class GatewayKernel(LiveKernel):
         self._kernel_environment = dict(kernel_environment or {})
         self._file_bytes = file_bytes
         self._folder_name = ""
-        self._files = FileTransfer(self.folder, file_bytes)
+        self._files = self._transfer()
 
     def _place(self, process: str) -> str:
         return f"gateway {self._gateway.url}, kernel {self._kernel_name}, {process}, no sandbox but the gateway's"
 
     def _open(self) -> KernelHandle:
-        self._files = FileTransfer(self.folder, self._file_bytes)  # a fresh kernel has seen no file
+        self._files = self._transfer()  # a fresh kernel has seen no file
         kernel = self._gateway.start(self._kernel_name, self._kernel_environment, self._settings.start_seconds)
         process = GatewayProcess(self._gateway, kernel)
         try:
@@ -83,6 +83,9 @@ class GatewayKernel(LiveKernel):
             "leftover": leftover,
         }
         return KernelHandle(wire, process, options={"remote": remote}, files=self._files)
+
+    def _transfer(self) -> FileTransfer:
+        return FileTransfer(self.folder, self._file_bytes, most_in_all=self._settings.disk_mb << 20)
 
     def _before_cell(self, live: KernelClient) -> list[Log]:
         return self._files.send(lambda op, **fields: self._ask(live, op, **fields))

@@ -22,6 +22,9 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.wire import CHANNELS, Channel, WakeupSocket, execute_content
 
+_MOST_BYTES = 4 << 20
+"""How long an answer may be."""
+
 _PATIENCE_SECONDS = 5.0
 """How long a gateway may take to answer what it can do at once."""
 
@@ -70,7 +73,7 @@ class Gateway:
         """Send one request; give the status and what the answer's JSON holds, None if it is none.
 
         Raises:
-            OSError: nobody answered in time.
+            OSError: nobody answered in time, or the answer is too long.
         """
         try:
             import httpx  # deferred: half a second, for those who use a gateway
@@ -80,11 +83,18 @@ class Gateway:
         verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
         try:
             with httpx.Client(timeout=httpx.Timeout(seconds, connect=_PATIENCE_SECONDS), verify=verify) as client:
-                answer = client.request(method, f"{self.url}/{path}", headers=self.headers(), json=body)
+                headers = {**self.headers(), "Accept-Encoding": "identity"}
+                deadline = time.monotonic() + seconds + _PATIENCE_SECONDS
+                data = bytearray()
+                with client.stream(method, f"{self.url}/{path}", headers=headers, json=body) as answer:
+                    for piece in answer.iter_raw():
+                        data += piece
+                        if len(data) > _MOST_BYTES or time.monotonic() > deadline:
+                            raise OSError(f"its answer does not end, after {len(data)} bytes")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
-            return answer.status_code, answer.json()
+            return answer.status_code, bounded_json.loads(bytes(data))
         except ValueError:
             return answer.status_code, None
 
@@ -213,6 +223,12 @@ _SOCKET_SECONDS = 10.0
 _RECONNECT_SECONDS = 5.0
 """How long a gateway may be away before its kernel counts as lost."""
 
+_LARGEST_MESSAGE = 64 << 20
+"""The bytes of one message, in whatever frames; a line that brings more is cut, and the kernel given up."""
+_MESSAGE_BYTES = 4096
+"""How much a message takes beside its text."""
+_MOST_WAITING_BYTES = 64 << 20
+"""How much is taken in before somebody reads it; what is more stays in the gateway."""
 _MOST_BYTES = 9_500_000
 """A gateway closes the line at a message of 10 MiB."""
 
@@ -249,7 +265,13 @@ class WebsocketWire:
         self._session = uuid.uuid4().hex
         self._address = gateway.channels(kernel, self._session)
         self._lock = threading.Condition()
-        self._inbox: dict[str, deque[dict[str, Any]]] = {"iopub": deque(), "shell": deque(), "stdin": deque()}
+        self._inbox: dict[str, deque[tuple[int, dict[str, Any]]]] = {
+            "iopub": deque(),
+            "shell": deque(),
+            "stdin": deque(),
+        }
+        self._waiting_bytes = 0
+        self._message_bytes = 0
         self._outbox: deque[str] = deque()
         self._news, self._orders = WakeupSocket(), WakeupSocket()
         self._closed = False
@@ -291,7 +313,9 @@ class WebsocketWire:
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none."""
         with self._lock:
-            message = self._inbox[channel].popleft() if self._inbox[channel] else None
+            size, message = self._inbox[channel].popleft() if self._inbox[channel] else (0, None)
+            self._waiting_bytes -= size
+            self._lock.notify_all()
             if not any(self._inbox.values()):
                 self._news.answer()
         if message is not None and message["msg_type"] == "input_request":
@@ -340,6 +364,19 @@ class WebsocketWire:
             sslopt={"context": self._gateway.tls} if self._gateway.tls else None,
         )
         line.settimeout(_SOCKET_SECONDS)
+        frames = line.frame_buffer
+        receive, self._message_bytes = frames.recv, 0
+
+        def counted(size: int) -> bytes:
+            data: bytes = receive(size)
+            self._message_bytes += len(data)
+            if self._message_bytes > _LARGEST_MESSAGE:
+                why = f"its gateway sent a message of more than {_LARGEST_MESSAGE} bytes"
+                self._process.lose(why)
+                raise self._websocket.WebSocketException(why)
+            return data
+
+        frames.recv = counted
         return line
 
     def _serve(self) -> None:
@@ -370,7 +407,11 @@ class WebsocketWire:
                 waiting = getattr(self._line.sock, "pending", int)()  # what TLS has read ahead
                 ready = {key.fileobj for key, _ in selector.select(0 if waiting else _LOOK_SECONDS)}
                 self._orders.answer()
-                if waiting or self._line.sock in ready:
+                if self._waiting_bytes > _MOST_WAITING_BYTES:
+                    with self._lock:
+                        self._lock.wait_for(lambda: self._waiting_bytes <= _MOST_WAITING_BYTES, _MOMENT_SECONDS)
+                elif waiting or self._line.sock in ready:
+                    self._message_bytes = 0
                     self._take(*self._line.recv_data(control_frame=True))
                     if _QUICKACK:  # or each message waits up to 40 ms for the other side's next one
                         self._line.sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
@@ -397,7 +438,8 @@ class WebsocketWire:
             self._unheard = ("", {})
         state = message["content"].get("execution_state") if message["msg_type"] == "status" else None
         with self._lock:
-            self._inbox[message["channel"]].append(message)
+            self._inbox[message["channel"]].append((len(data) + _MESSAGE_BYTES, message))
+            self._waiting_bytes += len(data) + _MESSAGE_BYTES
             self._news.ring()
             self._lock.notify_all()
         if state in _GONE:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -227,17 +225,8 @@ class DocumentIndex:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write a new file and give it the name; of a link that has the name nothing is followed, and it goes."""
-    part = f".{secrets.token_hex(8)}.part"
     with SafeFolder(file.parent.resolve()) as folder:
-        try:
-            with folder.create_file(part) as new:
-                new.write(text.encode("utf-8"))
-            folder.move(part, file.name)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                folder.remove(part)
-            raise
+        folder.write_file(file.name, text.encode("utf-8"))
 
 
 def _text(path: Path, root: Path) -> str | Exception:

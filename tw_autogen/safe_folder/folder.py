@@ -244,6 +244,19 @@ class SafeFolder:
                     calls.unlink(at, part)
                 raise
 
+    def write_file(self, name: str, data: bytes) -> None:
+        """Write a new file in place of whatever file or link has that name. Errors as of `create_file`."""
+        with self._parent(name) as (at, last):
+            part = f".{secrets.token_hex(8)}.part"
+            try:
+                with os.fdopen(calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                    file.write(data)
+                calls.rename(at, part, at, last)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    calls.unlink(at, part)
+                raise
+
     def copy_out(self, name: str, target: Path, *, limit_bytes: int | None = None) -> None:
         """Copy a file to a place that untrusted code can't write to.
 

@@ -22,7 +22,8 @@ from tw_autogen.events import (
     PostClosed,
     TalkShortened,
 )
-from tw_autogen.safe_folder import read_unlinked
+from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.safe_folder import held_folder, read_unlinked
 from tw_autogen.scenario.evidence import Seen
 from tw_autogen.scenario.heard import Call
 from tw_autogen.scenario.run import Outcome
@@ -51,11 +52,12 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
 
     Args:
         all_runs: What was run; the sessions' folders must still be there, for the pictures.
-        path: The file; one that is there is replaced.
+        path: The file; a file or link that is there is replaced. Its folder is opened as `held_folder` does.
         title: What stands at the top, such as the model's name.
 
     Raises:
         ConfigError: jinja2 isn't installed.
+        OSError: it can't be written, or a link that code may have made is in the way.
     """
     check_report()
     jinja2 = importlib.import_module("jinja2")
@@ -63,7 +65,9 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     made.filters["visible"] = visible
     template = made.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     path = Path(path)
-    path.write_text(template.render(title=title, all_runs=[_plain(one) for one in all_runs]) + "\n", encoding="utf-8")
+    text = template.render(title=title, all_runs=[_plain(one) for one in all_runs]) + "\n"
+    with held_folder(path.parent, below=KERNEL_FOLDERS) as folder:
+        folder.write_file(path.name, text.encode())
     return path
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import RoundError
-from tw_autogen.kernel import Artifact
+from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.session.landing import save_files
 
@@ -60,20 +60,21 @@ class Answer:
     round: Round
     seconds: Seconds = Seconds()
 
-    def save_files(self, folder: Path | str) -> list[Path]:
+    def save_files(self, folder: Path | str, *, limit_mb: int = KernelSettings.disk_mb) -> list[Path]:
         """Copy the answer's files to a folder, with mode 0644 less the umask; nothing there is replaced.
 
         Args:
             folder: Made if it is missing. A file whose name is taken there becomes `name (2).png`.
+            limit_mb: How large the files may be together, by their length; 0: no limit.
 
         Returns:
             The copies, in the order of `artifacts`. Left out, and named in the log: dotfiles, names that programs run
-            or obey (`conftest.py`, `Makefile`), and what is no plain file any more.
+            or obey (`conftest.py`, `Makefile`), what is no plain file any more, and what exceeds `limit_mb`.
 
         Raises:
             OSError: the folder can't be made or opened.
         """
-        saved = save_files(self.artifacts, Path(folder))
+        saved = save_files(self.artifacts, Path(folder), limit_mb=limit_mb)
         for one in saved:
             if one.problem:
                 _log.warning("not saved in %s: %s", folder, one.problem)

@@ -6,14 +6,13 @@ import contextlib
 import errno
 import os
 import re
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import is_document
 from tw_autogen.conversation.file_mentions import PACKED
-from tw_autogen.kernel import Artifact
+from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked
 
@@ -52,7 +51,7 @@ def is_named(name: str, text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE) is not None
 
 
-def save_files(artifacts: Iterable[Artifact], folder: Path) -> list[Saved]:
+def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = KernelSettings.disk_mb) -> list[Saved]:
     """Copy files of an answer to a folder, each under its own name, or `name (2).png` where that one is taken.
 
     Args:
@@ -60,6 +59,8 @@ def save_files(artifacts: Iterable[Artifact], folder: Path) -> list[Saved]:
             `Makefile`, are not; nor is what has become a link.
         folder: Where to; it is made if it is missing, and no link, as `held_folder` says. Copies have mode 0644, less
             the umask.
+        limit_mb: How large the files may be together, by their length: holes in them take room in the copies. What
+            exceeds it is not copied; 0: no limit.
 
     Returns:
         What came of each, in order; a path that stands there twice is copied once.
@@ -68,15 +69,38 @@ def save_files(artifacts: Iterable[Artifact], folder: Path) -> list[Saved]:
         OSError: the folder can't be made or opened, or a link is in the way, which the message names.
     """
     with held_folder(folder, below=KERNEL_FOLDERS) as target:
-        return _save_in(target, artifacts)
+        return _save_in(target, artifacts, limit_mb)
 
 
-def _save_in(target: SafeFolder, artifacts: Iterable[Artifact]) -> list[Saved]:
+def _save_in(target: SafeFolder, artifacts: Iterable[Artifact], limit_mb: int) -> list[Saved]:
     found: dict[Path, Saved] = {}
+    room = _Room(limit_mb)
     for one in artifacts:
         if one.path not in found:
-            found[one.path] = _saved(one.path, target)
+            found[one.path] = _saved(one.path, target, room)
     return list(found.values())
+
+
+class _Room:
+    """How much may still be copied; `limit_mb` as of `save_files`."""
+
+    def __init__(self, limit_mb: int) -> None:
+        self._limit_mb = limit_mb
+        self._left = limit_mb << 20
+
+    def take(self, size: int) -> None:
+        """Count a file that is to be copied.
+
+        Raises:
+            OSError: there is no room for it.
+        """
+        if self._limit_mb and size > self._left:
+            why = (
+                f"{-(-size >> 20)} MB, and of the {self._limit_mb} MB that an answer's files may take together "
+                f"(kernel.disk_mb) {self._left >> 20} are left"
+            )
+            raise OSError(errno.EFBIG, why)
+        self._left -= size
 
 
 class Landing:
@@ -86,10 +110,19 @@ class Landing:
         folder: Where named files go.
         out: Where all files of an answer go instead; None: nobody has said so.
         project: A folder that somebody else may have made: below it, no link on the way to `out` is followed.
+        limit_mb: As of `save_files`, for one answer.
     """
 
-    def __init__(self, folder: Path, *, out: Path | None = None, project: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        out: Path | None = None,
+        project: Path | None = None,
+        limit_mb: int = KernelSettings.disk_mb,
+    ) -> None:
         self.folder = folder.resolve()
+        self._limit_mb = limit_mb
         self._distrusted = [Path.cwd(), *([project.expanduser().resolve()] if project else [])]
         self._out = out.absolute() if out else None
         self._granted = self._for_good = False
@@ -150,7 +183,7 @@ class Landing:
             return []
         try:
             with self._open() as target:
-                saved = _save_in(target, fresh)
+                saved = _save_in(target, fresh, self._limit_mb)
         except OSError as error:
             why = f"{self._out or self.folder}: {error.strerror or error}"
             return [Saved(one.path, None, why) for one in fresh]
@@ -172,18 +205,21 @@ class Landing:
         return self._done[path][1] if path in self._done else None
 
 
-def _saved(source: Path, target: SafeFolder) -> Saved:
+def _saved(source: Path, target: SafeFolder, room: _Room) -> Saved:
     name = source.name
     if name.startswith(".") or is_protected(name):
         return Saved(source, None, f"{name}: programs run or obey files of this name, so it is not copied")
     try:
         with open_unlinked(source) as given:
+            left = os.fstat(given.fileno()).st_size
+            room.take(left)
             for number in range(1, _MOST_OF_A_NAME):
                 chosen = _numbered(name, number)
                 with contextlib.suppress(FileExistsError):
                     with target.create_file(chosen) as copy:
                         try:
-                            shutil.copyfileobj(given, copy, 1 << 20)
+                            while data := given.read(min(left, 1 << 20)):  # not what code writes meanwhile
+                                left -= copy.write(data)
                         except BaseException:
                             with contextlib.suppress(OSError):
                                 target.remove(chosen)

@@ -25,7 +25,8 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
-from tw_autogen.safe_folder import read_unlinked
+from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.safe_folder import held_folder, read_unlinked
 from tw_autogen.session.journal import read_journal
 from tw_autogen.session.svg import UnsafeSvgError, safe_svg
 from tw_autogen.shipped import shipped_folder
@@ -62,13 +63,17 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str) -> Pa
 
     Args:
         events: As for `notebook`.
-        path: The `.ipynb` file; one that is there is replaced.
+        path: The `.ipynb` file; a file or link that is there is replaced. Its folder is opened as `held_folder` does.
 
     Returns:
         The file's path.
+
+    Raises:
+        OSError: it can't be written, or a link that code may have made is in the way.
     """
     path = Path(path)
-    path.write_text(nbformat.writes(notebook(events)) + "\n", encoding="utf-8")
+    with held_folder(path.parent, below=KERNEL_FOLDERS) as folder:
+        folder.write_file(path.name, (nbformat.writes(notebook(events)) + "\n").encode())
     return path
 
 
