@@ -101,7 +101,7 @@ class PlannerReply:
 
 
 def reply_schema(workers: Sequence[str]) -> Mapping[str, Any]:
-    """Give the JSON schema of a reply.
+    """Return the JSON schema of a reply.
 
     Args:
         workers: The names that may be written to, beside the user's.
