@@ -57,7 +57,7 @@ class OpenAIEmbedder:
     """
 
     def __init__(self, settings: ModelSettings) -> None:
-        self._model = OpenAIModel(settings, room="embedding")
+        self._model = OpenAIModel(settings, section="embedding")
 
     @property
     def name(self) -> str:
@@ -65,7 +65,11 @@ class OpenAIEmbedder:
         return f"{self._model.base_url} {self._model.name}"
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[Sequence[float]]:
-        """Ask the server, some texts at a time.
+        """Request the vectors of the texts from the server, in batches.
+
+        Args:
+            texts: At least one; none is empty.
+            query: Makes no difference to a server.
 
         Raises:
             ModelError: naming the server, what was wrong, and what to do.
@@ -108,7 +112,12 @@ class FolderEmbedder:
         return self._name
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Any:
-        """Run the model, with the prompt that it has for queries or for documents."""
+        """Return an array of shape (texts, dimensions), float32.
+
+        Args:
+            texts: At least one; none is empty.
+            query: Use the model's prompt for queries; otherwise the one for documents.
+        """
         encode = self._model.encode_query if query else self._model.encode_document
         return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
 

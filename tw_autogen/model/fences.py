@@ -22,7 +22,7 @@ class Fence:
     kind: Kind
 
     def closed_by(self, line: str) -> str | None:
-        """Give what stands in front of the closing marks, or None if the line doesn't close the block.
+        """Return the text before the closing marks, or None if the line doesn't close the block.
 
         Marks of the same sort, at least as many, alone on their line close a block, as in CommonMark; and, as hurried
         models write it, ``` at the end of the last line of code.
@@ -41,7 +41,7 @@ class Fence:
 
 
 def opening(line: str) -> tuple[str, Fence] | None:
-    """Give the words before a fence that the line opens, and the fence; None if it opens none.
+    """Return the words before the fence that a line opens, and the fence; None if it opens none.
 
     After words (`Here it is: ```python`) a fence must name its language, or it is taken for inline code.
     """
@@ -57,7 +57,7 @@ def opening(line: str) -> tuple[str, Fence] | None:
 
 
 def one_line_code(line: str) -> str | None:
-    """Give the code of a whole block on one line, ` ```python 1 + 1``` `."""
+    """Return the code of a whole block on one line, ` ```python 1 + 1``` `."""
     found = _ONE_LINE.match(line)
     return found["code"].strip() if found else None
 

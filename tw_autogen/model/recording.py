@@ -29,7 +29,7 @@ import yaml
 from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model.chat import ChatModel, Completion, ToolCall, Usage
-from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
+from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.model.request import ModelRequest, RequestModel, complete
 from tw_autogen.private import touch_private
 
@@ -56,7 +56,7 @@ class RecordedReply:
     system: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the plain values of the file's entry."""
+        """Return the plain values of the file's entry."""
         said, usage = self.completion, self.completion.usage
         tokens = {"prompt": usage.prompt_tokens, "cached": usage.cached_tokens, "completion": usage.completion_tokens}
         calls = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in said.tool_calls]
@@ -178,7 +178,7 @@ class RecordingModel(RequestModel):
     def answer(self, request: ModelRequest) -> Completion:
         """Complete the request with the model, and write the reply with the role that asked."""
         messages, role = request.messages, request.role
-        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
+        prompt, last = prompt_hash(messages, hide=self._hide), last_message_head(messages, hide=self._hide)
         completion = self._recall(role, prompt) or complete(self._model, request)
         self._keep(RecordedReply(completion, prompt, last, role, system_hash(messages, hide=self._hide)))
         return completion

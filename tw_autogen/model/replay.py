@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ModelError, ReplayParted
 from tw_autogen.model.chat import Completion, Message
-from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
+from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.model.recording import RecordedReply, Recording
 from tw_autogen.model.request import ModelRequest, RequestModel
 
@@ -88,7 +88,7 @@ class ReplayModel(RequestModel):
         return str(self.recording.path or "the recording")
 
     def _take(self, role: str, messages: Sequence[Message]) -> Completion:
-        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
+        prompt, last = prompt_hash(messages, hide=self._hide), last_message_head(messages, hide=self._hide)
         with self._lock:
             number, self._calls = self._calls, self._calls + 1
             call = f"call {number + 1}" + (f", {role}" if role else "")

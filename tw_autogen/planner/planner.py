@@ -27,7 +27,7 @@ from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.planner.approving import decide_plan
-from tw_autogen.planner.fields import USER, PlannerReply, ReplyReader, Stop, last_words, reply_schema
+from tw_autogen.planner.reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import ChatHistory, Recall, add_examples
 from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
@@ -257,7 +257,7 @@ class Planner(Role):
         except ModelUnreadable as error:
             if not error.reply.strip():
                 raise
-            return last_words(error.reply, error.problems[-1])
+            return fallback_reply(error.reply, error.problems[-1])
         mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
 

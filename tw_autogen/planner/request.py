@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
-from tw_autogen.planner.fields import USER, Stop
+from tw_autogen.planner.reply import USER, Stop
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]*(?!\w)")
 _LIST_MARK = re.compile(r"^\s*\d{1,2}[.)]\s", re.M)

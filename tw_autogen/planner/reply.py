@@ -37,7 +37,7 @@ _REFUSAL = re.compile(
 )
 _TEXTS = ("text", "description", "task", "action", "instruction", "content", "title", "name", "step", "plan")
 """The fields of a step that was sent as an object in which its words may stand; the first that is text counts."""
-_LAST_WORDS_CHARS = 4000
+_FALLBACK_CHARS = 4000
 _STEP_CHARS = 200
 _FORM = ". The form:\n"
 _NO_WORDS = "(The model's answer has no words: it was asked again, and sent an empty message again.)"
@@ -208,7 +208,7 @@ class ReplyReader:
         return json.dumps(example, ensure_ascii=False)
 
 
-def last_words(reply: str, problem: str) -> PlannerReply:
+def fallback_reply(reply: str, problem: str) -> PlannerReply:
     """Make an answer to the User of the last of replies that stayed unreadable.
 
     Args:
@@ -222,7 +222,7 @@ def last_words(reply: str, problem: str) -> PlannerReply:
             said = _words(fields.get("reasoning", "")).strip() or _NO_WORDS
     except Unreadable:
         said = ""
-    words, problem = (said or reply.strip())[:_LAST_WORDS_CHARS], problem.partition(_FORM)[0]
+    words, problem = (said or reply.strip())[:_FALLBACK_CHARS], problem.partition(_FORM)[0]
     return PlannerReply(USER, f"{words}\n\n(The model's replies could not be read: {problem})", Stop.TaskFailure)
 
 
@@ -233,7 +233,7 @@ def _reason_of_empty(text: str) -> str | None:
     except Unreadable:
         return None
     completes = fields.get("stop", "").casefold() in ("", Stop.Completed.value.casefold())
-    empty = fields.get("message") == "" and bool(meant_name(fields.get("send_to", ""), [USER]))
+    empty = fields.get("message") == "" and bool(match_name(fields.get("send_to", ""), [USER]))
     return fields.get("reasoning", "") if empty and completes else None
 
 
@@ -281,11 +281,11 @@ def read_reply(
         init_plan,
         plan,
         step,
-        USER if meant_name(then, [USER]) and send_to in workers else "",
+        USER if match_name(then, [USER]) and send_to in workers else "",
     )
 
 
-def meant_name(said: str, known: Sequence[str]) -> str:
+def match_name(said: str, known: Sequence[str]) -> str:
     """Return the one known name that is meant; empty if none is, or more than one may be.
 
     Case, blanks, underscores and a leading "the" do not count; then come the words that loose models use for the User
@@ -296,7 +296,7 @@ def meant_name(said: str, known: Sequence[str]) -> str:
         known: All names.
 
     Example:
-        >>> meant_name("code_interpreter", ["CodeInterpreter", "User"]), meant_name("the human", ["Coder", "User"])
+        >>> match_name("code_interpreter", ["CodeInterpreter", "User"]), match_name("the human", ["Coder", "User"])
         ('CodeInterpreter', 'User')
     """
     if said in known:
@@ -349,7 +349,7 @@ def _one_line(message: str) -> str:
 def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[str]) -> str:
     known = [*workers, USER]
     said = fields["send_to"].strip()
-    if name := meant_name(said, known):
+    if name := match_name(said, known):
         return name
     if len(workers) == 1 and _folded(said) == "planner" and _folded(fields["stop"]) in ("", "inprocess"):
         return workers[0]  # it doesn't write to itself
