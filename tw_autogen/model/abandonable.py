@@ -14,7 +14,7 @@ from tw_autogen.model.chat import Completion
 
 OnText = Callable[[str], None]
 Work = Callable[[OnText, threading.Event], Completion]
-"""Asks the model; told where to put new text, and an event that is set once nobody waits any more."""
+"""Asks the model; takes a function for new text, and an event that is set once the call is abandoned."""
 
 _GLANCE_SECONDS = 0.05  # a queue can't wait for an event as well, so the event is looked at this often
 

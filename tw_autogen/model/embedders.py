@@ -1,4 +1,4 @@
-"""Embedders: any OpenAI-compatible `/embeddings`, or a sentence-transformers model in a folder; and which is meant."""
+"""Embedders: an OpenAI-compatible server, or a sentence-transformers model in a folder; and their settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EmbeddingSettings:
     Without a `name` and a `folder`, texts are found by the words they share with the request; nothing is asked.
 
     Args:
-        name: A model behind an OpenAI-compatible `/embeddings`, such as `text-embedding-3-small`.
+        name: A model on an OpenAI-compatible server with `/embeddings`, such as `text-embedding-3-small`.
         base_url: Its server; None: that of `model.base_url`.
         api_key: Its key, shown nowhere; None: that of `model.api_key`, where the server is the same.
         folder: Folder of a sentence-transformers model, which is run here (extra `embed`); nothing is downloaded.
@@ -47,7 +47,7 @@ class EmbeddingSettings:
 
 
 class OpenAIEmbedder:
-    """A model behind an OpenAI-compatible `/embeddings`.
+    """A model on an OpenAI-compatible server with `/embeddings`.
 
     Args:
         settings: Server, key, name and limits.
@@ -123,7 +123,7 @@ class FolderEmbedder:
 
 
 def resolve_ranker(settings: EmbeddingSettings, model: ModelSettings) -> Ranker:
-    """Make the ranker that the settings mean.
+    """Return the ranker that the settings name.
 
     Args:
         settings: What makes embeddings.

@@ -1,4 +1,4 @@
-"""What went wrong with a call, in words: where, what, and what to do. The key never shows."""
+"""Error messages for failed calls: where, what, and what to do; never with the key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OUT_OF_QUOTA = re.compile(
 
 
 def is_out_of_quota(words: str) -> bool:
-    """Return whether a refusal means that asking again is no use before somebody pays.
+    """Return True if a refusal means that further calls fail until the account has credit.
 
     Example:
         >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
@@ -85,7 +85,7 @@ def describe_failure(
         key: Taken out of every word that the server said; empty if there is none.
         models: Asks the server for the names that it has; may itself raise `ModelError`.
         max_tries: How often the call would have been sent at most.
-        section: Where its settings stand, as `model` in `model.name`.
+        section: The section of its settings, such as `model` in `model.name`.
 
     Returns:
         An error without the original as its cause, since that one holds the request's headers.

@@ -1,4 +1,4 @@
-"""Fenced blocks, as models write them: which lines open one, which close it, and in which language it is."""
+"""Fenced Markdown blocks, as models write them: opening and closing lines, and the language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ONE_LINE = re.compile(r"^\s*```[ \t]*(?:python|py)[ \t]+(?P<code>[^`]+)```\s*$"
 
 @dataclass(frozen=True)
 class Fence:
-    """An open block: by which marks it was opened, how far it is indented, and what stands in it."""
+    """An open block: its opening marks, its indentation, and its language."""
 
     marks: str
     indent: int
@@ -35,7 +35,7 @@ class Fence:
         return None
 
     def dedented(self, line: str) -> str:
-        """Take as much indentation off a line as the opening marks had."""
+        """Return a line without the indentation of the opening marks."""
         lead = len(line) - len(line.lstrip(" "))
         return line[min(lead, self.indent) :]
 

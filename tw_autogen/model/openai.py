@@ -28,14 +28,14 @@ _LONGEST_WAIT_SECONDS = 60.0
 
 
 class OpenAIModel(RequestModel):
-    """A model behind an OpenAI-compatible server.
+    """A model on an OpenAI-compatible server.
 
     What a server refuses is requested in a simpler form from then on: a JSON schema
     (then a JSON object, then text), usage numbers while streaming, and tools, without which it answers in words.
 
     Args:
         settings: Which model, and how. Without a `name`, OpenAI's own server is asked for a small one.
-        section: Where these settings stand, for messages: `model` in `model.name`.
+        section: The section of these settings, for messages: `model` in `model.name`.
 
     Raises:
         ConfigError: the address is none.
@@ -257,7 +257,7 @@ def is_loopback(url: str) -> bool:
 
 
 def _stop_if_abandoned(here: threading.local, request: object) -> None:
-    """Keep the SDK from trying again, and from costing money, once nobody waits for the answer."""
+    """Stop the SDK's retries, which cost money, once the call is abandoned."""
     abandoned = getattr(here, "abandoned", None)
     if abandoned is not None and abandoned.is_set():
         import openai  # loaded already; at the top of this file it would cost every start some 0.7 s

@@ -22,7 +22,7 @@ def prompt_hash(messages: Sequence[Message], *, hide: Sequence[str] = (), today:
 
     Args:
         messages: What a model is asked.
-        hide: Paths that are others in each run, such as that of the folder in which sessions make theirs.
+        hide: Paths that differ from run to run, such as that of the folder in which sessions make theirs.
         today: The date that is taken for today's; None: that of the clock.
 
     Example:

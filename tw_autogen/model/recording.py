@@ -1,4 +1,4 @@
-"""`Recording`: a model's replies in a YAML file that reads well in a diff, and `RecordingModel`, which writes it.
+"""`Recording`: a model's replies in a YAML file with readable diffs, and `RecordingModel`, which writes it.
 
 format: 1
 model: gpt-5.4-mini
@@ -113,7 +113,7 @@ class Recording:
 
     @classmethod
     def of(cls, replies: Iterable[str | Completion]) -> Recording:
-        """Make one in memory, of replies that answer whatever is asked."""
+        """Return a recording in memory, with replies to any prompts."""
         whole = (Completion(one, model="recording") if isinstance(one, str) else one for one in replies)
         return cls(tuple(map(RecordedReply, whole)), "recording")
 
@@ -148,15 +148,15 @@ class Recording:
 
 
 class RecordingModel(RequestModel):
-    """A model whose replies are kept in a file as they come; each is on disk before it is handed on.
+    """A model whose replies are appended to a file; each is on disk before it is returned.
 
-    Calls side by side are kept in the order in which they were answered. What failed is not kept.
+    Concurrent calls are recorded in the order of their answers. Calls that fail are not recorded.
 
     Args:
-        model: Who really answers.
+        model: Answers.
         path: The file; made anew with the first reply, so that what was there survives if there is none.
-        hide: Paths that are others in each run; see `prompt_hash`.
-        known: Replies of an earlier try: a prompt that one of them has answered for the same role is not asked again.
+        hide: Paths that differ from run to run; see `prompt_hash`.
+        known: Replies of an earlier attempt; a prompt that one of them answers for the same role is not sent again.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class RecordingModel(RequestModel):
 
     @property
     def left(self) -> tuple[RecordedReply, ...]:
-        """Those of `known` that nobody has asked for."""
+        """The replies of `known` that were not used."""
         with self._lock:
             return tuple(self._known)
 

@@ -35,7 +35,7 @@ class Price:
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_NAME = "gpt-5.4-mini"
-"""What is asked of OpenAI's own server when nobody named a model: the small one that SDK 2 and 3 both list."""
+"""The default model of OpenAI's own server: the small one that SDK 2 and 3 both list."""
 
 ResponseFormat = Literal["auto", "json_schema", "json_object", "text"]
 

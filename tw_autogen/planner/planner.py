@@ -87,10 +87,10 @@ class Planner(Role):
 
     Args:
         model: What plans.
-        workers: Who it may write to; their `name` and `intro` stand in its prompt.
+        workers: Who it may write to; their `name` and `intro` are in its prompt.
         settings: See `PlannerSettings`.
-        recall: What it is reminded of; None: of nothing but its own history.
-        name: Its name in the history.
+        recall: Its examples and lessons; None: none.
+        name: Its name in the conversation.
         approve: Asked about plans, as the setting `approval` says; None: no person can be asked.
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
@@ -225,7 +225,7 @@ class Planner(Role):
     def _offers(self, mine: _PlannerState, request: str, turn: Turn) -> str:
         """Return what workers offer for this request beyond their intros, and lessons from earlier requests.
 
-        Lines that stand in the history already are not repeated.
+        Lines that are in the history already are not repeated.
         """
         offers = [offer_of(one, request, turn.round) for one in self._workers]
         offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))

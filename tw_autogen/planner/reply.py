@@ -1,4 +1,4 @@
-"""What the Planner's model is to reply, field by field: the schema it is given, and the reading of what it sends."""
+"""The reply of the Planner's model: its JSON schema, and the parser of what models send."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def reply_schema(workers: Sequence[str]) -> Mapping[str, Any]:
 
 
 class ReplyReader:
-    """Reads the replies to one question to the Planner's model: the first one, and those that repair it.
+    """Parses the replies to one request to the Planner's model: the first one, and its corrections.
 
     A reply in words, without JSON, is the answer to the User at once if it has the form that the request asked for,
     and otherwise when it comes again after it was asked for as JSON. Before any worker has answered, words that name a
@@ -193,7 +193,7 @@ class ReplyReader:
         return self._in_words > 1 and (self._worked or not open_work)
 
     def _skeleton(self) -> str:
-        """Return one reply that would be understood."""
+        """Return an example of a valid reply."""
         to_user = self._worked or not self._workers
         example = {
             "reasoning": "…",
@@ -209,7 +209,7 @@ class ReplyReader:
 
 
 def fallback_reply(reply: str, problem: str) -> PlannerReply:
-    """Make an answer to the User of the last of replies that stayed unreadable.
+    """Return an answer to the User, made from the last of several unreadable replies.
 
     Args:
         reply: The model's last reply; not empty.

@@ -66,7 +66,7 @@ def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
 
 
 def unfounded_numbers(answer: str, shown: str) -> list[str]:
-    """Return the numbers of an answer that stand nowhere in what the model was shown, the first few of them.
+    """Return the first few numbers of an answer that are in nothing that the model was shown.
 
     Args:
         answer: Numbers that are part of a word, or mark the items of a list, do not count.
