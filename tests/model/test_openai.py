@@ -10,7 +10,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, ModelError, NoModelError
 from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, Price, ToolCall, Usage, is_loopback, resolve_model
-from tw_autogen.model.delays import listening
+from tw_autogen.model.request import reporting_delays
 from tw_autogen.session import read_settings
 
 from .scripted_server import Broken, Reply, has_models, refused, said, scripted_server, streamed
@@ -543,7 +543,7 @@ def test_a_used_up_quota_is_said_at_once_and_not_asked_again():
 def test_why_a_server_is_asked_again_is_told_while_it_is_waited_for(streams):
     later = Reply(429, {"error": {"message": "later"}}, headers={"retry-after-ms": "20"})
     told = []
-    with scripted_server(later, refused(503, "loading"), said("ok")) as server, listening(told.append):
+    with scripted_server(later, refused(503, "loading"), said("ok")) as server, reporting_delays(told.append):
         model_at(server).complete(ASKED, on_text=(lambda text: None) if streams else None)
 
     assert told == [

@@ -5,7 +5,7 @@ import pytest
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
-from tw_autogen.recall import cleaned_example, fitting_examples, read_examples, write_example
+from tw_autogen.recall import cleaned_example, read_examples, select_examples, write_example
 from tw_autogen.recall.writing import write_text
 
 EXAMPLE = """
@@ -65,7 +65,7 @@ def test_an_example_in_which_somebody_else_speaks_is_left_out(tmp_path):
     found = read_examples(tmp_path)
 
     def fitting(*roles):
-        chosen = fitting_examples(found, ["User", "Planner", *roles], "x", tokens=9999, ranker=LexicalRanker())
+        chosen = select_examples(found, ["User", "Planner", *roles], "x", tokens=9999, ranker=LexicalRanker())
         return [one.requests for one in chosen]
 
     assert fitting() == ["first"]
@@ -81,7 +81,7 @@ def test_an_example_for_plugins_only_goes_to_such_an_interpreter_alone(tmp_path)
 
     def fitting(plugin_only):
         who = ["User", "Planner"]
-        chosen = fitting_examples(found, who, "x", tokens=9999, ranker=LexicalRanker(), plugin_only=plugin_only)
+        chosen = select_examples(found, who, "x", tokens=9999, ranker=LexicalRanker(), plugin_only=plugin_only)
         return [one.requests for one in chosen]
 
     assert (fitting(None), fitting(False), fitting(True)) == (["any", "only calls"], ["any"], ["only calls"])
@@ -95,9 +95,7 @@ def test_where_not_all_fit_the_most_similar_ones_are_taken_in_their_own_order(tm
     found = read_examples(tmp_path)
     tokens = found[1].tokens + found[3].tokens
 
-    chosen = fitting_examples(
-        found, ["User", "Planner"], "please plot the sales", tokens=tokens, ranker=LexicalRanker()
-    )
+    chosen = select_examples(found, ["User", "Planner"], "please plot the sales", tokens=tokens, ranker=LexicalRanker())
 
     assert [one.requests for one in chosen] == ["plot a histogram", "draw a bar plot"]
 

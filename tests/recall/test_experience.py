@@ -7,10 +7,10 @@ from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
 from tw_autogen.recall import (
     Experience,
+    collect_experience,
     distill,
-    fitting_experiences,
-    lived_experience,
     read_experiences,
+    select_experiences,
     write_experience,
 )
 from tw_autogen.testing import ScriptedModel
@@ -34,7 +34,7 @@ def test_what_happened_is_gathered():
         ran("read(1)", "FAILURE", "FileNotFoundError: 1"),
         ran("mean()", wrong=["KeyError: 'sale'"]),
     ]
-    lived = lived_experience([Round("mean of sales?", posts=posts, state=RoundState.finished)])
+    lived = collect_experience([Round("mean of sales?", posts=posts, state=RoundState.finished)])
 
     assert (lived.outcome, lived.request, lived.plan, lived.code) == (
         *("succeeded", "mean of sales?", "1. load\n2. mean", "mean()"),
@@ -43,14 +43,14 @@ def test_what_happened_is_gathered():
 
 
 def test_a_failed_round_is_experience_as_well():
-    lived = lived_experience([Round("x", state=RoundState.failed, error="no answer in 5 seconds")])
+    lived = collect_experience([Round("x", state=RoundState.failed, error="no answer in 5 seconds")])
 
     assert (lived.outcome, lived.went_wrong) == ("failed", ("no answer in 5 seconds",))
 
 
 def test_without_a_round_there_is_nothing_to_learn():
     with pytest.raises(ConfigError, match="no round yet"):
-        lived_experience([])
+        collect_experience([])
 
 
 def test_a_model_words_the_lesson_and_is_asked_again_where_it_sends_none(tmp_path):
@@ -104,7 +104,7 @@ def test_only_lessons_that_fit_are_recalled_and_no_more_than_asked_for():
     ]
 
     def found(request, **options):
-        chosen = fitting_experiences(
+        chosen = select_experiences(
             lessons, request, ranker=LexicalRanker(), **{"min_score": 0.0, "top_k": 3, **options}
         )
         return [one.id for one in chosen]

@@ -27,7 +27,7 @@ from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec, selects
 from tw_autogen.plugin.files import new_file
-from tw_autogen.recall import Recall, Talk
+from tw_autogen.recall import ChatHistory, Recall
 from tw_autogen.role import Growing, Killable, Role, Turn
 
 NAME = "CodeInterpreter"
@@ -51,8 +51,8 @@ class CodeInterpreter(Role):
             says so, and a model that has tools gets them as tools.
         settings: See `CodeInterpreterSettings`.
         ranker: Says which plugins fit a task, where not all are shown; None: by their words.
-        recall: What it is reminded of; None: of nothing but its own talk.
-        name: Its name in the talk.
+        recall: What it is reminded of; None: of nothing but its own history.
+        name: Its name in the history.
         approve: Asked before a cell runs, as the setting `approval` says; None: nobody is there.
 
     Raises:
@@ -91,7 +91,7 @@ class CodeInterpreter(Role):
         self._later = later and not self._policy.only_plugins
         self._cells = self._cells_of(kernel, wanted) if isinstance(kernel, Kernel) else None
         self._recall = recall or Recall()
-        self._talks: dict[str, PromptState] = {}
+        self._states: dict[str, PromptState] = {}
         self._offer_only(self._cells.plugins if self._cells else wanted)
 
     @property
@@ -140,11 +140,11 @@ class CodeInterpreter(Role):
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
         cells = self._open(turn)
         asked = memory.last_post
-        mine = self._talks.get(memory.session_id)
+        mine = self._states.get(memory.session_id)
         if mine is None:
             known = KnownVariables(self._settings.variables_chars)
-            mine = self._talks[memory.session_id] = PromptState(self.name, Talk(self.prompt), known)
-            mine.remember(self._reminded(memory.rounds[-1], asked), asked)
+            mine = self._states[memory.session_id] = PromptState(self.name, ChatHistory(self.prompt), known)
+            mine.add_examples(self._reminded(memory.rounds[-1], asked), asked)
         mine.enter(memory.rounds[-1])
         mine.listen(memory, asked)
         self._shorten(mine, turn)
@@ -154,7 +154,7 @@ class CodeInterpreter(Role):
         if asked.send_from == USER or (forwarded and work.execution and not report.lost_output(work.execution)):
             self._keep_answer(work, turn)
         post = self._report(work, asked.send_from)
-        mine.talk.saw(post)
+        mine.history.mark_read(post)
         return post
 
     def run_code(self, code: str, *, turn: Turn, send_to: str) -> Post:
@@ -196,7 +196,7 @@ class CodeInterpreter(Role):
             self._cells.close()
             if self._make:
                 self._cells.kernel.close()
-        self._talks.clear()
+        self._states.clear()
 
     def _open(self, turn: Turn) -> Cells:
         if self._cells is None:
@@ -218,23 +218,23 @@ class CodeInterpreter(Role):
         return "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
 
     def _reminded(self, here: Round, asked: Post) -> tuple[Round, ...]:
-        """Return the examples that belong into a talk."""
+        """Return the examples that belong into a history."""
         about = here.user_query or asked.message
         return self._recall.rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
     def _shorten(self, mine: PromptState, turn: Turn) -> None:
-        """Summarize what is old in a talk that has grown too long; what is told once only is told again then."""
-        done = self._recall.shorten(mine.talk, self._model, self.name, turn.emit, self._request(mine, turn))
+        """Summarize what is old in a history that has grown too long; what is in it once only is added again then."""
+        done = self._recall.compress_history(mine.history, self._model, self.name, turn.emit, self._request(mine, turn))
         if done:
             mine.forget()
 
     def _request(self, mine: PromptState, turn: Turn) -> ModelRequest:
-        return turn.request(mine.talk.messages, caller=self.name, seconds=self._settings.model_seconds)
+        return turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
 
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
         """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
         news = mine.variables.news(self._open(turn).kernel.variables())
-        plugins = self._selection.task(mine.shown, mine.talk, turn, asked.message, name=self.name)
+        plugins = self._selection.task(mine.shown, mine.history, turn, asked.message, name=self.name)
         lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
@@ -261,14 +261,14 @@ class CodeInterpreter(Role):
                 return work
             missing = self._selection.answer(mine.shown, reply.code)
             if missing:
-                mine.talk.tell(missing)
+                mine.history.append_user(missing)
                 continue
             changed = self._judge(work, turn)
             if changed:
-                mine.talk.tell(changed)
+                mine.history.append_user(changed)
             if work.findings:
                 work.refused += 1
-                mine.talk.tell(f"{report.findings_report(work.findings)}\n{_MEND}")
+                mine.history.append_user(f"{report.findings_report(work.findings)}\n{_MEND}")
                 work.gave_up = work.refused > (1 if self._policy.only_plugins else self._settings.max_tries)
                 if work.circles("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
@@ -279,12 +279,12 @@ class CodeInterpreter(Role):
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
             if execution.ok:
-                mine.talk.tell(f"{told}{exist}")
+                mine.history.append_user(f"{told}{exist}")
                 return work
             work.failed += 1
             work.printed.append(execution.stdout)
             work.own_error = forwarded and work.failed == 1 and raised_by_cell(work.code, execution.error)
-            mine.talk.tell(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{_MEND}")
+            mine.history.append_user(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{_MEND}")
             work.gave_up = work.failed > self._settings.max_tries
             if work.circles(execution.error) or work.gave_up or work.own_error:
                 return work
@@ -352,10 +352,10 @@ class CodeInterpreter(Role):
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             )
 
-        reply, completion = self._recall.ask_within(
-            once, mine.talk, self._model, self.name, turn.emit, self._request(mine, turn), shortened=mine.forget
+        reply, completion = self._recall.ask_compressing(
+            once, mine.history, self._model, self.name, turn.emit, self._request(mine, turn), shortened=mine.forget
         )
-        mine.talk.measured(completion.usage.prompt_tokens)
+        mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
 
 

@@ -10,7 +10,7 @@ from tw_autogen.code_interpreter.prompts import FORWARDED, board_news
 from tw_autogen.code_interpreter.selection import Shown
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
-from tw_autogen.recall import Talk, remember
+from tw_autogen.recall import ChatHistory, add_examples
 
 _PYTHON_FENCE = re.compile(r"^([ \t]*```)[ \t]*(?:python|py)\b", re.I | re.M)
 _ROLE_NAME = "{ROLE_NAME}"
@@ -22,7 +22,7 @@ class PromptState:
 
     Args:
         name: Of the CodeInterpreter.
-        talk: What its model reads.
+        history: What its model reads.
         variables: Those that it knows of.
         board: As it was told last.
         round_id: Of the round that is going on.
@@ -32,7 +32,7 @@ class PromptState:
     """
 
     name: str
-    talk: Talk
+    history: ChatHistory
     variables: KnownVariables
     board: str = ""
     round_id: str = ""
@@ -45,7 +45,7 @@ class PromptState:
         if self.round_id != here.id:
             self.round_id, self.lessons = here.id, ""
 
-    def remember(self, rounds: tuple[Round, ...], asked: Post) -> None:
+    def add_examples(self, rounds: tuple[Round, ...], asked: Post) -> None:
         """Begin with rounds of other sessions, as if they had been lived through.
 
         Args:
@@ -53,7 +53,7 @@ class PromptState:
             asked: The task, which is told later.
         """
         rounds = tuple(_named(one, self.name) for one in rounds)
-        remember(self.talk, lambda lived: self.listen(Memory.of(self.name, lived), asked), rounds)
+        add_examples(self.history, lambda lived: self.listen(Memory.of(self.name, lived), asked), rounds)
 
     def forget(self) -> None:
         """Forget what the prompt already holds; call after the conversation was summarized."""
@@ -61,25 +61,27 @@ class PromptState:
         self.shown, self.board, self.lessons, self.date = Shown(), "", "", ""
 
     def listen(self, memory: Memory, asked: Post) -> None:
-        """Bring the talk up to date with what was said since, but for the task itself.
+        """Bring the history up to date with what was said since, but for the task itself.
 
         Args:
             memory: The rounds that the role may see.
             asked: The post with the task.
         """
         said = ""
-        for new in self.talk.news(memory):
+        for new in self.history.unread(memory):
             if said:
-                self.talk.tell(said)
+                self.history.append_user(said)
             said = ""
             if isinstance(new, Round):
-                self.talk.tell(f"(The work on that request ended here, because {new.error or 'it was stopped'}.)")
+                self.history.append_user(
+                    f"(The work on that request ended here, because {new.error or 'it was stopped'}.)"
+                )
             elif new.send_from == self.name:
                 reply = _as_reply(new)
-                self.talk.answered(reply)
+                self.history.append_assistant(reply)
                 said = new.message if reply != new.message else ""
             elif new.id != asked.id:
-                self.talk.tell(f"# Task from {new.send_from}\n{new.message}")
+                self.history.append_user(f"# Task from {new.send_from}\n{new.message}")
 
     def tell_task(
         self, asked: Post, here: Round, *, variables: str, plugins: str, lessons: str, forwarded: bool
@@ -112,7 +114,7 @@ class PromptState:
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
         if forwarded:
             parts.append(FORWARDED)
-        self.talk.tell("\n\n".join(part for part in parts if part))
+        self.history.append_user("\n\n".join(part for part in parts if part))
 
 
 def _named(lived: Round, name: str) -> Round:

@@ -23,7 +23,7 @@ from tw_autogen.plugin import (
     texts_of,
     unclear_calls,
 )
-from tw_autogen.recall import Talk
+from tw_autogen.recall import ChatHistory
 from tw_autogen.role import Turn
 
 _log = logging.getLogger(__name__)
@@ -45,11 +45,11 @@ _MOST_ANSWERS = 4
 
 @dataclass
 class Shown:
-    """What one talk has been shown already.
+    """What one history has been shown already.
 
     Args:
-        names: Plugins whose stubs stand in the talk.
-        lines: Plugins of which a line stands in the talk.
+        names: Plugins whose stubs stand in the history.
+        lines: Plugins of which a line stands in the history.
         texts: What was told of them, as it stands there.
         answers: How often the model was told of plugins in the place of running its code, for the current task.
     """
@@ -114,12 +114,12 @@ class Selection:
         """Return the plugins to name to the Planner for one request; none where its intro names all."""
         return () if self._for_planner() else self._chosen(request).specs
 
-    def task(self, shown: Shown, talk: Talk, turn: Turn, task: str, *, name: str) -> str:
+    def task(self, shown: Shown, history: ChatHistory, turn: Turn, task: str, *, name: str) -> str:
         """Choose the plugins for a task, report the choice, and give the words that show what is new of them.
 
         Args:
-            shown: What this talk has been shown; brought up to date.
-            talk: Stubs in it that nobody needs any more are taken out once they are twice the budget.
+            shown: What this history has been shown; brought up to date.
+            history: Stubs in it that nobody needs any more are taken out once they are twice the budget.
             turn: Takes the event.
             task: In words.
             name: The role's.
@@ -137,7 +137,9 @@ class Selection:
         anew = bool(shown.texts) and told > 2 * self._settings.plugin_chars
         if anew:
             for text in shown.texts:
-                talk.replace(text, "(Plugins that were shown here are not any more; those for the task stand below.)")
+                history.replace(
+                    text, "(Plugins that were shown here are not any more; those for the task stand below.)"
+                )
             shown.names.clear()
             shown.lines.clear()
             shown.texts.clear()
@@ -151,7 +153,7 @@ class Selection:
         """Return what a model must know before code runs that looks plugins up, or uses some that it has not seen.
 
         Args:
-            shown: What this talk has been shown; brought up to date.
+            shown: What this history has been shown; brought up to date.
             code: A cell.
 
         Returns:

@@ -10,7 +10,7 @@ _GONE_NAMES = 20
 
 
 class KnownVariables:
-    """What one talk has been told of the variables.
+    """What one history has been told of the variables.
 
     Args:
         limit_chars: How much one telling may take; the newest are told first, and what is left out is counted, and told

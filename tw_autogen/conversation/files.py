@@ -39,7 +39,7 @@ class Conversation:
         return frozenset(name for one in self.rounds for post in one.posts for name in (post.send_from, post.send_to))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give TaskWeaver's dictionary form."""
+        """Return TaskWeaver's dictionary form."""
         return {
             "id": self.id,
             "enabled": self.enabled,
@@ -66,7 +66,7 @@ class Conversation:
         )
 
     def to_yaml(self) -> str:
-        """Give the YAML text, keys in the format's order, words unescaped."""
+        """Return the YAML text, keys in the format's order, words unescaped."""
         return readable_yaml(self.to_dict())
 
 

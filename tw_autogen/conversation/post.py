@@ -70,7 +70,7 @@ class Attachment:
     id: str = field(default_factory=lambda: new_id("atta"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give TaskWeaver's dictionary form; `extra` only where there is one."""
+        """Return TaskWeaver's dictionary form; `extra` only where there is one."""
         plain: dict[str, Any] = {"id": self.id, "type": self.type.value, "content": self.content}
         return plain if self.extra is None else {**plain, "extra": self.extra}
 
@@ -115,12 +115,17 @@ class Post:
     plan: Plan | None = None
 
     def attachment(self, type: AttachmentType) -> Attachment | None:  # noqa: A002 - the word of the format
-        """Give the last attachment of this type, or None."""
+        """Return the last attachment of this type, or None."""
         found = [one for one in self.attachments if one.type == type]
         return found[-1] if found else None
 
     def content(self, type: AttachmentType, default: str = "") -> str:  # noqa: A002 - the word of the format
-        """Give the text of the last attachment of this type, or the default."""
+        """Return the text of the last attachment of this type.
+
+        Args:
+            type: The type.
+            default: Returned if there is none.
+        """
         found = self.attachment(type)
         return default if found is None else found.content
 

@@ -28,7 +28,7 @@ class Round:
         posts: What was said, in order.
         state: How far it is.
         error: Why it failed; empty unless `state` is failed.
-        board: What roles pinned up for one another, one bulletin a role; gone with the next round.
+        board: What roles wrote for one another, one bulletin a role; the next round begins with an empty board.
         spent: What counts towards the limits of a session: `calls`, `tokens` and `dollars`; empty: nothing is known.
     """
 
@@ -41,7 +41,12 @@ class Round:
     spent: dict[str, float] = field(default_factory=dict)
 
     def write_board(self, role_alias: str, bulletin: str) -> None:
-        """Pin up this role's bulletin; a new one replaces the old."""
+        """Write this role's bulletin on the board; a new one replaces the old.
+
+        Args:
+            role_alias: The role's name.
+            bulletin: Its text.
+        """
         self.board[role_alias] = bulletin
 
     @overload
@@ -49,7 +54,7 @@ class Round:
     @overload
     def read_board(self, role_alias: str) -> str | None: ...
     def read_board(self, role_alias: str | None = None) -> dict[str, str] | str | None:
-        """Give one role's bulletin (None if it has none), or a copy of the whole board by role.
+        """Return one role's bulletin (None if it has none), or a copy of the whole board by role.
 
         Source: TaskWeaver's article on roles. Differs: the whole board is a copy, so that only `write_board` writes.
         """

@@ -1,4 +1,4 @@
-"""Python that stands in a reply without its fences, or in a block that ends elsewhere than the first closing marks."""
+"""Python in a reply without fences, or in a block that does not end at the first closing marks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def whole_block(inner: str, rest: str) -> str:
     r"""Return the code of a block whose first closing marks stand inside a string of its own.
 
     Args:
-        inner: What stands between the opening marks and the first closing ones.
+        inner: The text between the opening marks and the first closing ones.
         rest: What follows these.
 
     Returns:
@@ -81,7 +81,7 @@ def parses(code: str) -> bool:
 
 
 def _broken_line(code: str) -> int | None:
-    """Return the line, from 1, at which Python stops to understand; None if it understands all of it."""
+    """Return the number of the first line, from 1, that does not parse; None if all of it parses."""
     for text in (code, _MAGIC.sub(r"\1pass", code)):
         try:
             ast.parse(text)

@@ -35,7 +35,7 @@ class Usage:
         )
 
     def to_dict(self) -> dict[str, float | None]:
-        """Give plain values, keyed as the fields are named."""
+        """Return plain values under the names of the fields."""
         return {
             "calls": self.calls,
             "prompt_tokens": self.prompt_tokens,

@@ -31,11 +31,11 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[Sequence[float]]:
-        """Give one vector for each text, in their order, all of the same length.
+        """Return one vector for each text, in their order, all of the same length.
 
         Args:
             texts: At least one; none is empty.
-            query: The texts are what is searched with, not what is found: some models tell these apart.
+            query: The texts are queries, not documents: some models embed these differently.
 
         Raises:
             ModelError: the model could not be asked.
@@ -71,6 +71,10 @@ class EmbeddingRanker:
     def rank(self, query: str, texts: Sequence[str]) -> Ranked:
         """Rank the texts by cosine similarity with the query.
 
+        Args:
+            query: A blank one ranks nothing.
+            texts: In any order.
+
         Raises:
             ModelError: the embedder could not be asked, or its vectors have another length than before.
         """
@@ -89,7 +93,7 @@ class EmbeddingRanker:
         return best_first((matrix @ wanted[0]).tolist(), above=self._min_score)
 
     def _matrix(self, texts: tuple[str, ...]) -> Matrix:
-        """Give one row of length 1 for each text."""
+        """Return one row of length 1 for each text, shape (texts, dimensions)."""
         import numpy as np  # only a choice among many needs it
 
         known = self._known.get(texts)
@@ -113,7 +117,7 @@ class EmbeddingRanker:
 
 
 def _unit(vectors: Sequence[Sequence[float]], model: str) -> Matrix:
-    """Give the vectors as rows of length 1 (a vector of nothing but zeros stays so, and is like no other)."""
+    """Return the vectors as float32 rows of length 1, shape (texts, dimensions); a vector of zeros stays as it is."""
     import numpy as np  # as above
 
     try:

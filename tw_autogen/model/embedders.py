@@ -1,4 +1,4 @@
-"""Embedders: any OpenAI-compatible `/embeddings`, or a sentence-transformers model in a folder; and which is meant."""
+"""Embedders: an OpenAI-compatible server, or a sentence-transformers model in a folder; and their settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EmbeddingSettings:
     Without a `name` and a `folder`, texts are found by the words they share with the request; nothing is asked.
 
     Args:
-        name: A model behind an OpenAI-compatible `/embeddings`, such as `text-embedding-3-small`.
+        name: A model on an OpenAI-compatible server with `/embeddings`, such as `text-embedding-3-small`.
         base_url: Its server; None: that of `model.base_url`.
         api_key: Its key, shown nowhere; None: that of `model.api_key`, where the server is the same.
         folder: Folder of a sentence-transformers model, which is run here (extra `embed`), with Python that it may
@@ -48,7 +48,7 @@ class EmbeddingSettings:
 
 
 class OpenAIEmbedder:
-    """A model behind an OpenAI-compatible `/embeddings`.
+    """A model on an OpenAI-compatible server with `/embeddings`.
 
     Args:
         settings: Server, key, name and limits.
@@ -58,7 +58,7 @@ class OpenAIEmbedder:
     """
 
     def __init__(self, settings: ModelSettings) -> None:
-        self._model = OpenAIModel(settings, room="embedding")
+        self._model = OpenAIModel(settings, section="embedding")
 
     @property
     def name(self) -> str:
@@ -66,7 +66,11 @@ class OpenAIEmbedder:
         return f"{self._model.base_url} {self._model.name}"
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> list[Sequence[float]]:
-        """Ask the server, some texts at a time.
+        """Request the vectors of the texts from the server, in batches.
+
+        Args:
+            texts: At least one; none is empty.
+            query: Makes no difference to a server.
 
         Raises:
             ModelError: naming the server, what was wrong, and what to do.
@@ -109,13 +113,18 @@ class FolderEmbedder:
         return self._name
 
     def embed(self, texts: Sequence[str], *, query: bool = False) -> Any:
-        """Run the model, with the prompt that it has for queries or for documents."""
+        """Return an array of shape (texts, dimensions), float32.
+
+        Args:
+            texts: At least one; none is empty.
+            query: Use the model's prompt for queries; otherwise the one for documents.
+        """
         encode = self._model.encode_query if query else self._model.encode_document
         return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
 
 
 def resolve_ranker(settings: EmbeddingSettings, model: ModelSettings) -> Ranker:
-    """Make the ranker that the settings mean.
+    """Return the ranker that the settings name.
 
     Args:
         settings: What makes embeddings.

@@ -1,4 +1,4 @@
-"""What went wrong with a call, in words: where, what, and what to do. The key never shows."""
+"""Error messages for failed calls: where, what, and what to do; never with the key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OUT_OF_QUOTA = re.compile(
 
 
 def is_out_of_quota(words: str) -> bool:
-    """Return whether a refusal means that asking again is no use before somebody pays.
+    """Return True if a refusal means that further calls fail until the account has credit.
 
     Example:
         >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
@@ -38,14 +38,19 @@ def is_out_of_quota(words: str) -> bool:
 
 
 def shown_url(url: str) -> str:
-    """Give the address without what may be secret in it: user, password and query."""
+    """Return the address without the parts that may be secret: user, password and query."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "", "")).rstrip("/")
 
 
 def server_words(error: Any, key: str) -> str:
-    """Give what the server said about its refusal, on one line, cut short, and without the key."""
+    """Return the server's explanation of a refusal: one line, at most 400 characters.
+
+    Args:
+        error: What the SDK raised.
+        key: Replaced by `***`; empty: there is none.
+    """
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         words = body.get("message") or json.dumps(body, ensure_ascii=False)
@@ -69,9 +74,9 @@ def describe_failure(
     key: str,
     models: Callable[[], tuple[str, ...]],
     max_tries: int,
-    room: str = "model",
+    section: str = "model",
 ) -> ModelError:
-    """Say what the SDK's exception means for whoever configured the model.
+    """Return the error that explains the SDK's exception to whoever configured the model.
 
     Args:
         error: What the SDK, or the HTTP library below it, raised.
@@ -80,7 +85,7 @@ def describe_failure(
         key: Taken out of every word that the server said; empty if there is none.
         models: Asks the server for the names that it has; may itself raise `ModelError`.
         max_tries: How often the call would have been sent at most.
-        room: Where its settings stand, as `model` in `model.name`.
+        section: The section of its settings, such as `model` in `model.name`.
 
     Returns:
         An error without the original as its cause, since that one holds the request's headers.
@@ -91,21 +96,21 @@ def describe_failure(
     code = str(getattr(error, "code", None) or "")
     kind = ModelError
     if status is None:
-        said = _no_answer(error, words, tries, room)
+        said = _no_answer(error, words, tries, section)
     elif code == "context_length_exceeded" or _TOO_LONG.search(words):
         kind = PromptTooLong
         said = f"the prompt is too long for {name!r} ({status}): {words}. Set `recall.compress_tokens` below the "
-        said += f"model's context, ask for less at once, or choose a model with a longer context (`{room}.name`)"
+        said += f"model's context, ask for less at once, or choose a model with a longer context (`{section}.name`)"
     elif status in (401, 403):
-        said = f"the key was refused ({status}): {words}. Check `{room}.api_key` (OPENAI_API_KEY)"
+        said = f"the key was refused ({status}): {words}. Check `{section}.api_key` (OPENAI_API_KEY)"
         if not key:
-            said = f"a key is wanted there ({status}): {words}. Set `{room}.api_key` (OPENAI_API_KEY)"
+            said = f"a key is wanted there ({status}): {words}. Set `{section}.api_key` (OPENAI_API_KEY)"
     elif status == 404 or (status in (400, 422) and (code == "model_not_found" or _NO_MODEL.search(words))):
-        said = _not_found(status, words, name, models, room)
+        said = _not_found(status, words, name, models, section)
     elif status == 429 and is_out_of_quota(f"{code} {words}"):
         said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
     elif status == 429:
-        said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{room}.max_tries`"
+        said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{section}.max_tries`"
     elif status >= 500:
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
     else:
@@ -113,29 +118,29 @@ def describe_failure(
     return kind(f"{url}: {said}", tries=tries)
 
 
-def _no_answer(error: Exception, words: str, tries: int, room: str) -> str:
-    """Tell a connection that never came about from an error that arrived in the middle of an answer."""
+def _no_answer(error: Exception, words: str, tries: int, section: str) -> str:
+    """Return the words for a failure without a status: no connection, or an answer that broke off."""
     import openai  # the SDK's own error: it is loaded already, and costs too much to be loaded for this module's sake
 
     if isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
         return f"the answer broke off: {words}"
     why = " ".join(str(error.__cause__ or error).split())
     return (
-        f"no connection, or a broken one, {_times(tries)}: {why}. Is the server running, and is `{room}.base_url` "
+        f"no connection, or a broken one, {_times(tries)}: {why}. Is the server running, and is `{section}.base_url` "
         "(OPENAI_BASE_URL) right?"
     )
 
 
-def _not_found(status: int, words: str, name: str, models: Callable[[], tuple[str, ...]], room: str) -> str:
+def _not_found(status: int, words: str, name: str, models: Callable[[], tuple[str, ...]], section: str) -> str:
     try:
         names = models()
     except ModelError:
-        return f"not found ({status}): {words}. A `{room}.base_url` usually ends in /v1"
+        return f"not found ({status}): {words}. A `{section}.base_url` usually ends in /v1"
     if name in names:
         return f"not found ({status}): {words}"
     listed = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
     hint = nearest(name, names)
-    return f"no model {name!r} there{hint if 'mean' in hint else ''}; it has: {listed or 'none'}. Set `{room}.name`"
+    return f"no model {name!r} there{hint if 'mean' in hint else ''}; it has: {listed or 'none'}. Set `{section}.name`"
 
 
 def _tries(error: Any) -> int:

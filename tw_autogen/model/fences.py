@@ -1,4 +1,4 @@
-"""Fenced blocks, as models write them: which lines open one, which close it, and in which language it is."""
+"""Fenced Markdown blocks, as models write them: opening and closing lines, and the language."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ONE_LINE = re.compile(r"^\s*```[ \t]*(?:python|py)[ \t](?P<code>[^`]+)```\s*$",
 
 @dataclass(frozen=True)
 class Fence:
-    """An open block: by which marks it was opened, how far it is indented, and what stands in it."""
+    """An open block: its opening marks, its indentation, and its language."""
 
     marks: str
     indent: int
     kind: Kind
 
     def closed_by(self, line: str) -> str | None:
-        """Give what stands in front of the closing marks, or None if the line doesn't close the block.
+        """Return the text before the closing marks, or None if the line doesn't close the block.
 
         Marks of the same sort, at least as many, alone on their line close a block, as in CommonMark; and, as hurried
         models write it, ``` at the end of the last line of code.
@@ -36,13 +36,13 @@ class Fence:
         return None
 
     def dedented(self, line: str) -> str:
-        """Take as much indentation off a line as the opening marks had."""
+        """Return a line without the indentation of the opening marks."""
         lead = len(line) - len(line.lstrip(" "))
         return line[min(lead, self.indent) :]
 
 
 def opening(line: str) -> tuple[str, Fence] | None:
-    """Give the words before a fence that the line opens, and the fence; None if it opens none.
+    """Return the words before the fence that a line opens, and the fence; None if it opens none.
 
     After words (`Here it is: ```python`) a fence must name its language, or it is taken for inline code.
     """
@@ -63,7 +63,7 @@ def opening(line: str) -> tuple[str, Fence] | None:
 
 
 def one_line_code(line: str) -> str | None:
-    """Give the code of a whole block on one line, ` ```python 1 + 1``` `."""
+    """Return the code of a whole block on one line, ` ```python 1 + 1``` `."""
     found = _ONE_LINE.match(line)
     return found["code"].strip() if found else None
 

@@ -13,14 +13,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError, ModelError
+from tw_autogen.model.abandonable import OnText, run_abandonable
 from tw_autogen.model.chat import Completion
-from tw_autogen.model.delays import report_delay
 from tw_autogen.model.failures import describe_failure, is_out_of_quota, server_words, shown_url
-from tw_autogen.model.request import ModelRequest, RequestModel
-from tw_autogen.model.running import OnText, run_abandonable
+from tw_autogen.model.openai_response import StreamAccumulator, read_answer
+from tw_autogen.model.request import ModelRequest, RequestModel, report_delay
+from tw_autogen.model.request_fallback import RequestFallback
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
-from tw_autogen.model.wire import GrowingCompletion, read_answer
-from tw_autogen.model.wishes import Wishes
 
 _CONNECT_SECONDS = 10.0
 _PROBE_SECONDS = 5.0
@@ -29,14 +28,14 @@ _LONGEST_WAIT_SECONDS = 60.0
 
 
 class OpenAIModel(RequestModel):
-    """A model behind an OpenAI-compatible server.
+    """A model on an OpenAI-compatible server.
 
-    What a server refuses is asked for in a simpler way and remembered for as long as this object lives: a JSON schema
+    What a server refuses is requested in a simpler form from then on: a JSON schema
     (then a JSON object, then text), usage numbers while streaming, and tools, without which it answers in words.
 
     Args:
         settings: Which model, and how. Without a `name`, OpenAI's own server is asked for a small one.
-        room: Where these settings stand, for messages: `model` in `model.name`.
+        section: The section of these settings, for messages: `model` in `model.name`.
 
     Raises:
         ConfigError: the address is none.
@@ -48,17 +47,17 @@ class OpenAIModel(RequestModel):
         ('qwen3', 'http://localhost:11434/v1')
     """
 
-    def __init__(self, settings: ModelSettings, *, room: str = "model") -> None:
+    def __init__(self, settings: ModelSettings, *, section: str = "model") -> None:
         import openai  # costs some 0.7 s: whoever has a model of their own, or a recording, never pays it
 
         self.settings = settings
-        self._room = room
+        self._section = section
         self._key = (settings.api_key or "").strip()  # the line break of a file is no part of it, and would be an error
         self.name = settings.name or OPENAI_NAME
         self._url = settings.base_url or OPENAI_URL
         self.base_url = shown_url(self._url)
         if urlsplit(self._url).scheme not in ("http", "https"):
-            raise ConfigError(f"{room}.base_url: {self.base_url!r} has no http:// or https:// in front")
+            raise ConfigError(f"{section}.base_url: {self.base_url!r} has no http:// or https:// in front")
         self._sdk = openai
         self._here = threading.local()  # `abandoned`: the event of the call that this thread makes
         # Explicit key and address: the SDK reads neither from the environment; a proxy never knows the way to loopback.
@@ -76,7 +75,7 @@ class OpenAIModel(RequestModel):
         )
         self._forget_environment(self._client)
         weakref.finalize(self, self._client.close)
-        self._wishes = Wishes(settings.response_format)
+        self._fallback = RequestFallback(settings.response_format)
         self._broken = _broken_errors()
 
     def __str__(self) -> str:
@@ -133,7 +132,7 @@ class OpenAIModel(RequestModel):
                 raise self._failure(error) from None
             raise ModelError(
                 f"{self.base_url}/models: no list of models: {server_words(error, self._key).rstrip('.')}. "
-                f"Is the server running, and is `{self._room}.base_url` (OPENAI_BASE_URL) right?"
+                f"Is the server running, and is `{self._section}.base_url` (OPENAI_BASE_URL) right?"
             ) from None
 
     def _forget_environment(self, client: Any) -> None:
@@ -165,8 +164,8 @@ class OpenAIModel(RequestModel):
             found = {}
         if sorted(found) != list(range(len(texts))):
             raise ModelError(
-                f"{self.base_url}: what came back are not {len(texts)} embeddings. A `{self._room}.base_url` usually "
-                "ends in /v1"
+                f"{self.base_url}: what came back are not {len(texts)} embeddings. A `{self._section}.base_url` "
+                "usually ends in /v1"
             )
         return [found[at] for at in range(len(texts))]
 
@@ -180,7 +179,7 @@ class OpenAIModel(RequestModel):
         """Ask until there is an answer: with fewer wishes where one is refused, again where a stream breaks off."""
         breaks = 0
         while True:
-            request = self._wishes.of(body, schema, streams=tell is not None)
+            request = self._fallback.of(body, schema, streams=tell is not None)
             try:
                 answer = self._stream(request, tell, abandoned) if tell else self._whole(request)
                 if answer is not None:
@@ -189,7 +188,7 @@ class OpenAIModel(RequestModel):
             except self._broken as broken:
                 error = broken
             except (self._sdk.BadRequestError, self._sdk.UnprocessableEntityError) as refused:
-                if not self._wishes.give_in(server_words(refused, self._key), refused.param or "", request):
+                if not self._fallback.give_in(server_words(refused, self._key), refused.param or "", request):
                     raise self._failure(refused) from None
                 continue
             except self._sdk.APIError as failed:
@@ -200,7 +199,7 @@ class OpenAIModel(RequestModel):
             tell = None
 
     def _priced(self, answer: Completion) -> Completion:
-        """Say what the answer cost, where the settings name its model's price."""
+        """Return the answer with its cost, if the settings name its model's price."""
         price = self.settings.price(answer.model, self.name)
         return replace(answer, usage=replace(answer.usage, dollars=price.of(answer.usage))) if price else answer
 
@@ -216,7 +215,7 @@ class OpenAIModel(RequestModel):
     def _stream(self, request: Mapping[str, Any], tell: OnText, abandoned: threading.Event) -> Completion | None:
         """Hand on text as it comes; None if the stream ended before its end."""
         create: Callable[..., Any] = self._client.chat.completions.create
-        growing = GrowingCompletion()
+        growing = StreamAccumulator()
         with create(**request, stream=True, extra_body=dict(self.settings.extra)) as chunks:
             try:
                 for chunk in chunks:
@@ -237,12 +236,12 @@ class OpenAIModel(RequestModel):
             key=self._key,
             models=self.models,
             max_tries=self.settings.max_tries,
-            room=self._room,
+            section=self._section,
         )
 
 
 def is_loopback(url: str) -> bool:
-    """Say whether the server is on this machine: 127.0.0.0/8, `::1`, `localhost`.
+    """Return True if the server is on this machine: 127.0.0.0/8, `::1`, `localhost`.
 
     Example:
         >>> is_loopback("http://127.0.0.1:8080/v1"), is_loopback("https://api.openai.com/v1")
@@ -258,7 +257,7 @@ def is_loopback(url: str) -> bool:
 
 
 def _stop_if_abandoned(here: threading.local, request: object) -> None:
-    """Keep the SDK from trying again, and from costing money, once nobody waits for the answer."""
+    """Stop the SDK's retries, which cost money, once the call is abandoned."""
     abandoned = getattr(here, "abandoned", None)
     if abandoned is not None and abandoned.is_set():
         import openai  # loaded already; at the top of this file it would cost every start some 0.7 s
@@ -300,7 +299,7 @@ def _announced(headers: Mapping[str, str]) -> str:
 
 
 def _broken_errors() -> tuple[type[Exception], ...]:
-    """Give what comes through the SDK when a stream breaks off: half a line of JSON, or an error of the HTTP library.
+    """Return the errors that the SDK lets through when a stream breaks off: of JSON, or of the HTTP library.
 
     That library is httpx, or httpx2 from SDK 3 on.
     """

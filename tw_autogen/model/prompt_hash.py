@@ -1,4 +1,4 @@
-"""The hash by which a recorded reply is found again: of what was asked, and of nothing that differs from run to run."""
+"""Hashes of prompts, by which recorded replies are found: equal for prompts that differ only from run to run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ID = re.compile(r"\b(session|round|post)-[0-9a-f]{12}\b")
 
 
 def prompt_hash(messages: Sequence[Message], *, hide: Sequence[str] = (), today: datetime.date | None = None) -> str:
-    """Give the sha256 of the messages as canonical JSON.
+    """Return the sha256 of the messages as canonical JSON.
 
     The order of keys and the kind of mapping don't count, nor do ids of sessions, rounds and posts, nor today's date.
 
     Args:
         messages: What a model is asked.
-        hide: Paths that are others in each run, such as that of the folder in which sessions make theirs.
+        hide: Paths that differ from run to run, such as that of the folder in which sessions make theirs.
         today: The date that is taken for today's; None: that of the clock.
 
     Example:
@@ -36,29 +36,39 @@ def prompt_hash(messages: Sequence[Message], *, hide: Sequence[str] = (), today:
     """
     canonical = json.dumps([dict(one) for one in messages], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     escaped = [json.dumps(one, ensure_ascii=False)[1:-1] for one in hide]
-    return hashlib.sha256(_steady(canonical, escaped, today).encode()).hexdigest()
+    return hashlib.sha256(_normalize(canonical, escaped, today).encode()).hexdigest()
 
 
 def system_hash(messages: Sequence[Message], *, hide: Sequence[str] = ()) -> str:
-    """Give a short hash of the system message; empty if the messages don't begin with one."""
+    """Return a short hash of the system message; empty if the messages don't begin with one.
+
+    Args:
+        messages: Oldest first.
+        hide: As in `prompt_hash`.
+    """
     first = messages[:1]
     return prompt_hash(first, hide=hide)[:_SHORT_CHARS] if first and first[0].get("role") == "system" else ""
 
 
-def last_words(messages: Sequence[Message], *, hide: Sequence[str] = ()) -> str:
-    """Give role and head of the last message on one line; images as `[image]`, paths and ids as in `prompt_hash`."""
+def last_message_head(messages: Sequence[Message], *, hide: Sequence[str] = ()) -> str:
+    """Return role and beginning of the last message on one line, images as `[image]`.
+
+    Args:
+        messages: Oldest first.
+        hide: As in `prompt_hash`.
+    """
     if not messages:
         return "(no message)"
     content = messages[-1].get("content") or ""
     if not isinstance(content, str):
         content = " ".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in content)
-    line = _steady(" ".join(content.split()).replace("[image_url]", "[image]"), hide, None)
+    line = _normalize(" ".join(content.split()).replace("[image_url]", "[image]"), hide, None)
     head = line if len(line) <= _HEAD_CHARS else f"{line[:_HEAD_CHARS]}…"
     return f"{messages[-1].get('role', '?')}: {head}"
 
 
-def _steady(text: str, hide: Sequence[str], today: datetime.date | None) -> str:
-    """Put one word for whatever is another in each run."""
+def _normalize(text: str, hide: Sequence[str], today: datetime.date | None) -> str:
+    """Replace what differs from run to run by fixed words."""
     for path in sorted(filter(None, hide), key=len, reverse=True):
         text = text.replace(path, "<folder>")
     text = _ID.sub(r"\1-<id>", text)

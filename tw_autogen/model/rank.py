@@ -39,7 +39,7 @@ class Ranker(Protocol):
     """Says which of many texts have to do with a query."""
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Do beforehand what can be done without a query, so that a missing server or a wrong key shows at once.
+        """Prepare the texts before the first query, so that a missing server or a wrong key shows at once.
 
         Raises:
             ModelError: a server could not be asked.
@@ -82,7 +82,12 @@ class LexicalRanker:
         _index(tuple(texts))
 
     def rank(self, query: str, texts: Sequence[str]) -> Ranked:
-        """Rank the texts that share a word, a stem, or half of a word with the query, words of any request aside."""
+        """Rank the texts that share a word, a stem, or half of a word with the query; stop words do not count.
+
+        Args:
+            query: Words.
+            texts: In any order.
+        """
         return best_first(_index(tuple(texts)).scores(query))
 
 
@@ -117,7 +122,7 @@ class _Index:
 
 
 def _fill(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequence[str]]) -> None:
-    """Put the weights of BM25 into an index.
+    """Add the weights of BM25 to an index.
 
     Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the inverse
     document frequency of Lucene, which is never negative.
@@ -133,7 +138,11 @@ def _fill(index: dict[str, list[tuple[int, float]]], documents: Sequence[Sequenc
 
 
 def best_first(scores: Sequence[float], *, above: float = 0.0) -> Ranked:
-    """Give positions and scores of what is above a limit, best first, equal ones in their order.
+    """Return positions and scores of what is above a limit, best first, equal ones in their order.
+
+    Args:
+        scores: One a text.
+        above: The limit.
 
     Example:
         >>> best_first([0.1, 0.0, 0.7])

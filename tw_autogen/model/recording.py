@@ -1,4 +1,4 @@
-"""`Recording`: a model's replies in a YAML file that reads well in a diff, and `RecordingModel`, which writes it.
+"""`Recording`: a model's replies in a YAML file with readable diffs, and `RecordingModel`, which writes it.
 
 format: 1
 model: gpt-5.4-mini
@@ -27,7 +27,7 @@ from typing import Any
 from tw_autogen.conversation.plain import Block, OneLine, read_yaml, readable_yaml
 from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model.chat import ChatModel, Completion, ToolCall, Usage
-from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
+from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.model.request import ModelRequest, RequestModel, complete
 from tw_autogen.private import touch_private
 
@@ -55,7 +55,7 @@ class RecordedReply:
     system: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the plain values of the file's entry."""
+        """Return the plain values of the file's entry."""
         said, usage = self.completion, self.completion.usage
         tokens = {"prompt": usage.prompt_tokens, "cached": usage.cached_tokens, "completion": usage.completion_tokens}
         calls = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in said.tool_calls]
@@ -112,7 +112,7 @@ class Recording:
 
     @classmethod
     def of(cls, replies: Iterable[str | Completion]) -> Recording:
-        """Make one in memory, of replies that answer whatever is asked."""
+        """Return a recording in memory, with replies to any prompts."""
         whole = (Completion(one, model="recording") if isinstance(one, str) else one for one in replies)
         return cls(tuple(map(RecordedReply, whole)), "recording")
 
@@ -147,15 +147,15 @@ class Recording:
 
 
 class RecordingModel(RequestModel):
-    """A model whose replies are kept in a file as they come; each is on disk before it is handed on.
+    """A model whose replies are appended to a file; each is on disk before it is returned.
 
-    Calls side by side are kept in the order in which they were answered. What failed is not kept.
+    Concurrent calls are recorded in the order of their answers. Calls that fail are not recorded.
 
     Args:
-        model: Who really answers.
+        model: Answers.
         path: The file; made anew with the first reply, so that what was there survives if there is none.
-        hide: Paths that are others in each run; see `prompt_hash`.
-        known: Replies of an earlier try: a prompt that one of them has answered for the same role is not asked again.
+        hide: Paths that differ from run to run; see `prompt_hash`.
+        known: Replies of an earlier attempt; a prompt that one of them answers for the same role is not sent again.
     """
 
     def __init__(
@@ -170,14 +170,14 @@ class RecordingModel(RequestModel):
 
     @property
     def left(self) -> tuple[RecordedReply, ...]:
-        """Those of `known` that nobody has asked for."""
+        """The replies of `known` that were not used."""
         with self._lock:
             return tuple(self._known)
 
     def answer(self, request: ModelRequest) -> Completion:
         """Complete the request with the model, and write the reply with the role that asked."""
         messages, role = request.messages, request.role
-        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
+        prompt, last = prompt_hash(messages, hide=self._hide), last_message_head(messages, hide=self._hide)
         completion = self._recall(role, prompt) or complete(self._model, request)
         self._keep(RecordedReply(completion, prompt, last, role, system_hash(messages, hide=self._hide)))
         return completion

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ModelError, ReplayParted
 from tw_autogen.model.chat import Completion, Message
-from tw_autogen.model.prompt_hash import last_words, prompt_hash, system_hash
+from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.model.recording import RecordedReply, Recording
 from tw_autogen.model.request import ModelRequest, RequestModel
 
@@ -19,18 +19,17 @@ _PIECE_CHARS = 24
 class ReplayModel(RequestModel):
     """A recording as a `ChatModel`; one for all roles of a session, from any thread.
 
-    Each role has replies of its own, those that were recorded when it asked, so that roles side by side don't take one
-    another's. Of them the reply to the very messages that are asked now is given, wherever it stands among those not
-    yet used, so that one role's calls side by side may come in another order; if it isn't the next one, `moved` says
-    so. If there is none, the role's next one is given, and `stale` says so. A role that has none left is an error,
-    whatever there may be for others. Who asks is told by `asked_as`; a caller without a name, and a reply that was
-    recorded without one, go with anybody.
+    Each role gets only the replies that were recorded for it, so that concurrent roles don't take each other's. The
+    unused reply to the same messages comes first, wherever it is in the recording, because concurrent calls of a role
+    may change their order; `moved` lists those that were not next. If no prompt is the same, the role's next reply is
+    used, and `stale` lists the call. A role without replies left is an error. `asked_as` names the role; a request
+    without a role gets any reply, and a reply without a role answers any request.
 
     Args:
         recording: The replies, or the file that holds them.
         delay: Seconds between pieces of text, so that a live display has something to show.
         strict: Fail at the first prompt that has changed since it was recorded.
-        hide: Paths that are others in each run; see `prompt_hash`.
+        hide: Paths that differ from run to run; see `prompt_hash`.
 
     Raises:
         ScenarioError: the file is wrong.
@@ -46,9 +45,9 @@ class ReplayModel(RequestModel):
     ) -> None:
         self.recording = recording if isinstance(recording, Recording) else Recording.read(recording)
         self.stale: list[str] = []
-        """What was asked otherwise than it was recorded, call by call, in words."""
+        """The calls whose prompt differs from the recorded one, in words."""
         self.moved: list[str] = []
-        """Which replies were given before others that were recorded earlier, call by call, in words."""
+        """The calls whose reply was recorded after others that are not used yet, in words."""
         self._delay = delay
         self._strict = strict
         self._hide = tuple(hide)
@@ -58,7 +57,7 @@ class ReplayModel(RequestModel):
 
     @property
     def unused(self) -> tuple[RecordedReply, ...]:
-        """The replies that nobody has asked for yet."""
+        """The replies that are not used yet."""
         with self._lock:
             return tuple(self._left.values())
 
@@ -88,7 +87,7 @@ class ReplayModel(RequestModel):
         return str(self.recording.path or "the recording")
 
     def _take(self, role: str, messages: Sequence[Message]) -> Completion:
-        prompt, last = prompt_hash(messages, hide=self._hide), last_words(messages, hide=self._hide)
+        prompt, last = prompt_hash(messages, hide=self._hide), last_message_head(messages, hide=self._hide)
         with self._lock:
             number, self._calls = self._calls, self._calls + 1
             call = f"call {number + 1}" + (f", {role}" if role else "")

@@ -1,4 +1,4 @@
-"""`resolve_model`: the model that the settings mean, or one clear line about what is missing."""
+"""`resolve_model`: the model that the settings name, or one line about what is missing."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _REMEDIES = """\
 
 
 def resolve_model(settings: ModelSettings, *, looked_at: tuple[str, ...] = LOOKED_AT) -> OpenAIModel:
-    """Make the model that the settings mean.
+    """Return the model that the settings name.
 
     A key is needed unless the server is on loopback. A missing name is the only model that the server has; OpenAI's
-    own server is not asked, a small model stands for it.
+    own server is not asked, a small model is the default.
 
     Args:
         settings: As the settings' reader filled them, environment and files included.

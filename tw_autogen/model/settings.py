@@ -25,7 +25,7 @@ class Price:
     cached: float | None = None
 
     def of(self, usage: Usage) -> float | None:
-        """Give what calls cost, in dollars; None where the server reported no tokens."""
+        """Return the cost of calls in dollars; None if the server reported no tokens."""
         if not usage.prompt_tokens and not usage.completion_tokens:
             return None
         cached = self.prompt if self.cached is None else self.cached
@@ -35,7 +35,7 @@ class Price:
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_NAME = "gpt-5.4-mini"
-"""What is asked of OpenAI's own server when nobody named a model: the small one that SDK 2 and 3 both list."""
+"""The default model of OpenAI's own server: the small one that SDK 2 and 3 both list."""
 
 ResponseFormat = Literal["auto", "json_schema", "json_object", "text"]
 
@@ -77,7 +77,7 @@ class ModelSettings:
     extra: Mapping[str, Any] = field(default_factory=dict, metadata={"server": ("model.base_url",)})
 
     def price(self, *names: str) -> Price | None:
-        """Give the price of the first of these names that has one: its own, or that of the longest name it begins with.
+        """Return the price of the first of these names that has one: its own, or that of its longest known prefix.
 
         Example:
             >>> ModelSettings(prices={"small": Price(1, 2)}).price("small-2026-03-17")

@@ -44,7 +44,7 @@ class FieldStream:
         self._given: dict[str, str] = {}
 
     def feed(self, delta: str) -> Grown:
-        """Take new text in, and give what it adds to which field."""
+        """Add new text, and return what it adds to which field."""
         if self._broken:
             return []
         self._text += delta
@@ -113,7 +113,7 @@ class CodeStream:
         self._shown = 0  # how much of it was given already
 
     def feed(self, delta: str) -> Grown:
-        """Take new text in, and give what it adds to which field."""
+        """Add new text, and return what it adds to which field."""
         if not self._begun:
             delta = (self._line + delta).lstrip("\r\n")
             self._line = ""
@@ -135,7 +135,7 @@ class CodeStream:
         return "reply_content" if self._fence and self._fence.kind in ("python", "untagged") else "thought"
 
     def _whole(self, line: str) -> Grown:
-        """Give what a line adds, now that it is known to be whole."""
+        """Return what a complete line adds."""
         if self._thinking or self._starts_thought(line):
             self._thinking = not re.search(r"</think(?:ing)?>", line, re.I)
             return []
@@ -164,7 +164,7 @@ class CodeStream:
         return [("thought", f"{before[self._shown :]}\n")] if before else []
 
     def _part(self, line: str) -> Grown:
-        """Give what is certain of a line that still grows: nothing that may yet turn out to be a fence or a tag."""
+        """Return the certain part of an incomplete line: nothing that may still become a fence or a tag."""
         if self._thinking or not line.strip() or self._may_be_tag(line):
             return []
         end = len(line)
@@ -177,7 +177,7 @@ class CodeStream:
         return [(self._field, text)] if text else []
 
     def _rest(self, line: str) -> str:
-        """Give what was not yet given of the line, without the indentation that its fence has."""
+        """Return the part of a line that was not returned yet, without the indentation of its fence."""
         if self._shown or self._fence is None:
             return line[self._shown :]
         return self._fence.dedented(line)

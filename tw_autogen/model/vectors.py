@@ -21,7 +21,7 @@ _WAIT_SECONDS = 10.0
 
 
 def cache_folder() -> Path:
-    """Give the folder for what may be lost: `$XDG_CACHE_HOME/tw-autogen`, else `~/.cache/tw-autogen`."""
+    """Return the cache folder: `$XDG_CACHE_HOME/tw-autogen`, else `~/.cache/tw-autogen`."""
     given = os.environ.get("XDG_CACHE_HOME", "")  # a relative one would lie in whatever folder is the current one
     return Path(given if os.path.isabs(given) else Path.home() / ".cache", "tw-autogen")
 
@@ -44,7 +44,7 @@ class VectorCache:
         self._connection: sqlite3.Connection | None = None
 
     def get(self, model: str, texts: Sequence[str]) -> dict[str, bytes]:
-        """Give the vectors that are known, by text, as bytes of 32-bit floats, little-endian.
+        """Return the cached vectors by text, as bytes of 32-bit floats, little-endian.
 
         Args:
             model: Everything that a vector depends on besides its text: server, model, its version.
@@ -62,7 +62,12 @@ class VectorCache:
         return found
 
     def put(self, model: str, vectors: Mapping[str, bytes]) -> None:
-        """Keep vectors by text."""
+        """Add vectors to the cache.
+
+        Args:
+            model: As in `get`.
+            vectors: By text, as `get` returns them.
+        """
         with self._lock, self._open() as connection:
             (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
             if count + len(vectors) > self._most:

@@ -1,4 +1,4 @@
-"""A person before a plan is carried out: agrees, changes a step, or refuses it with a reason."""
+"""Approval of a plan by a person, who may also change a step, or refuse it with a reason."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from tw_autogen.role import Turn
 
 
 def decide_plan(approve: Approve, plan: Plan, turn: Turn) -> tuple[Decision, Plan]:
-    """Ask about a plan.
+    """Ask a person about a plan.
 
     A changed plan that can't be read is asked about again, with what is wrong.
+
+    Args:
+        approve: Asked.
+        plan: The plan, in data.
+        turn: Takes the events of question and answer.
 
     Returns:
         The decision, and the plan that holds now.

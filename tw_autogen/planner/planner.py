@@ -27,9 +27,9 @@ from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.planner.approving import decide_plan
-from tw_autogen.planner.fields import USER, PlannerReply, ReplyReader, Stop, last_words, reply_schema
+from tw_autogen.planner.reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
-from tw_autogen.recall import Recall, Talk, remember
+from tw_autogen.recall import ChatHistory, Recall, add_examples
 from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
 from tw_autogen.trust import LOWER, NAMED, PROMPT
 from tw_autogen.visible import visible
@@ -55,7 +55,7 @@ class PlannerSettings:
     Args:
         model: Name of the model that plans, on the server of `model.base_url`; empty: the session's model.
         instructions: House rules for every request, such as `Answer in German`; they end the prompt's static part.
-        tries: How often an unreadable reply is asked for again, counted afresh for each reply.
+        tries: How often an unreadable reply is asked for again, counted from 0 for each reply.
         model_seconds: How long one call of the model may take.
         approval: Whether a person is asked about each plan, new or changed, before its next step: `always` or `never`.
     """
@@ -68,13 +68,13 @@ class PlannerSettings:
 
 
 @dataclass
-class _Talking:
-    """The talk of one session, the plan of its current round, and the offers that stand in the talk."""
+class _PlannerState:
+    """What the prompt of one session holds, and the plan of its current request."""
 
-    talk: Talk
+    history: ChatHistory
     round_id: str = ""
     plan: Plan | None = None
-    mended: bool = False
+    corrected: bool = False
     date: str = ""
     approved: str = ""
     offers: list[str] = field(default_factory=list)
@@ -87,11 +87,11 @@ class Planner(Role):
 
     Args:
         model: What plans.
-        workers: Who it may write to; their `name` and `intro` stand in its prompt.
+        workers: Who it may write to; their `name` and `intro` are in its prompt.
         settings: See `PlannerSettings`.
-        recall: What it is reminded of; None: of nothing but its own talk.
-        name: Its name in the talk.
-        approve: Asked about plans, as the setting `approval` says; None: nobody is there.
+        recall: Its examples and lessons; None: none.
+        name: Its name in the conversation.
+        approve: Asked about plans, as the setting `approval` says; None: no person can be asked.
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
     steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, an
@@ -118,7 +118,7 @@ class Planner(Role):
         self._workers = tuple(workers)
         self._settings = settings or PlannerSettings()
         self._recall = recall or Recall()
-        self._talks: dict[str, _Talking] = {}
+        self._states: dict[str, _PlannerState] = {}
 
     @property
     def model(self) -> ChatModel:
@@ -127,13 +127,13 @@ class Planner(Role):
 
     @property
     def workers(self) -> tuple[Worker, ...]:
-        """Who it may write to. Setting others begins its talk with the model afresh, as their intros stand in front."""
+        """Who it may write to. Setting others begins a new chat history: their intros are at its beginning."""
         return self._workers
 
     @workers.setter
     def workers(self, workers: Sequence[Worker]) -> None:
         if [(one.name, one.intro) for one in workers] != [(one.name, one.intro) for one in self._workers]:
-            self._talks.clear()
+            self._states.clear()
         self._workers = tuple(workers)
 
     @property
@@ -159,83 +159,87 @@ class Planner(Role):
         """
         here, asked = memory.rounds[-1], rounds_of_request(memory, self.name)
         turn = kwargs.get("turn") or Turn(here, Path.cwd())
-        mine = self._talks.get(memory.session_id)
+        mine = self._states.get(memory.session_id)
         if mine is None:
-            mine = self._talks[memory.session_id] = _Talking(Talk(self.prompt), plan=plan_so_far(asked, self.name))
-            self._remember(mine, here)
+            mine = self._states[memory.session_id] = _PlannerState(
+                ChatHistory(self.prompt), plan=plan_so_far(asked, self.name)
+            )
+            self._add_examples(mine, here)
             mine.round_id = here.id
         if mine.round_id != here.id:
-            mine.round_id, mine.mended = here.id, False
+            mine.round_id, mine.corrected = here.id, False
             if len(asked) == 1:
                 mine.plan, mine.approved = None, ""
         self._note_run(mine, here)
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
         forwarded = _forward(here, self.name, form)
-        misfits = form.problems(_whole(forwarded)) if forwarded else []
-        if forwarded is not None and (mine.mended or not misfits):
+        problems = form.problems(_full_answer(forwarded)) if forwarded else []
+        if forwarded is not None and (mine.corrected or not problems):
             mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
-            return replace(_with_misfits(forwarded, misfits), plan=mine.plan)
-        self._listen(mine, memory, turn)
-        if misfits:
-            self._send_back(mine, misfits, turn)
-        shown = mine.talk.messages[1:]
+            return replace(_with_problems(forwarded, problems), plan=mine.plan)
+        self._append_posts(mine, memory, turn)
+        if problems:
+            self._send_back(mine, problems, turn)
+        shown = mine.history.messages[1:]
         reply = self._ask(mine, turn, form)
-        misfits = self._misfits(reply, form, asked, shown)
-        if misfits and not mine.mended:
-            self._send_back(mine, misfits, turn)
+        problems = self._problems_of(reply, form, asked, shown)
+        if problems and not mine.corrected:
+            self._send_back(mine, problems, turn)
             reply = self._ask(mine, turn, form)
-            misfits = self._misfits(reply, form, asked, shown)
+            problems = self._problems_of(reply, form, asked, shown)
         if self._settings.approval == "always":
-            reply = self._agreed(mine, reply, turn, form)
+            reply = self._approved(mine, reply, turn, form)
         if reply.stop is Stop.Completed:
             reply = replace(reply, message=_shaped(reply.message, form))
-        post = _with_misfits(self._post(mine, reply), misfits)
-        mine.talk.saw(post)
+        post = _with_problems(self._post(mine, reply), problems)
+        mine.history.mark_read(post)
         turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date))
         return post
 
     def close(self) -> None:
-        """Forget all talks."""
-        self._talks.clear()
+        """Drop the chat histories of all sessions."""
+        self._states.clear()
 
-    def _remember(self, mine: _Talking, here: Round) -> None:
-        """Begin the talk with the examples that belong into it."""
+    def _add_examples(self, mine: _PlannerState, here: Round) -> None:
+        """Begin the history with the examples that fit the request."""
         roles = [self.name, USER, *(one.name for one in self._workers)]
         rounds = self._recall.rounds(roles, here.user_query)
-        remember(mine.talk, lambda lived: self._listen(mine, Memory.of(self.name, lived)), rounds)
+        add_examples(mine.history, lambda lived: self._append_posts(mine, Memory.of(self.name, lived)), rounds)
 
-    def _listen(self, mine: _Talking, memory: Memory, turn: Turn | None = None) -> None:
-        """Bring the talk up to date with what was said since; without a turn, with what was said elsewhere."""
-        for new in mine.talk.news(memory):
+    def _append_posts(self, mine: _PlannerState, memory: Memory, turn: Turn | None = None) -> None:
+        """Append the posts that are new; without a turn, those of examples."""
+        for new in mine.history.unread(memory):
             if isinstance(new, Round):
-                mine.talk.tell(f"(That request failed, because {new.error or 'it was stopped'}.)")
+                mine.history.append_user(f"(That request failed, because {new.error or 'it was stopped'}.)")
             elif new.send_from == self.name:
-                mine.talk.answered(_as_json(new))
+                mine.history.append_assistant(_as_json(new))
             else:
                 images = tuple(one.content for one in new.attachments if one.type is AttachmentType.image_url)
                 offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 date = _date_where_new(mine) if now and turn else ""
-                mine.talk.tell(f"From: {new.send_from}{_unrun(new)}\n{new.message}{offers}{date}", images)
+                mine.history.append_user(
+                    f"From: {new.send_from}{_unrun_note(new)}\n{new.message}{offers}{date}", images
+                )
 
-    def _offers(self, mine: _Talking, request: str, turn: Turn) -> str:
-        """Return what workers have for this request beyond their intros, and what was learnt from earlier ones.
+    def _offers(self, mine: _PlannerState, request: str, turn: Turn) -> str:
+        """Return what workers offer for this request beyond their intros, and lessons from earlier requests.
 
-        Lines that stand in the talk already are not repeated.
+        Lines that are in the history already are not repeated.
         """
         offers = [offer_of(one, request, turn.round) for one in self._workers]
         offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))
         known = {line for offer in mine.offers for line in offer.splitlines()}
-        fresh = [offer for offer in (_news_of(one, known) for one in offers) if offer]
+        fresh = [offer for offer in (_new_lines(one, known) for one in offers) if offer]
         mine.offers += fresh
         return "".join(f"\n\n{offer}" for offer in fresh)
 
-    def _ask(self, mine: _Talking, turn: Turn, form: AnswerForm) -> PlannerReply:
+    def _ask(self, mine: _PlannerState, turn: Turn, form: AnswerForm) -> PlannerReply:
         names = [one.name for one in self._workers]
         growing = Growing(turn, self.name, FieldStream)
         worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
-        counted = turn.request(mine.talk.messages, caller=self.name, seconds=self._settings.model_seconds)
-        if self._recall.shorten(mine.talk, self._model, self.name, turn.emit, counted):
+        counted = turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
+        if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, counted):
             self._shortened(mine)
 
         def once() -> tuple[PlannerReply, Completion]:
@@ -247,55 +251,55 @@ class Planner(Role):
             )
 
         try:
-            reply, completion = self._recall.ask_within(
-                once, mine.talk, self._model, self.name, turn.emit, counted, shortened=lambda: self._shortened(mine)
+            reply, completion = self._recall.ask_compressing(
+                once, mine.history, self._model, self.name, turn.emit, counted, shortened=lambda: self._shortened(mine)
             )
         except ModelUnreadable as error:
             if not error.reply.strip():
                 raise
-            return last_words(error.reply, error.problems[-1])
-        mine.talk.measured(completion.usage.prompt_tokens)
+            return fallback_reply(error.reply, error.problems[-1])
+        mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
 
-    def _misfits(
+    def _problems_of(
         self, reply: PlannerReply, form: AnswerForm, asked: Sequence[Round], shown: Sequence[Message]
     ) -> list[str]:
         """Return what speaks against an answer: its form, or numbers about a file that no worker has computed."""
         if reply.stop is not Stop.Completed:
             return []
-        misfits = form.problems(_shaped(reply.message, form))
+        problems = form.problems(_shaped(reply.message, form))
         posts = [post for one in asked for post in one.posts]
         worked = any(post.send_from not in (USER, self.name) for post in posts)
         about_files = any(file_names(post.message) for post in posts if post.send_from == USER)
         if self._workers and about_files and not worked:
             numbers = unfounded_numbers(reply.message, "\n".join(str(one["content"]) for one in shown))
             if numbers:
-                misfits.append(
+                problems.append(
                     f"no worker has run code for this request, and nothing that you were shown holds the numbers "
                     f"{', '.join(numbers)}: have a worker compute them, or say what they follow from"
                 )
-        return misfits
+        return problems
 
-    def _send_back(self, mine: _Talking, misfits: Sequence[str], turn: Turn) -> None:
-        """Tell the model, once in a round, what is wrong with its answer."""
-        mine.mended = True
-        mine.talk.tell(_ill_fitting(misfits))
-        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {'; '.join(misfits)}"))
+    def _send_back(self, mine: _PlannerState, problems: Sequence[str], turn: Turn) -> None:
+        """Append what is wrong with the model's answer to its history, once in a round."""
+        mine.corrected = True
+        mine.history.append_user(_correction(problems))
+        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {'; '.join(problems)}"))
 
-    def _shortened(self, mine: _Talking) -> None:
-        """Tell again what was told once, and take out old offers: the talk was shortened."""
+    def _shortened(self, mine: _PlannerState) -> None:
+        """Adapt the prompt to a shortened history: remove old offers, and repeat the date."""
         for offer in mine.offers[:-1]:
-            mine.talk.replace(f"\n\n{offer}", "")
+            mine.history.replace(f"\n\n{offer}", "")
         mine.offers = mine.offers[-1:]
         if mine.date:
             mine.date = ""
-            mine.talk.tell(_date_where_new(mine).strip())
+            mine.history.append_user(_date_where_new(mine).strip())
 
-    def _agreed(self, mine: _Talking, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
-        """Hold a new plan until a person agrees with it; give the reply that goes on from there.
+    def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
+        """Return the reply whose plan a person has approved, asking them and the model until there is one.
 
         Raises:
-            ApprovalNeeded: nobody is there.
+            ApprovalNeeded: no person can be asked.
         """
         reasons: list[str] = []
         while reply.plan is not None and reply.send_to != USER and str(reply.plan) != mine.approved:
@@ -310,23 +314,23 @@ class Planner(Role):
                 mine.plan, mine.approved = changed, str(changed)
                 if not decision.text:
                     return reply
-                mine.talk.tell(_CHANGED.format(plan=changed))
+                mine.history.append_user(_CHANGED.format(plan=changed))
             else:
                 reasons.append(decision.reason or "no reason was given")
                 if len(reasons) > self._settings.tries:
                     return PlannerReply(USER, f"The plan was not approved: {reasons[-1]}", Stop.TaskFailure)
-                mine.talk.tell(_REJECTED.format(reason=reasons[-1]))
+                mine.history.append_user(_REJECTED.format(reason=reasons[-1]))
             reply = self._ask(mine, turn, form)
         return reply
 
-    def _note_run(self, mine: _Talking, here: Round) -> None:
+    def _note_run(self, mine: _PlannerState, here: Round) -> None:
         """Note whether the worker whose post is to be answered has run code for the current step."""
         answer, step = here.posts[-1], mine.plan and mine.plan.current
         if step and answer.send_from not in (USER, self.name):
             unrun = answer.content(AttachmentType.execution_status) == "NONE"
             mine.unrun = mine.unrun | {step.id} if unrun else mine.unrun - {step.id}
 
-    def _advance(self, mine: _Talking, reply: PlannerReply) -> None:
+    def _advance(self, mine: _PlannerState, reply: PlannerReply) -> None:
         """Set the plan to where a reply takes it."""
         plan = mine.plan
         if reply.plan is not None:
@@ -335,13 +339,13 @@ class Planner(Role):
             plan = plan.at(reply.current_plan_step, role="" if reply.send_to == USER else reply.send_to)
             mine.plan = (plan.completed() if reply.stop is Stop.Completed else plan).reopened(mine.unrun)
 
-    def _post(self, mine: _Talking, reply: PlannerReply) -> Post:
+    def _post(self, mine: _PlannerState, reply: PlannerReply) -> Post:
         self._advance(mine, reply)
         said = {
             AttachmentType.plan_reasoning: reply.reasoning,
             AttachmentType.init_plan: str(reply.init_plan or ""),
             AttachmentType.plan: str(reply.plan or ""),
-            AttachmentType.current_plan_step: _in_words(mine.plan, reply.current_plan_step),
+            AttachmentType.current_plan_step: _step_text(mine.plan, reply.current_plan_step),
             AttachmentType.then: reply.then,
             AttachmentType.stop: reply.stop.value,
         }
@@ -349,7 +353,7 @@ class Planner(Role):
         return Post(self.name, reply.send_to, reply.message, attachments, plan=mine.plan)
 
 
-def _in_words(plan: Plan | None, step: str) -> str:
+def _step_text(plan: Plan | None, step: str) -> str:
     """Return a step with its words, where the model has sent its number."""
     found = plan.find(step) if plan and step else None
     return f"{found.id}. {found.text}" if found else step
@@ -369,7 +373,7 @@ def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
     return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value), *whole))
 
 
-def _whole(post: Post) -> str:
+def _full_answer(post: Post) -> str:
     return post.content(AttachmentType.answer, post.message)
 
 
@@ -377,19 +381,19 @@ def _shaped(message: str, form: AnswerForm) -> str:
     return form.shaped(unfenced_json(message) if form.json else message)
 
 
-def _with_misfits(post: Post, misfits: Sequence[str]) -> Post:
+def _with_problems(post: Post, problems: Sequence[str]) -> Post:
     """Return an answer with what is still wrong with it attached."""
-    return post.with_attachments([Attachment(AttachmentType.invalid_response, "; ".join(misfits))] if misfits else [])
+    return post.with_attachments([Attachment(AttachmentType.invalid_response, "; ".join(problems))] if problems else [])
 
 
-def _unrun(post: Post) -> str:
+def _unrun_note(post: Post) -> str:
     """Return a note where a role that runs code has answered in words."""
     in_words = post.content(AttachmentType.reply_type) == "text"
     unrun = in_words and post.content(AttachmentType.execution_status) == "NONE"
     return " (no code ran: these are words alone)" if unrun else ""
 
 
-def _news_of(offer: str, known: Collection[str]) -> str:
+def _new_lines(offer: str, known: Collection[str]) -> str:
     """Return an offer without the lines that are known; its head stays where anything else does."""
     head, *lines = offer.splitlines() or [""]
     fresh = [line for line in lines if line not in known]
@@ -400,16 +404,16 @@ def _news_of(offer: str, known: Collection[str]) -> str:
     return "\n".join([head, *fresh, *note])
 
 
-def _date_where_new(mine: _Talking) -> str:
-    """Give today's date where it is news: with a request, because in the static prompt it would cost the cache."""
+def _date_where_new(mine: _PlannerState) -> str:
+    """Return today's date where the history lacks it; it comes with a request, to keep the static prompt cacheable."""
     today = datetime.date.today().isoformat()
-    told, mine.date = mine.date, today
-    return "" if told == today else f"\n\nToday is {today}."
+    known, mine.date = mine.date, today
+    return "" if known == today else f"\n\nToday is {today}."
 
 
-def _ill_fitting(misfits: Sequence[str]) -> str:
+def _correction(problems: Sequence[str]) -> str:
     return (
-        f"This has not gone to the User yet, because of its form or its numbers: {'; '.join(misfits)}. "
+        f"This has not gone to the User yet, because of its form or its numbers: {'; '.join(problems)}. "
         "Send an answer without that, or have a worker do what is missing; if that can't be, answer and say why."
     )
 

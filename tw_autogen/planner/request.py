@@ -1,4 +1,4 @@
-"""One request of the user's: its rounds, with questions and answers, and what workers read of it."""
+"""One request of the user: its rounds of questions and answers, and what workers read of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
-from tw_autogen.planner.fields import USER, Stop
+from tw_autogen.planner.reply import USER, Stop
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]*(?!\w)")
 _LIST_MARK = re.compile(r"^\s*\d{1,2}[.)]\s", re.M)
@@ -14,7 +14,12 @@ _MOST_NUMBERS = 5
 
 
 def rounds_of_request(memory: Memory, name: str) -> list[Round]:
-    """Give the current round, with those before it that ended with a question of this Planner's: it answers that."""
+    """Return the current round, after those that ended with a question of this Planner, which it answers.
+
+    Args:
+        memory: What the Planner sees.
+        name: The Planner's name.
+    """
     rounds = list(memory.rounds)
     first = len(rounds) - 1
     while first and rounds[first - 1].posts and _is_question(rounds[first - 1].posts[-1], name):
@@ -28,7 +33,13 @@ def _is_question(post: Post, name: str) -> bool:
 
 
 def bulletin(asked: Sequence[Round], plan: Plan | None, date: str) -> str:
-    """Give what is pinned up for the workers: the user's request with what it brings, the plan, and the date."""
+    """Return the Planner's text on the board: the user's request with what it brings, the plan, and the date.
+
+    Args:
+        asked: The rounds of the request, oldest first.
+        plan: As it stands; None: there is none.
+        date: Today, in ISO form; empty: left out.
+    """
     lines = [f"The User's request:\n{_said(asked[0])}"]
     for before, after in zip(asked, asked[1:], strict=False):
         lines.append(f"The User was asked:\n{before.posts[-1].message}\nand answered:\n{_said(after)}")
@@ -55,7 +66,7 @@ def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
 
 
 def unfounded_numbers(answer: str, shown: str) -> list[str]:
-    """Return the numbers of an answer that stand nowhere in what the model was shown, the first few of them.
+    """Return the first few numbers of an answer that are in nothing that the model was shown.
 
     Args:
         answer: Numbers that are part of a word, or mark the items of a list, do not count.

@@ -1,4 +1,4 @@
-"""`compress`: the older part of a talk becomes a summary, once its prompt grows too long."""
+"""`compress`: the older part of a history becomes a summary, once its prompt grows too long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from string import Template
 from typing import Any
 
 from tw_autogen.model import ChatModel, ModelRequest, Unreadable, ask
-from tw_autogen.recall.talk import Talk
+from tw_autogen.recall.chat_history import ChatHistory
 
 _PROMPT = Template(Path(__file__).with_name("summary.md").read_text(encoding="utf-8").strip())
 _LEAST_SHARE = 0.2  # what would save less than this of the budget is not worth a call
@@ -18,17 +18,17 @@ _HEAD = "# What was said before, in short\n"
 
 
 def compress(
-    talk: Talk,
+    history: ChatHistory,
     model: ChatModel,
     *,
     tokens: int,
     keep_rounds: int,
     request: ModelRequest | None = None,
 ) -> str:
-    """Replace the older rounds of a talk by a summary, if its next prompt would pass a budget.
+    """Replace the older rounds of a history by a summary, if its next prompt would exceed a budget.
 
     Args:
-        talk: Changed in place; a cached prefix ends there.
+        history: Changed in place; a cached prefix ends there.
         model: Who summarizes.
         tokens: The budget of a prompt; 0: no limit.
         keep_rounds: How many rounds before the current one stay word for word, so that what was asked last and is not
@@ -39,43 +39,43 @@ def compress(
         The summary; empty if none was made, because the prompt is short, or there is too little that is old.
 
     Raises:
-        ModelError: the model could not be asked; the talk is as it was.
+        ModelError: the model could not be asked; the history is as it was.
 
     Source: TaskWeaver's round compressor. Differs: by tokens and not by rounds.
     """
-    if not tokens or talk.tokens <= tokens:
+    if not tokens or history.tokens <= tokens:
         return ""
-    old = talk.older(keep_rounds)
-    if talk.tokens_of(old) < tokens * _LEAST_SHARE:
+    old = history.older_messages(keep_rounds)
+    if history.estimate_tokens(old) < tokens * _LEAST_SHARE:
         return ""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": _PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},
-        {"role": "user", "content": _told(old)},
+        {"role": "user", "content": _transcript(old)},
     ]
     summary, _ = ask(model, replace(request or ModelRequest(), messages=messages), _read)
-    talk.shorten(len(old), f"{_HEAD}{summary}")
+    history.replace_oldest(len(old), f"{_HEAD}{summary}")
     return summary
 
 
-def cut_down(talk: Talk, old: Sequence[Mapping[str, Any]], limit_chars: int) -> str:
-    """Replace the older part of a talk by its newest words, where no summary can be made.
+def keep_newest(history: ChatHistory, old: Sequence[Mapping[str, Any]], limit_chars: int) -> str:
+    """Replace the older part of a history by its end, if no summary can be made.
 
     Args:
-        talk: Changed in place.
-        old: Its older part, as `Talk.older` gives it.
+        history: Changed in place.
+        old: Its older part, as `ChatHistory.older_messages` gives it.
         limit_chars: How much of its text stays.
 
     Returns:
-        What stands there now; empty if there is no older part.
+        The text that replaces it; empty if there is no older part.
     """
     if not old:
         return ""
-    words = f"{_HEAD}(Most of it is lost. It ended with:)\n{_told(old)[-limit_chars:]}"
-    talk.shorten(len(old), words)
+    words = f"{_HEAD}(Most of it is lost. It ended with:)\n{_transcript(old)[-limit_chars:]}"
+    history.replace_oldest(len(old), words)
     return words
 
 
-def _told(messages: Sequence[Mapping[str, Any]]) -> str:
+def _transcript(messages: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for one in messages:
         content = one["content"]

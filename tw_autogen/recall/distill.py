@@ -1,4 +1,4 @@
-"""`distill`: a short lesson out of what was lived, in the words of a model."""
+"""`distill`: have a model write a short lesson about what happened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def distill(lived: Experience, model: ChatModel, request: ModelRequest | None = 
 
     Args:
         lived: What happened.
-        model: Who words the lesson.
+        model: Who writes the lesson.
         request: Limits and reports of the call, as for `ask`. None: no limits.
 
     Raises:

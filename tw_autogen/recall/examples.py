@@ -1,4 +1,4 @@
-"""Examples: finished talks, in TaskWeaver's format, that show a role how to answer."""
+"""Examples: finished conversations, in TaskWeaver's format, that show a role how to answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Example:
 
     Args:
         path: Its file.
-        conversation: The talk.
+        conversation: The conversation.
     """
 
     path: Path
@@ -85,7 +85,7 @@ def load_examples(paths: Iterable[Path]) -> tuple[Example, ...]:
     return tuple(found)
 
 
-def fitting_examples(
+def select_examples(
     examples: Sequence[Example],
     roles: Iterable[str],
     request: str,
@@ -94,14 +94,14 @@ def fitting_examples(
     ranker: Ranker,
     plugin_only: bool | None = None,
 ) -> tuple[Example, ...]:
-    """Return the examples that belong into a prompt.
+    """Return the examples that fit a prompt.
 
     Args:
         examples: All there are.
-        roles: Who takes part; an example in which somebody else speaks is left out.
+        roles: Who takes part; an example with another speaker is left out.
         request: What the user asks now.
         tokens: How much they may take together, by `Example.tokens`.
-        ranker: Says which are most like the request, where not all fit.
+        ranker: Ranks them by similarity to the request, if not all fit.
         plugin_only: Only those that say so, or only those that don't; None: all.
 
     Returns:
@@ -131,7 +131,7 @@ def cleaned_example(
     private: Sequence[str] = (),
     mask: Callable[[str], str] = str,
 ) -> Conversation:
-    """Make an example for one role out of rounds that were lived.
+    """Make an example for one role out of a session's rounds.
 
     Args:
         rounds: A session's, oldest first; those that failed, or ran code which no model wrote, are left out.
@@ -161,7 +161,7 @@ def write_example(conversation: Conversation, path: Path) -> Path:
     """Write an example.
 
     Args:
-        conversation: The talk.
+        conversation: The conversation.
         path: The YAML file; the home folder may be written `~`, and folders are made.
 
     Raises:
@@ -176,7 +176,7 @@ def write_example(conversation: Conversation, path: Path) -> Path:
 
 
 def _ran_as_it_stood(lived: Round, role: str) -> bool:
-    """Return whether a round ran code of somebody else's, which shows no model how to answer."""
+    """Return True if a round ran code that the role's model did not write: it is no example of an answer."""
     kind = AttachmentType
     mine = [post for post in lived.posts if post.send_from == role]
     return any(post.content(kind.reply_content) and not post.content(kind.thought) for post in mine)

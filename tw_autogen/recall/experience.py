@@ -82,7 +82,11 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
 
 
 def write_experience(experience: Experience, folder: Path) -> Path:
-    """Write a lesson as `exp_<id>.yaml`; the folder is made if it isn't there, and may begin with `~`.
+    """Write a lesson as `exp_<id>.yaml`.
+
+    Args:
+        experience: The lesson.
+        folder: Created if it is missing; may begin with `~`.
 
     Raises:
         ConfigError: it can't be written.
@@ -90,7 +94,7 @@ def write_experience(experience: Experience, folder: Path) -> Path:
     return write_text(folder.expanduser() / f"exp_{experience.id}.yaml", experience.to_yaml())
 
 
-def fitting_experiences(
+def select_experiences(
     experiences: Sequence[Experience], request: str, *, top_k: int, min_score: float, ranker: Ranker
 ) -> tuple[Experience, ...]:
     """Return the lessons that fit a request, best first.
@@ -108,8 +112,8 @@ def fitting_experiences(
     return tuple(experiences[at] for at, score in ranked[:top_k] if score > min_score)
 
 
-def lived_experience(rounds: Sequence[Round]) -> Experience:
-    """Gather what happened in rounds, without a lesson yet.
+def collect_experience(rounds: Sequence[Round]) -> Experience:
+    """Collect what happened in rounds, without a lesson yet.
 
     Args:
         rounds: At least one, oldest first. Failed ones count as well: what goes wrong teaches most.
@@ -144,7 +148,7 @@ def lived_experience(rounds: Sequence[Round]) -> Experience:
 
 
 def _went_wrong(status: Any) -> list[str]:
-    """Return what a task of the CodeInterpreter met on its way, as its post tells."""
+    """Return the errors and refusals of a task of the CodeInterpreter, as its post lists them."""
     return list((status.extra or {}).get("went_wrong", ())) if status is not None else []
 
 

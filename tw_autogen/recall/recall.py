@@ -1,4 +1,4 @@
-"""`Recall`: what one role's prompts are given from elsewhere and from before: examples, lessons, summaries."""
+"""`Recall`: examples, lessons and summaries for the prompts of one role."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.errors import ModelError
 from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
 from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, is_too_long
-from tw_autogen.recall.compress import compress, cut_down
-from tw_autogen.recall.examples import Example, fitting_examples
-from tw_autogen.recall.experience import Experience, fitting_experiences, read_experiences
+from tw_autogen.recall.chat_history import ChatHistory
+from tw_autogen.recall.compress import compress, keep_newest
+from tw_autogen.recall.examples import Example, select_examples
+from tw_autogen.recall.experience import Experience, read_experiences, select_experiences
 from tw_autogen.recall.settings import RecallSettings
-from tw_autogen.recall.talk import Talk
 
 _SUB_PATH = "experience_sub_path"
 _ROUNDS_APART = 3  # between a summary that has failed and the next attempt
@@ -30,12 +30,12 @@ LESSONS = "# Lessons from earlier work (they may fit or not)"
 
 @dataclass
 class Recall:
-    """What one role is reminded of.
+    """Examples, lessons and compression for one role.
 
     Args:
-        settings: Budgets, and where lessons lie.
+        settings: Budgets, and the folder of lessons.
         examples: Of this role.
-        ranker: Says what is like a request; by words, if none is given.
+        ranker: Ranks texts by similarity to a request; by words, if none is given.
 
     Raises:
         ConfigError: a folder that the settings name isn't there.
@@ -54,14 +54,14 @@ class Recall:
             self.ranker.prepare([one.about for one in self._experiences(Path(self.settings.experience))])
 
     def rounds(self, roles: Iterable[str], request: str, *, plugin_only: bool | None = None) -> tuple[Round, ...]:
-        """Return the rounds of the examples that belong into a talk which begins with this request.
+        """Return the rounds of the examples that fit a history which begins with this request.
 
         Args:
             roles: Who takes part.
             request: What the user asks.
             plugin_only: Whether they are for code that is nothing but calls of plugins; None: either.
         """
-        fitting = fitting_examples(
+        fitting = select_examples(
             self.examples,
             roles,
             request,
@@ -72,10 +72,10 @@ class Recall:
         return tuple(one for example in fitting for one in example.conversation.rounds)
 
     def lessons(self, role: str, here: Round, request: str, emit: Callable[[Event], None]) -> str:
-        """Return the lessons that fit a request, in words for a prompt; empty if there are none.
+        """Return the lessons that fit a request, as text for a prompt; empty if there are none.
 
         Args:
-            role: Who is reminded.
+            role: The role whose prompt it is.
             here: The current round; a post of it may name a folder of lessons inside the one of the settings, by an
                 attachment `shared_memory_entry` of type `experience_sub_path`.
             request: What is asked, or what is to be done.
@@ -87,7 +87,7 @@ class Recall:
         if not self.settings.experience:
             return ""
         folder = Path(self.settings.experience) / _sub_path(here)
-        fitting = fitting_experiences(
+        fitting = select_experiences(
             self._experiences(folder),
             request,
             top_k=self.settings.experience_top_k,
@@ -99,22 +99,22 @@ class Recall:
         emit(LessonsRecalled(role, [one.id for one in fitting]))
         return "\n".join([LESSONS, *(f"- {' '.join(one.lesson.split())}" for one in fitting)])
 
-    def shorten(
+    def compress_history(
         self,
-        talk: Talk,
+        history: ChatHistory,
         model: ChatModel,
         role: str,
         emit: Callable[[Event], None],
         request: ModelRequest,
     ) -> bool:
-        """Summarize the older part of a talk that has grown too long; where that fails, the talk goes on as it is.
+        """Summarize the older part of a history that has grown too long; if that fails, the history stays as it is.
 
-        After a failure, which is told by an event, it is tried again in the third round from then on, and not before.
+        A failure is an event, and the next attempt comes three rounds later.
 
         Args:
-            talk: Whose next prompt it is about.
+            history: Changed in place.
             model: Who summarizes.
-            role: Whose talk it is.
+            role: The role whose history it is.
             emit: Takes the event that says what became of the prompt.
             request: Limits and reports of the call, as for `compress`.
 
@@ -125,31 +125,31 @@ class Recall:
             ModelError: it was cancelled.
             RoundTooCostly: `reserve` allows no call.
         """
-        if talk.put_off:
+        if history.postponed:
             return False
-        before = talk.tokens
+        before = history.tokens
         try:
             summary = compress(
-                talk,
+                history,
                 model,
-                tokens=min(filter(None, (self.settings.compress_tokens, talk.most_tokens)), default=0),
+                tokens=min(filter(None, (self.settings.compress_tokens, history.most_tokens)), default=0),
                 keep_rounds=self.settings.keep_rounds,
                 request=request,
             )
         except ModelError as error:
             if request.cancelled is not None and request.cancelled.is_set():
                 raise
-            talk.put_off_for(_ROUNDS_APART)
+            history.postpone(_ROUNDS_APART)
             emit(TalkNotShortened(role, before, str(error), _ROUNDS_APART))
             return False
         if summary:
-            emit(TalkShortened(role, before, talk.tokens, summary))
+            emit(TalkShortened(role, before, history.tokens, summary))
         return bool(summary)
 
-    def ask_within(
+    def ask_compressing(
         self,
         ask: Callable[[], T],
-        talk: Talk,
+        history: ChatHistory,
         model: ChatModel,
         role: str,
         emit: Callable[[Event], None],
@@ -157,16 +157,16 @@ class Recall:
         *,
         shortened: Callable[[], None],
     ) -> T:
-        """Ask; where the model refuses the prompt as longer than its context, shorten the talk and ask again.
+        """Ask; if the model refuses the prompt as longer than its context, compress the history and ask again.
 
-        First what was said before the current round becomes a summary, or, where none can be made, a few lines; then
-        the longest messages are cut. The talk stays below what was refused from then on.
+        First the messages before the current round become a summary or, if none can be made, a few lines; then the
+        longest messages are cut. From then on the history stays shorter than what was refused.
 
         Args:
-            ask: Asks the model with the talk's messages.
-            talk: Whose prompt it is.
+            ask: Asks the model with the history's messages.
+            history: Changed in place.
             model: Who summarizes.
-            role: Whose talk it is.
+            role: The role whose history it is.
             emit: Takes the events that say what became of the prompt.
             request: As in `shorten`.
             shortened: Called after each time.
@@ -179,31 +179,31 @@ class Recall:
             try:
                 return ask()
             except ModelError as error:
-                if not is_too_long(error) or not self._shrink(talk, model, role, emit, request):
+                if not is_too_long(error) or not self._shrink(history, model, role, emit, request):
                     raise
             shortened()
         return ask()
 
     def _shrink(
-        self, talk: Talk, model: ChatModel, role: str, emit: Callable[[Event], None], request: ModelRequest
+        self, history: ChatHistory, model: ChatModel, role: str, emit: Callable[[Event], None], request: ModelRequest
     ) -> bool:
-        before = talk.tokens
-        talk.most_tokens = min(filter(None, (talk.most_tokens, round(before * _LESS))))
-        old = talk.older(0)
+        before = history.tokens
+        history.most_tokens = min(filter(None, (history.most_tokens, round(before * _LESS))))
+        old = history.older_messages(0)
         try:
-            summary = compress(talk, model, tokens=talk.most_tokens, keep_rounds=0, request=request)
+            summary = compress(history, model, tokens=history.most_tokens, keep_rounds=0, request=request)
         except ModelError:
             if request.cancelled is not None and request.cancelled.is_set():
                 raise
-            summary = cut_down(talk, old, _CUT_CHARS)
-        if not summary and talk.cut_longest(_LEAST_CUT_CHARS):
+            summary = keep_newest(history, old, _CUT_CHARS)
+        if not summary and history.cut_longest(_LEAST_CUT_CHARS):
             summary = _CUT
         if summary:
-            emit(TalkShortened(role, before, talk.tokens, summary))
+            emit(TalkShortened(role, before, history.tokens, summary))
         return bool(summary)
 
     def _experiences(self, folder: Path) -> tuple[Experience, ...]:
-        """Read a folder's lessons, again only if one was added, taken out or mended."""
+        """Read a folder's lessons; again only if one was added, removed or changed."""
         changed = [(one.name, one.stat().st_mtime_ns) for one in folder.iterdir()] if folder.is_dir() else []
         known = self._read.get(folder)
         if known is None or known[0] != changed:
@@ -211,22 +211,22 @@ class Recall:
         return known[1]
 
 
-def remember(talk: Talk, listen: Callable[[tuple[Round, ...]], None], rounds: tuple[Round, ...]) -> None:
-    """Begin a talk with examples.
+def add_examples(history: ChatHistory, listen: Callable[[tuple[Round, ...]], None], rounds: tuple[Round, ...]) -> None:
+    """Append examples to a new history.
 
     Args:
-        talk: A new one.
-        listen: Brings the talk up to date with rounds, as if they had been lived.
-        rounds: Those of the examples.
+        history: A new one.
+        listen: Appends the posts of rounds to the history.
+        rounds: The rounds of the examples.
     """
     if rounds:
-        talk.tell("(What follows are examples from other conversations.)")
+        history.append_user("(What follows are examples from other conversations.)")
         listen(rounds)
-        talk.settle("(The examples end here. Nothing of what they made exists.)")
+        history.end_examples("(The examples end here. Nothing of what they made exists.)")
 
 
 def _sub_path(here: Round) -> str:
-    """Return the folder inside the folder of lessons that a role has asked for, the newest; empty if none has."""
+    """Return the subfolder of lessons that a role has asked for last; empty if none has."""
     for post in reversed(here.posts):
         entry = post.attachment(AttachmentType.shared_memory_entry)
         extra = entry.extra if entry is not None and isinstance(entry.extra, dict) else {}

@@ -1,4 +1,4 @@
-"""What a person asked to have written down: without private paths, and written or refused with the reason."""
+"""Write examples and lessons as new files, without private paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from tw_autogen.safe_folder import SafeFolder
 
 
 def without_paths(text: str, private: Sequence[str]) -> str:
-    """Take paths out of a text: what lies in a folder is named from there, the folder itself is `.`.
+    """Replace paths in a text: those in a folder become relative to it, the folder itself becomes `.`.
+
+    Args:
+        text: Any.
+        private: Absolute paths of folders.
 
     Example:
         >>> without_paths("read /tmp/a/files/x.csv in /tmp/a", ["/tmp/a/files", "/tmp/a"])
@@ -22,7 +26,11 @@ def without_paths(text: str, private: Sequence[str]) -> str:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a new file, and make the folders that it lies in.
+    """Write a new file, and create its folders.
+
+    Args:
+        path: Where nothing exists yet.
+        text: The content, written as UTF-8.
 
     Raises:
         ConfigError: something has this name, even a dangling link, or it can't be written; says why.

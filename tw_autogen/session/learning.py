@@ -13,8 +13,8 @@ from tw_autogen.model import ChatModel, ModelRequest
 from tw_autogen.recall import (
     Experience,
     cleaned_example,
+    collect_experience,
     distill,
-    lived_experience,
     read_experiences,
     without_paths,
     write_example,
@@ -69,7 +69,7 @@ class Learner:
             raise ConfigError(f"{kept_in} is a file; lessons are kept in a folder")
         if kept_in.is_dir():
             read_experiences(kept_in)
-        lived = lived_experience(rounds)
+        lived = collect_experience(rounds)
         asked = model or (self.model() if self.model else None)
         if asked is None:
             raise ConfigError("no model to word the lesson; give one")
@@ -78,7 +78,7 @@ class Learner:
 
 
 def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:
-    """Write a cleaned example of a role's talk, which then loads as any other.
+    """Write a cleaned example of a role's history, which then loads as any other.
 
     Args:
         rounds: A session's.

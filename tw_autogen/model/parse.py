@@ -1,7 +1,6 @@
-"""What a model meant: its JSON object, or its thought and code, read tolerantly from what it wrote.
+"""Tolerant parsing of a model's reply: its JSON object, or its thought and code.
 
-Tolerant, but never inventive: where there is no object, `Unreadable` says what is wrong and what is wanted, in words
-that can be told to the model as they are.
+Nothing is made up: if there is no object, `Unreadable` says what is wrong and what is expected, in words for the model.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class CodeReply:
 
 
 def read_object(text: str) -> dict[str, Any]:
-    r"""Give the JSON object that a reply holds.
+    r"""Return the JSON object in a reply.
 
     Code fences, text around the object, thoughts in tags, a TaskWeaver-style `{"response": {…}}` around it, line breaks
     in strings, single quotes, missing or trailing commas and missing closing braces are all read over. Of several
@@ -107,7 +106,7 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
 
 
 def read_code(text: str) -> CodeReply:
-    r"""Give thought and code of a reply in which the code is a fenced Python block.
+    r"""Return thought and code of a reply in which the code is a fenced Python block.
 
     Several Python blocks are one program in pieces: they are joined in order with a blank line between them. Blocks of
     other languages, shell and output among them, are no code and stay in the thought. A block that names no language
@@ -196,7 +195,7 @@ def _without_whole_thoughts(text: str) -> str:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Give every object that stands in the text, in order; what is well-formed as it is, what isn't mended."""
+    """Yield the objects in a text in their order: well-formed ones as they are, others repaired."""
     at = 0
     while start := _OBJECT.search(text, at):
         begin = text.index("{", start.start())

@@ -1,4 +1,4 @@
-"""`Wishes`: what a server is asked beside the messages, in a simpler way each time that it refuses."""
+"""`RequestFallback`: optional parts of a request, each dropped for good once the server refuses it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _ABOUT_STREAM_OPTIONS = re.compile(r"stream.?options|include.?usage", re.I)
 _ABOUT_TOOLS = re.compile(r"tool|function.?call", re.I)
 
 
-class Wishes:
-    """What a server is asked beside the messages: a form of the answer, tools, usage numbers while streaming.
+class RequestFallback:
+    """The optional parts of a request: `response_format`, `tools`, usage numbers while streaming.
 
-    What is given up stays given up. Calls may be made side by side.
+    A part that was refused is not sent again. Calls may be concurrent.
 
     Args:
-        response_format: The first wish: `auto`, `json_schema`, `json_object` or `text`.
+        response_format: The first to try: `auto`, `json_schema`, `json_object` or `text`.
     """
 
     def __init__(self, response_format: str) -> None:
@@ -27,14 +27,14 @@ class Wishes:
         self._offers_tools = True
 
     def of(self, body: Mapping[str, Any], schema: Mapping[str, Any] | None, *, streams: bool) -> dict[str, Any]:
-        """Give a request with the wishes that are left.
+        """Return a request with the parts that were not refused.
 
         Args:
-            body: The request; its `tools` are taken out where the server has refused them.
-            schema: What the answer is wished to look like.
+            body: The request; its `tools` are removed if the server has refused them.
+            schema: Of the answer; None: any.
             streams: Whether the answer is streamed.
         """
-        request = {**body, **_format_wish(self._format, schema)}
+        request = {**body, **_response_format(self._format, schema)}
         if not self._offers_tools:
             request.pop("tools", None)
         if streams and self._asks_usage:
@@ -42,12 +42,12 @@ class Wishes:
         return request
 
     def give_in(self, words: str, param: str, request: Mapping[str, Any]) -> bool:
-        """Drop the wish that was refused, for good; False if none was.
+        """Drop the part that was refused, for good; return False if none was.
 
         Args:
             words: The server's.
             param: The part of the request that it names; empty if it names none.
-            request: As `of` gave it.
+            request: As `of` returned it.
         """
         if "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(words):
             self._asks_usage = False
@@ -62,8 +62,8 @@ class Wishes:
         return False
 
 
-def _format_wish(rung: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Give the `response_format` of one rung of the ladder; nothing for plain text."""
+def _response_format(rung: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the `response_format` of one rung of the ladder; empty for plain text."""
     if schema is None or rung == "text":
         return {}
     if rung == "json_object":
@@ -74,7 +74,7 @@ def _format_wish(rung: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _is_strict(schema: Any) -> bool:
-    """Say whether OpenAI would take the schema as strict: each object closed, each of its fields required."""
+    """Return True if OpenAI takes the schema as strict: each object closed, each of its fields required."""
     if isinstance(schema, Mapping):
         fields = schema.get("properties")
         if isinstance(fields, Mapping) and (

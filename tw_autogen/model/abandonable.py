@@ -1,4 +1,4 @@
-"""`run_abandonable`: wait for a call that can't be stopped, and walk away from it when there is reason to."""
+"""`run_abandonable`: wait for a call that can't be cancelled, until a time limit or a cancellation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tw_autogen.model.chat import Completion
 
 OnText = Callable[[str], None]
 Work = Callable[[OnText, threading.Event], Completion]
-"""Asks the model; told where to put new text, and an event that is set once nobody waits any more."""
+"""Asks the model; takes a function for new text, and an event that is set once the call is abandoned."""
 
 _GLANCE_SECONDS = 0.05  # a queue can't wait for an event as well, so the event is looked at this often
 
@@ -33,14 +33,14 @@ def run_abandonable(
     cancelled: threading.Event | None = None,
     remedy: str = "",
 ) -> Completion:
-    """Do the work on a thread of its own and give what came of it; its late reply is dropped.
+    """Run the work on a thread of its own and return its result; a late result is dropped.
 
     Args:
         work: Runs in a copy of this thread's context variables, on a daemon thread.
         where: Who is asked, as an error's first words.
-        seconds: Walk away after so long.
+        seconds: Stop waiting after so long.
         on_text: Called in this thread, so that what it raises comes out here.
-        cancelled: Walk away once it is set.
+        cancelled: Stop waiting once it is set.
         remedy: What to do about a timeout, as the last words of its message.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How long messages are, and about how many tokens that is, as long as no server has counted them."""
+"""Estimates of the number of tokens of messages, for prompts that no server has counted yet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def chars_of(messages: Iterable[Message]) -> int:
 
 
 def token_chars(chars: int, prompt_tokens: int) -> float:
-    """Give how many characters a token has, by a prompt that a server has counted.
+    """Return the characters per token of a prompt that a server has counted.
 
     Args:
         chars: Of the prompt, as `chars_of` gives them.

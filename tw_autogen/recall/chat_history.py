@@ -1,6 +1,6 @@
-"""`Talk`: one role's message list in one session, only ever appended to.
+"""`ChatHistory`: one role's message list in one session, only ever appended to.
 
-A server that caches prefixes finds each prompt to be the last one with more behind it, and a recording replays.
+Each prompt begins with the last one, so that a server can cache it, and a recording replays.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""
 
 
-class Talk:
+class ChatHistory:
     """The messages that one role exchanges with its model.
 
     Args:
         system: The static text; never changed.
 
-    What a role was told and has not answered yet is gathered, so that user's and assistant's messages alternate, as
-    some models demand. Messages are never changed, but for the last one of the user's, to which words may be added
-    while no answer to it has come, for words that are taken back by `replace`, and for `shorten`.
+    Texts that have no answer yet are one message, so that the messages of user and assistant alternate, as some models
+    demand. Only three methods change a message: `append_user` the last one while it has no answer, `replace`, and
+    `replace_oldest`.
     """
 
     def __init__(self, system: str) -> None:
@@ -32,22 +32,22 @@ class Talk:
         self._static = 1
         self._fixed: _Content = ""
         self._begun: dict[str, int] = {}
-        self._put_off_to = 0
+        self._postponed_to = 0
         self.most_tokens = 0
-        """How long a prompt may be by what the model has refused; 0: nothing was refused."""
+        """The most tokens that a prompt may have, after the model has refused longer ones; 0: none was refused."""
         self._token_chars = TOKEN_CHARS
 
     @property
     def tokens(self) -> int:
-        """About how many tokens the prompt has now, by what the server has reported of earlier ones."""
-        return self.tokens_of(self.messages)
+        """The estimated tokens of the prompt, calibrated by what the server has reported."""
+        return self.estimate_tokens(self.messages)
 
-    def tokens_of(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        """About how many tokens these messages are."""
+    def estimate_tokens(self, messages: Sequence[Mapping[str, Any]]) -> int:
+        """Return the estimated number of tokens of these messages."""
         return round(chars_of(messages) / self._token_chars)
 
-    def measured(self, prompt_tokens: int) -> None:
-        """Take in how many tokens the server counted in the prompt before the newest answer.
+    def calibrate(self, prompt_tokens: int) -> None:
+        """Calibrate the estimate by the tokens that the server counted in the prompt of the newest answer.
 
         Args:
             prompt_tokens: As reported; 0: it reported none, and the estimate stays.
@@ -55,47 +55,56 @@ class Talk:
         if prompt_tokens > 0:
             self._token_chars = token_chars(chars_of(self.messages[:-1]), prompt_tokens)
 
-    def settle(self, words: str) -> None:
-        """Take all that was said until now for examples: it belongs to the static part, and is never shortened.
+    def end_examples(self, words: str) -> None:
+        """Make all messages so far, the examples, part of the static beginning, which is never shortened.
 
         Args:
-            words: What ends the examples; what is said next goes behind them.
+            words: What ends the examples; what is appended next follows them.
         """
-        self.tell(words)
+        self.append_user(words)
         self._static = len(self.messages) - 1
         self._fixed = self.messages[-1]["content"]
         self._begun = {}
 
     def begin_round(self, round_id: str) -> None:
-        """Mark that a round begins here, unless it has begun before."""
+        """Note that a round begins here, unless it has begun before."""
         if round_id not in self._begun:
             pending = self.messages[-1]["role"] == "user"
             self._begun[round_id] = max(self._static, len(self.messages) - pending)
 
     @property
-    def put_off(self) -> bool:
-        """Whether too few rounds have begun since `put_off_for`."""
-        return len(self._begun) < self._put_off_to
+    def postponed(self) -> bool:
+        """True until as many rounds have begun as `postpone` was given."""
+        return len(self._begun) < self._postponed_to
 
-    def put_off_for(self, rounds: int) -> None:
-        """Leave the talk as long as it is until so many more rounds have begun.
+    def postpone(self, rounds: int) -> None:
+        """Postpone the next attempt to compress until so many more rounds have begun.
 
         Args:
             rounds: At least 1; 1 is over as soon as the next one begins.
         """
-        self._put_off_to = len(self._begun) + rounds
+        self._postponed_to = len(self._begun) + rounds
 
-    def older(self, keep_rounds: int) -> list[dict[str, Any]]:
-        """Return the messages of all rounds but the current one and so many before it, without what ends examples."""
+    def older_messages(self, keep_rounds: int) -> list[dict[str, Any]]:
+        """Return the messages of older rounds, without the text that ends the examples.
+
+        Args:
+            keep_rounds: How many rounds before the current one are not among them.
+        """
         begun = list(self._begun.values())
         end = begun[-1 - keep_rounds] if len(begun) > keep_rounds else self._static
         old = self.messages[self._static : end]
         if old and self._fixed:
-            old[0] = {**old[0], "content": _behind(old[0]["content"], self._fixed)}
+            old[0] = {**old[0], "content": _after(old[0]["content"], self._fixed)}
         return old
 
-    def shorten(self, count: int, words: str) -> None:
-        """Replace the oldest messages after the static part by a text."""
+    def replace_oldest(self, count: int, words: str) -> None:
+        """Replace the oldest messages after the static part by a text.
+
+        Args:
+            count: How many messages.
+            words: The text, such as a summary.
+        """
         at, end = self._static, self._static + count
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
@@ -104,12 +113,12 @@ class Talk:
         gone = count - 1 if answered else count  # what the user says next is added to the summary
         self._begun = {key: max(at, one - gone) for key, one in self._begun.items()}
 
-    def tell(self, words: str, images: tuple[str, ...] = ()) -> None:
-        """Append a message to the model.
+    def append_user(self, words: str, images: tuple[str, ...] = ()) -> None:
+        """Append a text of the user, to the last message if that has no answer yet.
 
         Args:
-            words: Text; a blank line parts it from what is already waiting for an answer.
-            images: URLs (`data:` or `https:`) that go along as image parts, behind the words.
+            words: Text; a blank line separates it from a text before it.
+            images: URLs (`data:` or `https:`) that become image parts after the text.
         """
         seen = [{"type": "image_url", "image_url": {"url": url}} for url in images]
         last = self.messages[-1]
@@ -119,7 +128,7 @@ class Talk:
             self.messages.append({"role": "user", "content": _joined(words, seen)})
 
     def cut_longest(self, least_chars: int) -> bool:
-        """Cut the longest message to the model, examples and the system's aside, to half of its length.
+        """Cut the longest message of the user, other than examples, to half of its length.
 
         Args:
             least_chars: Messages shorter than this stay.
@@ -137,7 +146,12 @@ class Talk:
         return True
 
     def replace(self, words: str, others: str) -> None:
-        """Replace some of the messages to the model; a cached prefix ends there."""
+        """Replace a text in all messages of the user; a cached prefix ends there.
+
+        Args:
+            words: The text.
+            others: What it becomes.
+        """
         for message in self.messages[1:]:
             if message["role"] == "user":
                 parts = [
@@ -145,15 +159,18 @@ class Talk:
                 ]
                 message["content"] = _joined(parts)
 
-    def answered(self, words: str) -> None:
-        """Add an answer of the model's that was not asked for here: from a stored round, or made without a call."""
+    def append_assistant(self, words: str) -> None:
+        """Append an answer that came without a call: of a stored round, or forwarded."""
         self.messages.append({"role": "assistant", "content": words})
 
-    def news(self, memory: Memory) -> Iterator[Post | Round]:
-        """Yield what this talk has not seen yet, oldest first, and mark it as seen; each round begins with its first.
+    def unread(self, memory: Memory) -> Iterator[Post | Round]:
+        """Yield what is not in this history yet, oldest first, and mark it as read; a round begins with its first post.
+
+        Args:
+            memory: What the role sees.
 
         Returns:
-            Posts, and behind the posts of a round that has failed since, that round.
+            Posts, and after the posts of a round that has failed since, that round.
         """
         for one in memory.rounds:
             for post in one.posts:
@@ -165,8 +182,8 @@ class Talk:
                 self._seen.add(one.id)
                 yield one
 
-    def saw(self, post: Post) -> None:
-        """Mark a post as known: the role's own, whose words are here already as the model's answer."""
+    def mark_read(self, post: Post) -> None:
+        """Mark a post as read: the role's own, which is in the history as the model's answer."""
         self._seen.add(post.id)
 
 
@@ -197,8 +214,8 @@ def _joined(*contents: _Content) -> _Content:
     return str(parts[0]["text"]) if len(parts) == 1 and "text" in parts[0] else parts
 
 
-def _behind(content: _Content, front: _Content) -> _Content:
-    """Return what stands behind the content's front, whose last part is text."""
+def _after(content: _Content, front: _Content) -> _Content:
+    """Return the content after its beginning, the last part of which is text."""
     fixed = _parts(front)
     first, *more = _parts(content)[len(fixed) - 1 :]
     return _joined([_with_text(first, lambda text: text.removeprefix(fixed[-1]["text"]).strip())], more)

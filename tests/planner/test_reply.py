@@ -7,7 +7,7 @@ import pytest
 from tw_autogen.conversation import AnswerForm
 from tw_autogen.model import Unreadable
 from tw_autogen.planner import Stop, read_reply, reply_schema
-from tw_autogen.planner.fields import ReplyReader, last_words, meant_name
+from tw_autogen.planner.reply import ReplyReader, fallback_reply, match_name
 
 WORKERS = ["CodeInterpreter", "Echo"]
 GOOD = {
@@ -204,7 +204,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("said", "known", "meant"), NAMES)
 def test_names_are_read_loosely_but_never_where_two_may_be_meant(said, known, meant):
-    assert meant_name(said, known) == meant
+    assert match_name(said, known) == meant
 
 
 def test_then_is_read_as_loosely():
@@ -279,7 +279,7 @@ def test_the_users_json_in_the_place_of_ours_is_the_answer_once_a_worker_has_ans
     ("reply", "said"), [('{"send_to": "Cook", "message": "It is 42."}', "It is 42."), ("{a", "{a")]
 )
 def test_what_was_said_last_is_not_lost(reply, said):
-    answer = last_words(reply, "`send_to` is 'Cook'")
+    answer = fallback_reply(reply, "`send_to` is 'Cook'")
 
     assert (answer.send_to, answer.stop) == ("User", Stop.TaskFailure)
     assert answer.message == f"{said}\n\n(The model's replies could not be read: `send_to` is 'Cook')"

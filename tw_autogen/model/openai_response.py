@@ -42,7 +42,7 @@ class _GrowingCall:
     arguments: str = ""
 
 
-class GrowingCompletion:
+class StreamAccumulator:
     """A streamed answer: `add` chunks; once `finished`, `completion` gives the whole."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class GrowingCompletion:
         return bool(self._finish_reason)
 
     def add(self, chunk: Any) -> str:
-        """Take one chunk in, and give the text that is new in it."""
+        """Add a chunk, and return its text."""
         self._usage = getattr(chunk, "usage", None) or self._usage  # a running total: the last one counts
         self._model = getattr(chunk, "model", None) or self._model
         if not getattr(chunk, "choices", None):
@@ -75,7 +75,7 @@ class GrowingCompletion:
         return text
 
     def completion(self) -> Completion:
-        """Give all of it as one answer."""
+        """Return the whole answer."""
         calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in self._calls)
         return Completion("".join(self._pieces), calls, read_usage(self._usage), self._finish_reason, self._model)
 
@@ -90,7 +90,7 @@ class GrowingCompletion:
 
 
 def _text(content: Any) -> str:
-    """Give the words of a message's content, which some servers send as a list of parts."""
+    """Return the text of a message's content, which some servers send as a list of parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return content or ""

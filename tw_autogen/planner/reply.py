@@ -1,4 +1,4 @@
-"""What the Planner's model is to reply, field by field: the schema it is given, and the reading of what it sends."""
+"""The reply of the Planner's model: its JSON schema, and the parser of what models send."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _REFUSAL = re.compile(
 )
 _TEXTS = ("text", "description", "task", "action", "instruction", "content", "title", "name", "step", "plan")
 """The fields of a step that was sent as an object in which its words may stand; the first that is text counts."""
-_LAST_WORDS_CHARS = 4000
+_FALLBACK_CHARS = 4000
 _STEP_CHARS = 200
 _FORM = ". The form:\n"
 _NO_WORDS = "(The model's answer has no words: it was asked again, and sent an empty message again.)"
@@ -101,7 +101,7 @@ class PlannerReply:
 
 
 def reply_schema(workers: Sequence[str]) -> Mapping[str, Any]:
-    """Give the JSON schema of a reply.
+    """Return the JSON schema of a reply.
 
     Args:
         workers: The names that may be written to, beside the user's.
@@ -124,7 +124,7 @@ def reply_schema(workers: Sequence[str]) -> Mapping[str, Any]:
 
 
 class ReplyReader:
-    """Reads the replies to one question to the Planner's model: the first one, and those that repair it.
+    """Parses the replies to one request to the Planner's model: the first one, and its corrections.
 
     A reply in words, without JSON, is the answer to the User at once if it has the form that the request asked for,
     and otherwise when it comes again after it was asked for as JSON. Before any worker has answered, words that name a
@@ -193,7 +193,7 @@ class ReplyReader:
         return self._in_words > 1 and (self._worked or not open_work)
 
     def _skeleton(self) -> str:
-        """Return one reply that would be understood."""
+        """Return an example of a valid reply."""
         to_user = self._worked or not self._workers
         example = {
             "reasoning": "…",
@@ -208,8 +208,8 @@ class ReplyReader:
         return json.dumps(example, ensure_ascii=False)
 
 
-def last_words(reply: str, problem: str) -> PlannerReply:
-    """Make an answer to the User of the last of replies that stayed unreadable.
+def fallback_reply(reply: str, problem: str) -> PlannerReply:
+    """Return an answer to the User, made from the last of several unreadable replies.
 
     Args:
         reply: The model's last reply; not empty.
@@ -222,7 +222,7 @@ def last_words(reply: str, problem: str) -> PlannerReply:
             said = _words(fields.get("reasoning", "")).strip() or _NO_WORDS
     except Unreadable:
         said = ""
-    words, problem = (said or reply.strip())[:_LAST_WORDS_CHARS], problem.partition(_FORM)[0]
+    words, problem = (said or reply.strip())[:_FALLBACK_CHARS], problem.partition(_FORM)[0]
     return PlannerReply(USER, f"{words}\n\n(The model's replies could not be read: {problem})", Stop.TaskFailure)
 
 
@@ -233,7 +233,7 @@ def _reason_of_empty(text: str) -> str | None:
     except Unreadable:
         return None
     completes = fields.get("stop", "").casefold() in ("", Stop.Completed.value.casefold())
-    empty = fields.get("message") == "" and bool(meant_name(fields.get("send_to", ""), [USER]))
+    empty = fields.get("message") == "" and bool(match_name(fields.get("send_to", ""), [USER]))
     return fields.get("reasoning", "") if empty and completes else None
 
 
@@ -281,11 +281,11 @@ def read_reply(
         init_plan,
         plan,
         step,
-        USER if meant_name(then, [USER]) and send_to in workers else "",
+        USER if match_name(then, [USER]) and send_to in workers else "",
     )
 
 
-def meant_name(said: str, known: Sequence[str]) -> str:
+def match_name(said: str, known: Sequence[str]) -> str:
     """Return the one known name that is meant; empty if none is, or more than one may be.
 
     Case, blanks, underscores and a leading "the" do not count; then come the words that loose models use for the User
@@ -296,7 +296,7 @@ def meant_name(said: str, known: Sequence[str]) -> str:
         known: All names.
 
     Example:
-        >>> meant_name("code_interpreter", ["CodeInterpreter", "User"]), meant_name("the human", ["Coder", "User"])
+        >>> match_name("code_interpreter", ["CodeInterpreter", "User"]), match_name("the human", ["Coder", "User"])
         ('CodeInterpreter', 'User')
     """
     if said in known:
@@ -349,7 +349,7 @@ def _one_line(message: str) -> str:
 def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[str]) -> str:
     known = [*workers, USER]
     said = fields["send_to"].strip()
-    if name := meant_name(said, known):
+    if name := match_name(said, known):
         return name
     if len(workers) == 1 and _folded(said) == "planner" and _folded(fields["stop"]) in ("", "inprocess"):
         return workers[0]  # it doesn't write to itself

@@ -1,0 +1,101 @@
+"""The history of a role: appended to, never changed."""
+
+from tw_autogen.conversation import Memory, Post, Round, RoundState
+from tw_autogen.recall import ChatHistory
+
+
+def test_what_is_said_before_an_answer_is_one_message():
+    history = ChatHistory("static")
+    history.append_user("one")
+    history.append_user("two")
+    history.append_assistant("three")
+    history.append_user("four")
+
+    assert [message["role"] for message in history.messages] == ["system", "user", "assistant", "user"]
+    assert history.messages[1]["content"] == "one\n\ntwo"
+
+
+def test_images_go_along_as_parts():
+    history = ChatHistory("static")
+    history.append_user("look", images=("data:image/png;base64,AAAA",))
+
+    assert history.messages[1]["content"][1] == {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64,AAAA"},
+    }
+
+
+PICTURE = "data:image/png;base64,AAAA"
+IMAGE = {"type": "image_url", "image_url": {"url": PICTURE}}
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+def test_an_image_joins_the_words_that_wait_for_an_answer_and_later_words_join_the_image():
+    history = ChatHistory("static")
+    history.append_user("(That request failed.)")
+    history.append_user("look", images=(PICTURE,))
+    history.append_user("Today is Monday.")
+    history.append_assistant("a chart")
+
+    assert [message["role"] for message in history.messages] == ["system", "user", "assistant"]
+    assert history.messages[1]["content"] == [text("(That request failed.)\n\nlook"), IMAGE, text("Today is Monday.")]
+
+
+def test_words_are_taken_back_from_messages_with_images_too():
+    history = ChatHistory("static")
+    history.append_user("one old word", images=(PICTURE,))
+    history.replace("old", "new")
+
+    assert history.messages[1]["content"] == [text("one new word"), IMAGE]
+
+
+def test_examples_and_rounds_with_images_are_kept_apart_and_shortened():
+    history = ChatHistory("static")
+    history.append_user("example", images=(PICTURE,))
+    history.end_examples("The examples end here.")
+    for number in range(3):
+        history.begin_round(str(number))
+        history.append_user(f"question {number}", images=(PICTURE,))
+        if number < 2:
+            history.append_assistant(f"answer {number}")
+
+    old = history.older_messages(0)
+    history.replace_oldest(len(old), "summary")
+    history.append_assistant("answer 2")
+    history.begin_round("3")
+    history.append_user("question 3")
+
+    assert [one["content"] for one in old] == [
+        [text("question 0"), IMAGE],
+        "answer 0",
+        [text("question 1"), IMAGE],
+        "answer 1",
+    ]
+    fixed = [text("example"), IMAGE, text("The examples end here.\n\nsummary\n\nquestion 2"), IMAGE]
+    assert [one["content"] for one in history.messages] == ["static", fixed, "answer 2", "question 3"]
+    assert history.older_messages(0)[0]["content"] == [text("summary\n\nquestion 2"), IMAGE]
+
+
+def test_each_post_and_each_failure_is_news_once_in_order():
+    failed = Round("a", posts=[Post("User", "Planner", "first")])
+    fresh = Round("b", posts=[Post("User", "Planner", "second")])
+    history = ChatHistory("static")
+
+    first = list(history.unread(Memory.of("Planner", [failed])))
+    failed.state, failed.error = RoundState.failed, "no model"
+    second = list(history.unread(Memory.of("Planner", [failed, fresh])))
+
+    assert [one.message for one in first] == ["first"]
+    assert [one.error if isinstance(one, Round) else one.message for one in second] == ["no model", "second"]
+    assert list(history.unread(Memory.of("Planner", [failed, fresh]))) == []
+
+
+def test_a_post_of_ones_own_is_no_news():
+    mine = Post("Planner", "User", "answer")
+    history = ChatHistory("static")
+    history.mark_read(mine)
+
+    assert list(history.unread(Memory.of("Planner", [Round("q", posts=[mine])]))) == []
