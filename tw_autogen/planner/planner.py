@@ -30,7 +30,7 @@ from tw_autogen.planner.fields import USER, PlannerReply, ReplyReader, Stop, las
 from tw_autogen.planner.plan import Plan, Status
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import Recall, Talk, remember
-from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
+from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.trust import LOWER, NAMED, PROMPT
 from tw_autogen.visible import visible
 
@@ -228,7 +228,7 @@ class Planner(Role):
 
     def _ask(self, mine: _Talking, turn: Turn, form: AnswerForm) -> PlannerReply:
         names = [one.name for one in self._workers]
-        growing = Growing(turn, self.name, FieldStream)
+        growing = PostStream(turn, self.name, FieldStream)
         worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
         limits: dict[str, Any] = {
             "seconds": turn.seconds_left(self._settings.model_seconds),
