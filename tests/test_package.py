@@ -40,6 +40,9 @@ def test_every_public_name_is_there():
 
 RENAMED = {
     "role.Growing": "PostStream",
+    "scenario.AskedBack": "ReplyRule",
+    "scenario.HeardModel": "SpyModel",
+    "scenario.Seen": "RoundEvidence",
 }
 
 

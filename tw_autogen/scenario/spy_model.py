@@ -1,4 +1,4 @@
-"""`HeardModel`: a model of which one knows afterwards what it was asked and what it said."""
+"""`SpyModel`: a model of which one knows afterwards what it was asked and what it said."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Call:
     role: str = ""
 
 
-class HeardModel:
+class SpyModel:
     """Passes everything on, and keeps it.
 
     Args:
