@@ -82,6 +82,7 @@ TABLE = {
     "tw_autogen/plugin/imports.py": "the user's plugins",
     "tw_autogen/plugin/installed.py": "the user's plugins",
     "tw_autogen/plugin/load.py": "the user's plugins",
+    "tw_autogen/errors.py": "lists names beside a path that the user names, for messages",
     "tw_autogen/plugin/mcp/connection.py": "the user's list of servers, and their logs",
     "tw_autogen/plugin/write.py": "the user's plugins",
     "tw_autogen/private.py": "makes folders and files of the user's own",

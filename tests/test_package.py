@@ -39,6 +39,7 @@ def test_every_public_name_is_there():
 
 
 RENAMED = {
+    "plugin.Trial": "PluginTests",
     "role.Growing": "PostStream",
     "scenario.AskedBack": "ReplyRule",
     "scenario.HeardModel": "SpyModel",

@@ -287,14 +287,18 @@ def nearest_path(path: Path | str) -> str:
         path: What was written; nothing is there.
 
     Returns:
-        `"; did you mean 'sales.csv'?"`; empty if nothing beside it has a similar name, or its folder is missing too.
+        `"; did you mean 'sales.csv'?"`, or the same about the first folder of the path that is missing; empty if
+        nothing has a similar name.
     """
+    path = Path(path).expanduser()
     try:
-        with os.scandir(Path(path).expanduser().parent) as found:
+        with os.scandir(path.parent) as found:
             names = [entry.name for entry in itertools.islice(found, _MOST_NEIGHBOURS)]
+    except FileNotFoundError:
+        return nearest_path(path.parent) if path.parent != path else ""
     except (OSError, ValueError):
         return ""
-    return _did_you_mean(Path(path).name, sorted(names))
+    return _did_you_mean(path.name, sorted(names))
 
 
 def _did_you_mean(word: str, known: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from tw_autogen.trusted_files import read_text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_ROOMS = ("tw_autogen.plugin", "taskweaver.plugin")
+_PACKAGES = ("tw_autogen.plugin", "taskweaver.plugin")
 
 
 def read_source(path: Path, wanted_by: str = "") -> str:
@@ -98,7 +98,7 @@ def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]
         path: Its path, for messages.
 
     Raises:
-        PluginLoadError: it stands on a class, or is not the decorator but the room of that name.
+        PluginLoadError: it stands on a class, or is not the decorator but the module of that name.
     """
     found: list[tuple[Function, ast.expr]] = []
     for node in tree.body:
@@ -111,7 +111,7 @@ def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]
                     path=path,
                     line=decorator.lineno,
                 )
-            if _is_room(decorator, tree):
+            if _is_module(decorator, tree):
                 raise PluginLoadError(
                     "`plugin` is a module here, no decorator; write `from tw_autogen.plugin import plugin`",
                     path=path,
@@ -145,14 +145,14 @@ def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
     """Return whether a decorator is ours, or was meant to be: others have a `plugin` too."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     if isinstance(target, ast.Attribute):
-        return ast.unparse(target) in {f"{room}.plugin" for room in (*_ROOMS, "plugin")}
+        return ast.unparse(target) in {f"{room}.plugin" for room in (*_PACKAGES, "plugin")}
     here = getattr(target, "id", None)
     return any(
-        name == here and original == "plugin" and module in (*_ROOMS, "tw_autogen")
+        name == here and original == "plugin" and module in (*_PACKAGES, "tw_autogen")
         for module, original, name in _imported(tree)
     )
 
 
-def _is_room(decorator: ast.expr, tree: ast.Module) -> bool:
+def _is_module(decorator: ast.expr, tree: ast.Module) -> bool:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return ("tw_autogen", "plugin", getattr(target, "id", "")) in _imported(tree)

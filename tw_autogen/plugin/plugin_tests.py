@@ -18,7 +18,7 @@ _CELL = "from tw_autogen.plugin import run_plugin_tests\n{outcomes} = run_plugin
 
 
 @dataclass
-class Trial:
+class PluginTests:
     """What came of loading plugins and running the tests in their files.
 
     Args:
