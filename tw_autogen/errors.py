@@ -122,7 +122,7 @@ class ScenarioError(FileError):
 
 
 class HostError(ConfigError):
-    """The host framework is missing or mixed up; `command` mends it."""
+    """The host framework is missing or mixed up; `command` fixes it."""
 
     def __init__(self, message: str, *, command: str) -> None:
         super().__init__(f"{message}\n  {command}")

@@ -26,7 +26,7 @@ _ASKED = ".asked"
 
 
 class ConversationPartner(Protocol):
-    """One conversation with somebody outside the session."""
+    """One conversation with a partner outside the session: an agent, a team."""
 
     @property
     def takes_files(self) -> bool:
@@ -66,7 +66,7 @@ def asked_plugin(
     calls: int | None = 100,
     seconds: float | None = 300.0,
 ) -> PluginSpec:
-    """Return somebody who can be asked as a plugin: code calls `answer = name("…")`.
+    """Return a conversation partner as a plugin: code calls `answer = name("…")`.
 
     Args:
         make: Begins a conversation.

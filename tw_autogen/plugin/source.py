@@ -84,21 +84,21 @@ def last_word(node: ast.expr) -> str:
 
 
 def registered_in(tree: ast.Module) -> list[ast.ClassDef | Function]:
-    """Return the classes and functions that `@register_plugin` stands on."""
+    """Return the classes and functions with `@register_plugin`."""
     words = {"register_plugin", *(name for _, original, name in _imported(tree) if original == "register_plugin")}
     marked = (node for node in tree.body if isinstance(node, (ast.ClassDef, *_FUNCTIONS)))
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
 
 
 def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]]:
-    """Return the functions that `@plugin` stands on, each with that decorator.
+    """Return the functions with `@plugin`, each with that decorator.
 
     Args:
         tree: The file, parsed.
         path: Its path, for messages.
 
     Raises:
-        PluginLoadError: it stands on a class, or is not the decorator but the module of that name.
+        PluginLoadError: a class has it, or it is not the decorator but the module of that name.
     """
     found: list[tuple[Function, ast.expr]] = []
     for node in tree.body:
@@ -122,7 +122,7 @@ def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]
 
 
 def tests_in(tree: ast.Module) -> list[Function]:
-    """Return the functions that `@test_plugin` stands on."""
+    """Return the functions with `@test_plugin`."""
     words = {"test_plugin", *(name for _, original, name in _imported(tree) if original == "test_plugin")}
     marked = (node for node in tree.body if isinstance(node, _FUNCTIONS))
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
