@@ -1,5 +1,7 @@
 """Plugins: functions that generated code calls; their specs, how a model sees them, and which fit a request."""
 
+from typing import TYPE_CHECKING
+
 from tw_autogen.deprecated import old_names
 from tw_autogen.kernel.guest import Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin
 from tw_autogen.kernel.guest.plugin import plugin
@@ -61,4 +63,5 @@ __all__ = [
     "write_plugin",
 ]
 
-__getattr__ = old_names(__name__, {"Trial": "PluginTests"})
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(__name__, {"Trial": "PluginTests"})

@@ -1,5 +1,7 @@
 """Who answers posts: the contract of a role, and how one is found, checked and made."""
 
+from typing import TYPE_CHECKING
+
 from tw_autogen.deprecated import old_names
 from tw_autogen.role.find import ROLE_FILE, find_role, read_role
 from tw_autogen.role.loading import as_role
@@ -41,4 +43,5 @@ __all__ = [
     "role_error",
 ]
 
-__getattr__ = old_names(__name__, {"Growing": "PostStream"})
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(__name__, {"Growing": "PostStream"})

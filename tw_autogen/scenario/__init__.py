@@ -1,5 +1,7 @@
 """Scenarios: whole tasks as folders, with data, recorded replies, and checks that need no judge."""
 
+from typing import TYPE_CHECKING
+
 from tw_autogen.deprecated import old_names
 from tw_autogen.scenario.check import CHECKS
 from tw_autogen.scenario.costs import costs_table, put_table
@@ -47,4 +49,5 @@ __all__ = [
     "write_report",
 ]
 
-__getattr__ = old_names(__name__, {"AskedBack": "ReplyRule", "HeardModel": "SpyModel", "Seen": "RoundEvidence"})
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(__name__, {"AskedBack": "ReplyRule", "HeardModel": "SpyModel", "Seen": "RoundEvidence"})
