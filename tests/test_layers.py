@@ -8,7 +8,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"errors", "safe_folder", "shipped", "private", "secret", "taskweaver_config", "visible"}
+    {"deprecated", "errors", "safe_folder", "shipped", "private", "secret", "taskweaver_config", "visible"}
     | {"bounded_json", "bounded_yaml"},
     {"trust"},
     {"trusted_files"},

@@ -1,5 +1,6 @@
 """The face of the package: what importing it costs, and that its names are there."""
 
+import importlib
 import io
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from packaging.specifiers import SpecifierSet
 
 import tw_autogen
@@ -38,6 +40,27 @@ def test_every_public_name_is_there():
 
 def test_dir_shows_public_names_only():
     assert dir(tw_autogen) == sorted(tw_autogen.__all__)
+
+
+RENAMED = {
+    "plugin.Trial": "PluginTests",
+    "role.Growing": "PostStream",
+    "scenario.AskedBack": "ReplyRule",
+    "scenario.HeardModel": "SpyModel",
+    "scenario.Seen": "RoundEvidence",
+}
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_works_with_a_warning_that_has_the_new_one(old):
+    package, _, name = old.partition(".")
+    module = importlib.import_module(f"tw_autogen.{package}")
+
+    with pytest.warns(DeprecationWarning, match=rf"tw_autogen\.{package}\.{name} is called {RENAMED[old]} now"):
+        found = getattr(module, name)
+
+    assert found is getattr(module, RENAMED[old])
+    assert RENAMED[old] in module.__all__
 
 
 def test_type_checkers_see_that_the_package_is_typed():

@@ -84,7 +84,7 @@ class Decision:
 
 
 Approve = Callable[[Proposal], Decision | bool]
-"""Asked by whoever is about to do something; blocks until somebody has decided."""
+"""Asked by whoever is about to do something; blocks until the decision is there."""
 
 
 class PersonTime:

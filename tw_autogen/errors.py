@@ -123,7 +123,7 @@ class ScenarioError(FileError):
 
 
 class HostError(ConfigError):
-    """The host framework is missing or mixed up; `command` mends it."""
+    """The host framework is missing or mixed up; `command` fixes it."""
 
     def __init__(self, message: str, *, command: str) -> None:
         super().__init__(f"{message}\n  {command}")
@@ -288,13 +288,16 @@ def nearest_path(path: Path | str) -> str:
         path: What was written; nothing is there.
 
     Returns:
-        `"; did you mean 'sales.csv'?"`; empty if nothing beside it has a similar name, or its folder is missing too.
+        `"; did you mean 'sales.csv'?"`, or the same about the first folder of the path that is missing; empty if
+        nothing has a similar name.
     """
     try:
-        folder = Path(path).expanduser().parent
-    except RuntimeError:  # no such user's home
+        path = Path(path).expanduser()
+        while path != path.parent and not path.parent.is_dir():
+            path = path.parent
+    except (OSError, RuntimeError, ValueError):  # no such user's home, or no path
         return ""
-    near = near_files(folder, Path(path).name)
+    near = near_files(path.parent, path.name)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

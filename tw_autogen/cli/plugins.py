@@ -25,7 +25,7 @@ from tw_autogen.cli.trusting import settings_of
 from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.plugin import Flaw, PluginSpec, Trial, check_files, plugin_files, write_plugin
+from tw_autogen.plugin import Flaw, PluginSpec, PluginTests, check_files, plugin_files, write_plugin
 from tw_autogen.plugin.folder import is_name
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session import example_files, is_project, read_settings
@@ -143,8 +143,8 @@ def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> Trial:
-    trial = Trial()
+def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> PluginTests:
+    trial = PluginTests()
     inside = [spec for spec in specs if spec.runs_in == "kernel"]
     with tempfile.TemporaryDirectory(prefix="tw-plugins-") as folder:
         if inside:
@@ -176,7 +176,7 @@ def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
 
 
 def _report(
-    specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, left: Sequence[str], *, ok: bool
+    specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: PluginTests, left: Sequence[str], *, ok: bool
 ) -> dict[str, Any]:
     return {
         "schema_version": 1,
@@ -189,7 +189,7 @@ def _report(
 
 
 def _print(
-    console: Console, specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: Trial, left: Sequence[str]
+    console: Console, specs: Sequence[PluginSpec], flaws: Sequence[Flaw], trial: PluginTests, left: Sequence[str]
 ) -> None:
     signs = marks(console)
     for flaw in flaws:

@@ -24,10 +24,10 @@ from tw_autogen.scenario import (
     FAILED_REPLIES,
     PATIENCE,
     REPLIES,
-    HeardModel,
     Outcome,
     Runs,
     Scenario,
+    SpyModel,
     check_report,
     costs_table,
     judge,
@@ -226,7 +226,7 @@ def _model(options: Options, seconds: float) -> OpenAIModel:
 def _asked(scenario: Scenario, folder: Path) -> Outcome:
     if scenario.replies.exists() and not scenario.hindrance:
         return replay_scenario(scenario, workspace=folder)
-    return run_scenario(scenario, HeardModel(None), workspace=folder)
+    return run_scenario(scenario, SpyModel(None), workspace=folder)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, Model
 from tw_autogen.plugin import PluginSpec, selects
 from tw_autogen.plugin.files import new_file
 from tw_autogen.recall import ChatHistory, Recall
-from tw_autogen.role import Growing, Killable, Role, Turn
+from tw_autogen.role import Killable, PostStream, Role, Turn
 
 NAME = "CodeInterpreter"
 USER = "User"
@@ -338,7 +338,7 @@ class CodeInterpreter(Role):
         return execution
 
     def _write(self, mine: PromptState, turn: Turn) -> CodeReply:
-        growing = Growing(turn, self.name, CodeStream)
+        growing = PostStream(turn, self.name, CodeStream)
         offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
         tools = tools_of(offered) if self._policy.only_plugins else None
         taken = [one.name for one in self._open(turn).kernel.variables()] if tools else []

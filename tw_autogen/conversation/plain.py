@@ -30,8 +30,7 @@ def read_yaml(path: Path, error: type[FileError], *, missing: str = "there is no
     try:
         return bounded_yaml.load(read_content(path, limit_bytes=_MOST_BYTES).decode("utf-8"), limit=False)
     except FileNotFoundError:
-        near = nearest_path(path) if path.parent.exists() else nearest_path(path.parent)
-        raise error(f"{missing}{near}", path=path) from None
+        raise error(f"{missing}{nearest_path(path)}", path=path) from None
     except OSError as problem:
         raise error(f"can't be read: {problem.strerror or problem}", path=path) from problem
     except UnicodeDecodeError as problem:

@@ -30,7 +30,7 @@ from tw_autogen.planner.approving import decide_plan
 from tw_autogen.planner.reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import ChatHistory, Recall, add_examples
-from tw_autogen.role import Growing, Role, Turn, Worker, offer_of
+from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.trust import LOWER, NAMED, PROMPT
 from tw_autogen.visible import visible
 
@@ -236,7 +236,7 @@ class Planner(Role):
 
     def _ask(self, mine: _PlannerState, turn: Turn, form: AnswerForm) -> PlannerReply:
         names = [one.name for one in self._workers]
-        growing = Growing(turn, self.name, FieldStream)
+        growing = PostStream(turn, self.name, FieldStream)
         worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
         counted = turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
         if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, counted):

@@ -1,5 +1,8 @@
 """Plugins: functions that generated code calls; their specs, how a model sees them, and which fit a request."""
 
+from typing import TYPE_CHECKING
+
+from tw_autogen.deprecated import old_names
 from tw_autogen.kernel.guest import Plugin, PluginContext, register_plugin, run_plugin_tests, test_plugin
 from tw_autogen.kernel.guest.plugin import plugin
 from tw_autogen.plugin.callables import callable_plugin
@@ -11,9 +14,9 @@ from tw_autogen.plugin.host_run import HostPlugin
 from tw_autogen.plugin.imports import Missing, check_imports, missing_imports
 from tw_autogen.plugin.installed import installed_plugins, read_entry
 from tw_autogen.plugin.load import PluginWanted, check_source, find_plugins, renamings
+from tw_autogen.plugin.plugin_tests import PluginTests
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
 from tw_autogen.plugin.task_type import TASK_TYPES, task_type
-from tw_autogen.plugin.trial import Trial
 from tw_autogen.plugin.unclear import LOOKUP, looked_up, unclear_calls
 from tw_autogen.plugin.write import write_plugin
 
@@ -31,7 +34,7 @@ __all__ = [
     "PluginSpec",
     "PluginWanted",
     "TASK_TYPES",
-    "Trial",
+    "PluginTests",
     "callable_plugin",
     "check_files",
     "check_imports",
@@ -59,3 +62,6 @@ __all__ = [
     "unclear_calls",
     "write_plugin",
 ]
+
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(__name__, {"Trial": "PluginTests"})

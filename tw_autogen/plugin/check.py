@@ -91,7 +91,7 @@ def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Fl
 
 def _flaw(error: ConfigError, path: Path) -> Flaw:
     where, line, what = (getattr(error, name, None) for name in ("path", "line", "problem"))
-    remedy = "mend the Python, or the YAML beside it" if isinstance(error, PluginLoadError) else "mend the YAML"
+    remedy = "fix the Python, or the YAML beside it" if isinstance(error, PluginLoadError) else "fix the YAML"
     return Flaw(where or path, what or str(error), remedy, line=line, unfit=True)
 
 

@@ -27,7 +27,7 @@ _OPTIONS: dict[str, type | tuple[type, ...]] = {
 
 
 def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
-    """Return a spec for each function of a file that `@plugin` stands on, in the file's order.
+    """Return a spec for each function of a file with `@plugin`, in the file's order.
 
     Raises:
         PluginLoadError: the file is missing, no Python, or has no such function; one has no docstring, parameters that

@@ -13,7 +13,7 @@ from tw_autogen.trusted_files import read_text
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEEPEST = 300
-_ROOMS = ("tw_autogen.plugin", "taskweaver.plugin")
+_PACKAGES = ("tw_autogen.plugin", "taskweaver.plugin")
 
 
 def read_source(path: Path, wanted_by: str = "") -> str:
@@ -92,21 +92,21 @@ def last_word(node: ast.expr) -> str:
 
 
 def registered_in(tree: ast.Module) -> list[ast.ClassDef | Function]:
-    """Return the classes and functions that `@register_plugin` stands on."""
+    """Return the classes and functions with `@register_plugin`."""
     words = {"register_plugin", *(name for _, original, name in _imported(tree) if original == "register_plugin")}
     marked = (node for node in tree.body if isinstance(node, (ast.ClassDef, *_FUNCTIONS)))
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
 
 
 def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]]:
-    """Return the functions that `@plugin` stands on, each with that decorator.
+    """Return the functions with `@plugin`, each with that decorator.
 
     Args:
         tree: The file, parsed.
         path: Its path, for messages.
 
     Raises:
-        PluginLoadError: it stands on a class, or is not the decorator but the room of that name.
+        PluginLoadError: a class has it, or it is not the decorator but the module of that name.
     """
     found: list[tuple[Function, ast.expr]] = []
     for node in tree.body:
@@ -119,7 +119,7 @@ def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]
                     path=path,
                     line=decorator.lineno,
                 )
-            if _is_room(decorator, tree):
+            if _is_module(decorator, tree):
                 raise PluginLoadError(
                     "`plugin` is a module here, no decorator; write `from tw_autogen.plugin import plugin`",
                     path=path,
@@ -130,7 +130,7 @@ def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]
 
 
 def tests_in(tree: ast.Module) -> list[Function]:
-    """Return the functions that `@test_plugin` stands on."""
+    """Return the functions with `@test_plugin`."""
     words = {"test_plugin", *(name for _, original, name in _imported(tree) if original == "test_plugin")}
     marked = (node for node in tree.body if isinstance(node, _FUNCTIONS))
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
@@ -153,14 +153,14 @@ def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
     """Return whether a decorator is ours, or was meant to be: others have a `plugin` too."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     if isinstance(target, ast.Attribute):
-        return ast.unparse(target) in {f"{room}.plugin" for room in (*_ROOMS, "plugin")}
+        return ast.unparse(target) in {f"{room}.plugin" for room in (*_PACKAGES, "plugin")}
     here = getattr(target, "id", None)
     return any(
-        name == here and original == "plugin" and module in (*_ROOMS, "tw_autogen")
+        name == here and original == "plugin" and module in (*_PACKAGES, "tw_autogen")
         for module, original, name in _imported(tree)
     )
 
 
-def _is_room(decorator: ast.expr, tree: ast.Module) -> bool:
+def _is_module(decorator: ast.expr, tree: ast.Module) -> bool:
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return ("tw_autogen", "plugin", getattr(target, "id", "")) in _imported(tree)

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import RoleSpecError, nearest, nearest_path
-from tw_autogen.role.spec import RoleSpec, replies
+from tw_autogen.role.spec import RoleSpec, check_entry, replies
 from tw_autogen.role.taskweaver import find_role_yaml, read_role_yaml
 
 ROLE_FILE = "role.yaml"
@@ -34,11 +34,7 @@ def read_role(folder: Path) -> RoleSpec:
     for key in plain:
         if key not in _KEYS:
             raise RoleSpecError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
-    for key in ("alias", "intro"):
-        if not isinstance(plain.get(key), str) or not plain[key].strip():
-            raise RoleSpecError(f"`{key}` is missing or no text", path=path)
-    if not plain["alias"].isidentifier():
-        raise RoleSpecError(f"`alias` must be a plain name without spaces, not {plain['alias']!r}", path=path)
+    check_entry(plain, ("alias", "intro"), path)
     name = folder.resolve().name
     module, settings = plain.get("module", name), plain.get("settings") or {}
     if not isinstance(settings, Mapping):

@@ -47,7 +47,7 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
             vars(module)["__builtins__"] = builtins
         try:
             loader.exec_module(module)
-        except Exception as error:  # somebody's own code: whatever it raises is told with the file
+        except Exception as error:  # foreign code: whatever it raises
             del sys.modules[name]
             line = getattr(error, "lineno", None) or line_in(error, source)
             raise RoleSpecError(f"{type(error).__name__}: {error}", path=source, line=line) from error
@@ -87,10 +87,10 @@ def as_role(made: Any) -> Role:
         needed = ", ".join(f"`{key}`" for key in missing)
         raise RoleSpecError(f"is no role: it has no {needed}", path=f"{type(made).__name__} {made!r}")
     if not hasattr(made, "close"):
-        made.close = _nothing
+        made.close = _noop
     role: Role = made
     return role
 
 
-def _nothing() -> None:
+def _noop() -> None:
     """Close what owns nothing."""

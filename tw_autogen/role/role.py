@@ -236,7 +236,7 @@ def report_call(turn: Turn, caller: str, completion: Completion, seconds: float)
     )
 
 
-class Growing:
+class PostStream:
     """Passes a model's reply on as it grows, and says what each call cost; one object for all tries at one reply.
 
     Args:

@@ -104,7 +104,7 @@ class RoleSpec:
 
     def _settings(self, kind: Callable[..., Any], give: Given, *, wanted: bool) -> Any:
         """Return the settings for the constructor, each of its declared type."""
-        hint = _hint(kind) if wanted else None
+        hint = hints_of(kind).get("settings") if wanted else None
         declared: dict[str, Any]
         if dataclasses.is_dataclass(hint) and isinstance(hint, type):
             hints = get_type_hints(hint)
@@ -173,9 +173,27 @@ def replies(kind: type) -> bool:
     return callable(reply) and reply is not Role.reply
 
 
-def _hint(kind: Callable[..., Any]) -> Any:
-    """Return what the constructor says of `settings`; None if nothing that can be known."""
+def hints_of(kind: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a constructor's parameters; none if one cannot be resolved."""
     try:
-        return get_type_hints(kind.__init__).get("settings")
+        return get_type_hints(kind.__init__)
     except NameError:  # a name that stands under TYPE_CHECKING only
-        return None
+        return {}
+
+
+def check_entry(plain: Mapping[str, Any], texts: Iterable[str], path: Path) -> None:
+    """Check the content of a role's YAML.
+
+    Args:
+        plain: As it was read.
+        texts: Keys that must hold text, `alias` among them.
+        path: The YAML, for messages.
+
+    Raises:
+        RoleSpecError: a text is missing, or `alias` is no identifier.
+    """
+    for key in texts:
+        if not isinstance(plain.get(key), str) or not plain[key].strip():
+            raise RoleSpecError(f"`{key}` is missing or no text", path=path)
+    if not plain["alias"].isidentifier():
+        raise RoleSpecError(f"`alias` must be a plain name without spaces, not {plain['alias']!r}", path=path)

@@ -15,7 +15,7 @@ ASKING = ("Clarification", "AdditionalInformation")
 
 
 @dataclass(frozen=True)
-class Seen:
+class RoundEvidence:
     """One round and the events in it.
 
     Args:
@@ -72,7 +72,7 @@ class Evidence:
         lesson: What the session teaches, in a model's words; empty if nobody was asked.
     """
 
-    rounds: tuple[Seen, ...]
+    rounds: tuple[RoundEvidence, ...]
     folder: Path
     lesson: str = ""
 
@@ -100,7 +100,7 @@ class Evidence:
         which = list(numbers or range(1, len(rounds) + 1))
         return cls(
             tuple(
-                Seen(number, one, tuple(told[one.id]), which[:at].count(number))
+                RoundEvidence(number, one, tuple(told[one.id]), which[:at].count(number))
                 for at, (number, one) in enumerate(zip(which, rounds, strict=True))
             ),
             folder,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.scenario.evidence import Seen
+from tw_autogen.scenario.evidence import RoundEvidence
 
 _SHOWN_CHARS = 200
 
@@ -23,7 +23,7 @@ def _as_path(value: Any) -> Any:
     return [name.strip() for name in value.split(">")] if isinstance(value, str) else value
 
 
-Rounds = Sequence[Seen]
+Rounds = Sequence[RoundEvidence]
 Problems = Iterator[str]
 Words = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_path), Field(min_length=2)]

@@ -24,10 +24,10 @@ from tw_autogen.events import (
 )
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.safe_folder import held_folder, read_unlinked
-from tw_autogen.scenario.evidence import Seen
-from tw_autogen.scenario.heard import Call
+from tw_autogen.scenario.evidence import RoundEvidence
 from tw_autogen.scenario.run import Outcome
 from tw_autogen.scenario.runs import Runs
+from tw_autogen.scenario.spy_model import Call
 from tw_autogen.visible import visible
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
@@ -93,11 +93,11 @@ def _plain(runs: Runs) -> dict[str, Any]:
     }
 
 
-def _round(seen: Seen) -> dict[str, Any]:
+def _round(seen: RoundEvidence) -> dict[str, Any]:
     return {"name": str(seen), "things": list(_things(seen)), "error": seen.round.error}
 
 
-def _things(seen: Seen) -> Iterator[dict[str, Any]]:
+def _things(seen: RoundEvidence) -> Iterator[dict[str, Any]]:
     """Yield what happened in a round, as the template shows it."""
     code: dict[int, str] = {}
     for event in seen.events:

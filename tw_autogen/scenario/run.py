@@ -14,10 +14,10 @@ from tw_autogen.errors import ConfigError, ModelError, RoundError
 from tw_autogen.events import Event, Handler
 from tw_autogen.model import ChatModel, Usage, asked_as
 from tw_autogen.recall import Experience, read_experiences
-from tw_autogen.scenario.asked_back import take_rule
 from tw_autogen.scenario.evidence import Evidence
-from tw_autogen.scenario.heard import Call, HeardModel
+from tw_autogen.scenario.reply_rules import take_rule
 from tw_autogen.scenario.scenario import Scenario
+from tw_autogen.scenario.spy_model import Call, SpyModel
 from tw_autogen.session import ROOMS, Session, open_session, role_name
 from tw_autogen.settings import Settings
 
@@ -102,7 +102,7 @@ def run_scenario(
         **(settings or {}),
     }
     events: list[Event] = []
-    heard = HeardModel(model)
+    heard = SpyModel(model)
     started = time.monotonic()
     with (
         _environment(scenario.environment),

@@ -12,8 +12,8 @@ from pydantic import PositiveFloat, PositiveInt
 
 from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, ScenarioError, nearest
-from tw_autogen.scenario.asked_back import AskedBack, read_rules
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
+from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import ROOMS
 from tw_autogen.settings import Settings
 
@@ -67,7 +67,7 @@ class Scenario:
     ask: tuple[str, ...]
     expect: tuple[Expectation, ...]
     about: str = ""
-    when_asked: tuple[AskedBack, ...] = ()
+    when_asked: tuple[ReplyRule, ...] = ()
     files: tuple[str, ...] = ()
     roles: tuple[str, ...] = ("planner", "code_interpreter")
     plugins: tuple[str, ...] = ()

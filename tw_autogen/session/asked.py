@@ -11,12 +11,12 @@ from tw_autogen.errors import CallCycleError, ConfigError, HostCallError
 from tw_autogen.events import ArtifactSaved
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Completion, run_abandonable
-from tw_autogen.plugin.asked import Askable
+from tw_autogen.plugin.agent_adapter import ConversationPartner
 from tw_autogen.plugin.files import bring, linked_files, named_files
 from tw_autogen.role import Role, Turn
 
 
-def asked_role(make: Callable[[], Askable], *, name: str, intro: str) -> Callable[[], Role]:
+def asked_role(make: Callable[[], ConversationPartner], *, name: str, intro: str) -> Callable[[], Role]:
     """Return somebody who can be asked as a role.
 
     Args:
@@ -39,11 +39,11 @@ def asked_role(make: Callable[[], Askable], *, name: str, intro: str) -> Callabl
 class _AskedRole(Role):
     """The role of one session."""
 
-    def __init__(self, make: Callable[[], Askable], name: str, intro: str) -> None:
+    def __init__(self, make: Callable[[], ConversationPartner], name: str, intro: str) -> None:
         self.name = name
         self.intro = intro
         self._make = make
-        self._conversation: Askable | None = None
+        self._conversation: ConversationPartner | None = None
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Ask the partner to do the task, and post what it answers."""

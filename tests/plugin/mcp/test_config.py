@@ -68,7 +68,10 @@ def test_a_server_that_is_disabled_is_left_out_and_one_called_servers_is_a_serve
         ({"a": {"comand": "x"}}, "MCP server 'a': unknown key 'comand'; did you mean 'command'"),
         ({"a": {"args": []}}, "MCP server 'a': stdio needs 'command'; give 'command', or 'url'"),
         ({"a": {"type": "http", "command": "x"}}, "http needs 'url'"),
-        ({"a": {"type": "carrier-pigeon", "command": "x"}}, "type: 'carrier-pigeon' is not known; write one of stdio"),
+        (
+            {"a": {"type": "carrier-pigeon", "command": "x"}},
+            "type: 'carrier-pigeon' is not known; known: 'http', 'sse', 'stdio'",
+        ),
         ({"a": {"command": "x", "args": "y"}}, "args: expected a list of texts, found 'y'"),
         ({"a": {"command": "x", "env": {"PORT": 80}}}, "env: expected texts by name"),
         ({"a": {"command": ["x"]}}, "command: expected a text, found"),

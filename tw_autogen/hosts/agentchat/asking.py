@@ -19,7 +19,7 @@ from tw_autogen.errors import HostCallError
 from tw_autogen.hosts.agentchat.agent import TaskWeaverAgent
 from tw_autogen.hosts.agentchat.loops import wait_for
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.plugin.asked import asked_plugin
+from tw_autogen.plugin.agent_adapter import asked_plugin
 from tw_autogen.plugin.callables import Parameters, Returns
 from tw_autogen.plugin.chain import asking
 from tw_autogen.role import Role
@@ -48,7 +48,7 @@ def agent_plugin(
             twice at once.
         name: What code calls it; empty: its name.
         description: For the model; empty: its description.
-        parameters: As in `tw_autogen.plugin.asked.asked_plugin`, like all the rest.
+        parameters: As in `tw_autogen.plugin.agent_adapter.asked_plugin`, like all the rest.
         returns: What a call gives.
         remember: Leave it as it is between calls; otherwise it is reset before each one.
         calls: How often code may call it for one request.

@@ -7,7 +7,7 @@ from typing import Any
 
 from tw_autogen.hosts.conversable.asking import Asker
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.plugin.asked import asked_plugin
+from tw_autogen.plugin.agent_adapter import asked_plugin
 from tw_autogen.plugin.callables import Parameters, Returns
 
 

@@ -48,7 +48,7 @@ def sdk(name: str = "mcp") -> ModuleType:
 
 
 class Connection:
-    """One life of a server: it is started once, and when it has ended it stays ended.
+    """One process of a server: it is started once, and when it has ended it stays ended.
 
     Args:
         server: Which.
@@ -79,7 +79,7 @@ class Connection:
         try:
             with self._scope:
                 self._scope.deadline = anyio.current_time() + seconds
-                async with sdk().Client(self._transport(), client_info=_ourselves()) as client:
+                async with sdk().Client(self._transport(), client_info=_client_info()) as client:
                     self.tools = await _all_tools(client)
                     self._scope.deadline = math.inf
                     self._client = client
@@ -90,7 +90,9 @@ class Connection:
                 ready.set_exception(McpServerError(self._not_started(late)))
         except Exception as error:  # noqa: BLE001 - whatever the server or the SDK raises; a waiting thread is told
             if not ready.done():
-                why = "ended while it started" if self._over.is_set() else f"could not be started ({_words(error)})"
+                why = (
+                    "ended while it started" if self._over.is_set() else f"could not be started ({_first_cause(error)})"
+                )
                 ready.set_exception(McpServerError(self._not_started(why)))
         finally:
             self.gone, self._client = True, None
@@ -187,10 +189,10 @@ class Connection:
     async def _transport(self) -> AsyncIterator[tuple[Any, Any]]:
         """Open the way to the server, and see when it ends."""
         async with contextlib.AsyncExitStack() as stack:
-            read, write = await stack.enter_async_context(self._way(stack))
-            yield _Watched(read, self), write
+            read, write = await stack.enter_async_context(self._open_streams(stack))
+            yield _WatchedStream(read, self), write
 
-    def _way(self, stack: contextlib.ExitStack | contextlib.AsyncExitStack) -> Any:
+    def _open_streams(self, stack: contextlib.ExitStack | contextlib.AsyncExitStack) -> Any:
         server = self._server
         if server.transport == "sse":
             return sdk("mcp.client.sse").sse_client(server.url, headers=dict(server.headers))
@@ -220,7 +222,7 @@ class Connection:
         self._over.set()
 
 
-class _Watched:
+class _WatchedStream:
     """A stream of messages that tells when it ends; the SDK has no other word for a server that is gone."""
 
     def __init__(self, inner: Any, connection: Connection) -> None:
@@ -230,7 +232,7 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
@@ -251,7 +253,7 @@ class _Watched:
         self._connection.saw(item)
         return item
 
-    async def __aenter__(self) -> _Watched:
+    async def __aenter__(self) -> _WatchedStream:
         await self._inner.__aenter__()
         return self
 
@@ -270,7 +272,7 @@ async def _streamable_http(server: McpServer) -> AsyncIterator[tuple[Any, Any]]:
             yield streams[0], streams[1]
 
 
-def _ourselves() -> Any:
+def _client_info() -> Any:
     try:
         version = metadata.version("tw-autogen")
     except metadata.PackageNotFoundError:
@@ -304,9 +306,9 @@ def _is_answer(error: Exception) -> bool:
     return False
 
 
-def _words(error: BaseException) -> str:
+def _first_cause(error: BaseException) -> str:
     """Return what went wrong first: task groups wrap one error in another."""
     inner = getattr(error, "exceptions", None)
     if inner:
-        return _words(inner[0])
+        return _first_cause(inner[0])
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -127,7 +127,7 @@ class Sent:
 class SentCalls:
     """The calls of one tool that cells of a request have sent, so that a second try doesn't send them again.
 
-    A second try is a cell that follows a failed one of the same request: a model that mends its code often sends all of
+    A second try is a cell that follows a failed one of the same request: a model that fixes its code often sends all of
     it anew. Calls of the same arguments are told apart by their number, so that a loop of equal calls goes on where the
     failed cell has stopped. A call that the server has answered with an error counts as not made. From any thread.
     """

@@ -67,7 +67,9 @@ class McpServers:
         self._closing = contextlib.ExitStack()
         portal = self._closing.enter_context(start_blocking_portal())
         self._kept = [
-            _Kept(one, folder / f"{number}-{identifier(one.name, 'server')}.log", portal, start_seconds, call_seconds)
+            _RestartingServer(
+                one, folder / f"{number}-{identifier(one.name, 'server')}.log", portal, start_seconds, call_seconds
+            )
             for number, one in enumerate(servers, 1)
         ]
         self._closing.callback(self._end)
@@ -122,8 +124,8 @@ class McpServers:
                 one.result(_GRACE_SECONDS)
 
 
-class _Kept:
-    """One server, through all its lives."""
+class _RestartingServer:
+    """One MCP server process, restarted at most once in a row."""
 
     def __init__(
         self, server: McpServer, log: Path, portal: BlockingPortal, start_seconds: float, call_seconds: float
@@ -136,17 +138,17 @@ class _Kept:
         self._start_seconds = start_seconds
         self._call_seconds = call_seconds
         self._connection: Connection
-        self._life: Future[None]
+        self._running: Future[None]
         self._lock = threading.Lock()
-        self._deaths = 0  # since the last answer
-        self._mourned: Connection | None = None
+        self._failures = 0  # since the last answer
+        self._counted: Connection | None = None
         self._closed = False
 
     def start(self) -> Future[None]:
-        """Begin a life; what is given is done when its tools are listed."""
+        """Start the process; the future is done when its tools are listed."""
         ready: Future[None] = Future()
         connection = self._connection = self._portal.call(Connection, self.server, self._log)
-        self._life = self._portal.start_task_soon(lambda: connection.live(ready, seconds=self._start_seconds))
+        self._running = self._portal.start_task_soon(lambda: connection.live(ready, seconds=self._start_seconds))
         if self._closed:  # meanwhile, by another thread
             self._portal.call(connection.stop)
         return ready
@@ -161,10 +163,10 @@ class _Kept:
         self.tools = self._connection.tools
 
     def stop(self) -> Future[None]:
-        """Begin to end it; what is given is done when its process is gone."""
+        """Begin to stop the process; the future is done when it has ended."""
         self._closed = True
         self._portal.call(self._connection.stop)
-        return self._life
+        return self._running
 
     def caller(self, tool: str) -> Call:
         """Return the function that calls one tool, from any thread."""
@@ -177,9 +179,9 @@ class _Kept:
                 )
             except McpServerError as error:
                 with self._lock:
-                    next_time = self._mourn(connection)
+                    next_time = self._count_failure(connection)
                 raise type(error)(f"{error}\n{next_time}") from error
-            self._deaths = 0
+            self._failures = 0
             return came
 
         return call
@@ -196,23 +198,23 @@ class _Kept:
             gone = self._connection
             if not gone.gone:
                 return gone
-            next_time = self._mourn(gone)
-            if self._deaths > 1:
+            next_time = self._count_failure(gone)
+            if self._failures > 1:
                 raise McpServerError(f"{gone.describe('is gone')}\n{next_time}")
             tell(f"MCP server {self.server.name!r} was gone and has been started again; what it remembered is lost")
             try:
                 self.wait(self.start())
             except McpServerError as error:
-                raise McpServerError(f"{error}\n{self._mourn(self._connection)}") from error
+                raise McpServerError(f"{error}\n{self._count_failure(self._connection)}") from error
             return self._connection
 
-    def _mourn(self, connection: Connection) -> str:
+    def _count_failure(self, connection: Connection) -> str:
         """Count the end of a connection, once, and say what a later call can expect."""
-        if self._mourned is not connection:
-            self._mourned = connection
-            self._deaths += 1
+        if self._counted is not connection:
+            self._counted = connection
+            self._failures += 1
         if self._closed:
             return "Its session is closed."
-        if self._deaths > 1:
+        if self._failures > 1:
             return "It has ended twice without an answer in between, and is not started again in this session."
         return "What it did is not known. It is started again with the next call; what it remembered is lost."

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
 from tw_autogen.conversation import Memory, Post
 from tw_autogen.conversation.plain import read_mapping
@@ -16,7 +16,7 @@ from tw_autogen.errors import ConfigError, RoleSpecError
 from tw_autogen.model import ChatModel
 from tw_autogen.role.loading import line_in, load_source
 from tw_autogen.role.role import Role, Turn
-from tw_autogen.role.spec import Given, RoleSpec, refuse_unknown
+from tw_autogen.role.spec import Given, RoleSpec, check_entry, hints_of, refuse_unknown
 from tw_autogen.role.taskweaver import api
 from tw_autogen.role.taskweaver.imports import MODULES, ROOT, RoleImports
 from tw_autogen.role.taskweaver.memory import UNKNOWN
@@ -114,7 +114,7 @@ class TaskWeaverRoleSpec(RoleSpec):
             SettingsError: a setting is unknown or of the wrong type; says where it was set.
         """
         kind = self._class()
-        hints = _hints(kind)
+        hints = hints_of(kind)
         given = given or (lambda known: {})
         entry = api.RoleEntry(self.name, self.alias, self.module, self.intro)
         source = api.AppConfigSource(str(_project(self.path)), str(self.path.parent), given)
@@ -205,11 +205,7 @@ def read_role_yaml(path: Path) -> TaskWeaverRoleSpec:
         RoleSpecError: names the file and what is wrong in it.
     """
     plain = read_mapping(path, RoleSpecError)
-    for key in ("alias", "module", "intro"):
-        if not isinstance(plain.get(key), str) or not plain[key].strip():
-            raise RoleSpecError(f"`{key}` is missing or no text", path=path)
-    if not plain["alias"].isidentifier():
-        raise RoleSpecError(f"`alias` must be a plain name without spaces, not {plain['alias']!r}", path=path)
+    check_entry(plain, ("alias", "module", "intro"), path)
     if not plain["module"].rpartition(".")[2].isidentifier() or "." not in plain["module"]:
         raise RoleSpecError(
             f"`module` must be the dotted path of a class, as in roles.{path.parent.name}.{path.parent.name}.MyRole, "
@@ -225,14 +221,6 @@ def read_role_yaml(path: Path) -> TaskWeaverRoleSpec:
 
 def _is_config(hint: Any) -> bool:
     return inspect.isclass(hint) and issubclass(hint, api.RoleConfig)
-
-
-def _hints(kind: Callable[..., Any]) -> dict[str, Any]:
-    """Return what the constructor says of its arguments, as far as it can be known."""
-    try:
-        return get_type_hints(kind.__init__)
-    except NameError:  # a name that stands under TYPE_CHECKING only
-        return {}
 
 
 def _roles_in(module: ModuleType) -> str:

@@ -18,7 +18,7 @@ _CELL = "from tw_autogen.plugin import run_plugin_tests\n{outcomes} = run_plugin
 
 
 @dataclass
-class Trial:
+class PluginTests:
     """What came of loading plugins and running the tests in their files.
 
     Args:
@@ -91,5 +91,5 @@ def _has_tests(spec: PluginSpec) -> bool:
 
 def _remedy(spec: PluginSpec) -> str:
     if spec.runs_in == "host":
-        return "mend the plugin, or its test"
-    return "mend the plugin, or its test; what needs the network, secrets or other files takes `runs_in: host`"
+        return "fix the plugin, or its test"
+    return "fix the plugin, or its test; what needs the network, secrets or other files takes `runs_in: host`"

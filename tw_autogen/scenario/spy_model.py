@@ -1,4 +1,4 @@
-"""`HeardModel`: a model of which one knows afterwards what it was asked and what it said."""
+"""`SpyModel`: a model of which one knows afterwards what it was asked and what it said."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Call:
     role: str = ""
 
 
-class HeardModel(RequestModel):
+class SpyModel(RequestModel):
     """Passes everything on, and keeps it.
 
     Args:

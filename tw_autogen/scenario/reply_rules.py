@@ -1,4 +1,4 @@
-"""`AskedBack`: what the user of a scenario says when the agent asks back."""
+"""`ReplyRule`: what the user of a scenario says when the agent asks back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HINTS: Mapping[str, Any] = {"say": str, "matches": re.Pattern[str]}
 
 
 @dataclass(frozen=True)
-class AskedBack:
+class ReplyRule:
     """One rule: where the question matches, the user says this.
 
     Args:
@@ -28,7 +28,7 @@ class AskedBack:
     matches: re.Pattern[str] = re.compile("")
 
 
-def read_rules(plain: Any) -> tuple[AskedBack, ...]:
+def read_rules(plain: Any) -> tuple[ReplyRule, ...]:
     """Read a scenario's `when_asked`: words for any question, or a list of words and of `{matches: …, say: …}`.
 
     Raises:
@@ -44,11 +44,11 @@ def read_rules(plain: Any) -> tuple[AskedBack, ...]:
                 raise ValueError(f"{where}: unknown key {key!r}{nearest(str(key), _HINTS)}")
         if not given.get("say"):
             raise ValueError(f"{where}: missing key 'say', or nothing in it")
-        rules.append(AskedBack(**{key: fit(f"{where}.{key}", value, _HINTS[key]) for key, value in given.items()}))
+        rules.append(ReplyRule(**{key: fit(f"{where}.{key}", value, _HINTS[key]) for key, value in given.items()}))
     return tuple(rules)
 
 
-def take_rule(left: list[AskedBack], answer: Answer) -> str:
+def take_rule(left: list[ReplyRule], answer: Answer) -> str:
     """Return what the user says to an answer that asks back, and take that rule out of those left.
 
     Args:

@@ -25,8 +25,8 @@ _TRIES = 3
 _ASKED = ".asked"
 
 
-class Askable(Protocol):
-    """One conversation with somebody outside the session."""
+class ConversationPartner(Protocol):
+    """One conversation with a partner outside the session: an agent, a team."""
 
     @property
     def takes_files(self) -> bool:
@@ -56,7 +56,7 @@ class Askable(Protocol):
 
 
 def asked_plugin(
-    make: Callable[[], Askable],
+    make: Callable[[], ConversationPartner],
     *,
     name: str,
     description: str,
@@ -66,7 +66,7 @@ def asked_plugin(
     calls: int | None = 100,
     seconds: float | None = 300.0,
 ) -> PluginSpec:
-    """Return somebody who can be asked as a plugin: code calls `answer = name("…")`.
+    """Return a conversation partner as a plugin: code calls `answer = name("…")`.
 
     Args:
         make: Begins a conversation.
@@ -101,7 +101,7 @@ def asked_plugin(
     return replace(
         spec,
         examples=f"several at once: tickets = [{name}.submit(one) for one in many]; [t.result() for t in tickets]",
-        connect=lambda context: _AskedFunction(make, spec, context, model, remember),
+        connect=lambda context: _AgentFunction(make, spec, context, model, remember),
     )
 
 
@@ -109,12 +109,12 @@ def _placeholder(**arguments: Any) -> None:
     """Stand where the agent is put in when a session begins."""
 
 
-class _AskedFunction:
+class _AgentFunction:
     """What code calls, in one session."""
 
     def __init__(
         self,
-        make: Callable[[], Askable],
+        make: Callable[[], ConversationPartner],
         spec: PluginSpec,
         context: PluginContext,
         model: type[BaseModel] | None,
@@ -178,7 +178,7 @@ class _AskedFunction:
             file.write(text.encode("utf-8", "replace"))
         return path
 
-    def _ask(self, asker: Askable, words: str, files: list[Path]) -> Any:
+    def _ask(self, asker: ConversationPartner, words: str, files: list[Path]) -> Any:
         if self._model is None:
             return asker.ask(words, files)
         schema = json.dumps(self._model.model_json_schema(), ensure_ascii=False)
