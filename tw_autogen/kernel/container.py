@@ -17,13 +17,13 @@ from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.bundle import boot_text
+from tw_autogen.kernel.client import KernelHandle
 from tw_autogen.kernel.environment import variables
-from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.live_kernel import LiveKernel
-from tw_autogen.kernel.plain import start_otherwise
 from tw_autogen.kernel.process import CommandProcess, Launch
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.starting import start_by
 
 _COMMAND_SECONDS = 20.0
 """How long the engine may take to pass on a signal or to remove a container."""
@@ -223,10 +223,9 @@ class ContainerKernel(LiveKernel):
                 f"container engine {one.engine!r}: there is no such command; install docker or podman, or pass engine=",
                 folder=self.folder,
             )
-        peer = start_otherwise(
-            KernelFolders(self.folder), self._settings, lambda launch: ContainerProcess(launch, one), ""
-        )
-        return dataclasses.replace(peer, said=lambda: self._with_advice(peer.said()))
+        folders = KernelFolders(self.folder)
+        handle = start_by(lambda launch: ContainerProcess(launch, one), self._settings, folders, walls="")
+        return dataclasses.replace(handle, said=lambda: self._with_advice(handle.said()))
 
     def _with_advice(self, said: str) -> str:
         engine = self._container.engine

@@ -11,11 +11,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
-from tw_autogen.kernel.client import KernelClient
+from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.execution import Execution, Log, Variable
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
-from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.host_calls import HostFunctions
 from tw_autogen.kernel.kernel import Loadable, OnOutput
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
@@ -295,11 +294,10 @@ class LiveKernel:
         with contextlib.suppress(OSError), SafeFolder(self.folder) as opened:
             opened.unlock()  # code may have closed its own folder
         check_open_files(self.folder)
-        peer = self._open()
         live = KernelClient(
             self.folder,
             settings=self._settings,
-            peer=peer,
+            handle=self._open(),
             served=self._served,
             bell=self._bell,
             keeps=self._recovery.keeps,

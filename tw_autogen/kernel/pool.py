@@ -11,13 +11,11 @@ from types import TracebackType
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.ownership import OWNERSHIP
-from tw_autogen.kernel.plain import PlainKernel, start_plain
 from tw_autogen.kernel.sandbox import failed
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_cold, start_forked
+from tw_autogen.kernel.starting import SUPERVISED, StartedKernel, start
 from tw_autogen.kernel.supervised_process import SandboxFailed
 from tw_autogen.kernel.warm_pool import WarmPool, begin, kernel_key, server_key
 
@@ -40,7 +38,7 @@ class KernelPool:
     that are kept ready are started one by one in the background, and live as long.
 
     Args:
-        stewarded: Kernels have a steward; elsewhere than on Linux they are plain processes.
+        supervised: Kernels have a supervisor; elsewhere than on Linux they are plain processes.
 
     Example:
         >>> with KernelPool() as pool:
@@ -48,9 +46,9 @@ class KernelPool:
         False
     """
 
-    def __init__(self, *, stewarded: bool = STEWARDED) -> None:
-        self._stewarded = stewarded
-        self._nests: dict[object, WarmPool] = {}
+    def __init__(self, *, supervised: bool = SUPERVISED) -> None:
+        self._supervised = supervised
+        self._pools: dict[object, WarmPool] = {}
         self._wanted: dict[object, KernelSettings] = {}
         self._failed: dict[object, float] = {}
         self._taken = 0.0
@@ -61,13 +59,13 @@ class KernelPool:
 
     def prepare(self, settings: KernelSettings) -> None:
         """Make a fork server for these settings, and kernels, ready soon; return at once."""
-        forks = self._stewarded and settings.fork
+        forks = self._supervised and settings.fork
         if not (forks or settings.warm) or self.closed or os.getpid() != self._owner:
             return
         key = server_key(settings)
         with self._change:
-            if key in self._nests:
-                self._nests[key].used = time.monotonic()
+            if key in self._pools:
+                self._pools[key].used = time.monotonic()
             elif time.monotonic() < self._failed.get(key, 0.0) + _PAUSE_SECONDS:
                 return
             self._wanted[kernel_key(settings)] = settings
@@ -76,7 +74,7 @@ class KernelPool:
                 self._keeper.start()
             self._change.notify_all()
 
-    def take(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | PlainKernel:
+    def take(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel:
         """Return a kernel for a session's folders: one that was kept ready, else a forked one, else one of its own.
 
         Raises:
@@ -85,15 +83,18 @@ class KernelPool:
         """
         self._taken = time.monotonic()
         try:
-            cold = start_cold if self._stewarded else start_plain
-            return self._settled(settings, place) or self._forked(settings, place) or cold(settings, place)
+            return (
+                self._kept(settings, place)
+                or self._forked(settings, place)
+                or start(settings, place, supervised=self._supervised)
+            )
         finally:
             self.prepare(settings)
 
     def take_for(self, settings: KernelSettings, place: KernelFolders, lent: Connection) -> StartedKernel:
         """Return a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
         try:
-            return self._forked(settings, place, lent) or start_cold(settings, place, lent)
+            return self._forked(settings, place, lent) or start(settings, place, lent=lent)
         finally:
             self.prepare(settings)
 
@@ -103,8 +104,8 @@ class KernelPool:
         deadline = time.monotonic() + seconds
         with self._change:
             while not self.closed and time.monotonic() < deadline:
-                nest = self._nests.get(server_key(settings))
-                if nest is not None and nest.server.greeted and not nest.lacks(settings):
+                warm = self._pools.get(server_key(settings))
+                if warm is not None and warm.usable and not warm.lacks(settings):
                     return True
                 self._change.wait(max(0.0, min(0.05, deadline - time.monotonic())))
         return False
@@ -113,12 +114,12 @@ class KernelPool:
         """End servers and the kernels that are kept ready; those in use go on."""
         with self._change:
             self.closed = True
-            nests, self._nests = list(self._nests.values()), {}
+            pools, self._pools = list(self._pools.values()), {}
             keeper = self._keeper
             self._change.notify_all()
         if os.getpid() == self._owner:
-            for nest in nests:
-                nest.close()
+            for warm in pools:
+                warm.close()
             if keeper is not None:
                 keeper.join(_LAST_SECONDS)  # it ends what it is just making
 
@@ -130,23 +131,23 @@ class KernelPool:
     ) -> None:
         self.close()
 
-    def _nest(self, settings: KernelSettings) -> WarmPool | None:
+    def _warm(self, settings: KernelSettings) -> WarmPool | None:
         """Return a server that is ready and up to date."""
         with self._change:
-            nest = self._nests.get(server_key(settings))
-        usable = nest is not None and self._owner == os.getpid() and nest.server.greeted and not nest.server.stale()
-        return nest if usable else None
+            warm = self._pools.get(server_key(settings))
+        usable = warm is not None and self._owner == os.getpid() and warm.usable and not warm.stale()
+        return warm if usable else None
 
-    def _settled(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | PlainKernel | None:
+    def _kept(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | None:
         """Return a kernel that was kept ready, if there is one and nobody else works in that folder."""
-        nest, key = self._nest(settings), kernel_key(settings)
-        while nest is not None and not OWNERSHIP.user(place.folder):
+        warm, key = self._warm(settings), kernel_key(settings)
+        while warm is not None and not OWNERSHIP.user(place.folder):
             with self._change:
-                started = nest.take(key)
+                started = warm.take(key)
             if started is None:
                 return None
             with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
-                started.settle(place, settings)
+                started.bind(place, settings)
                 started.way = "warm"
                 return started
             started.discard()
@@ -155,10 +156,10 @@ class KernelPool:
     def _forked(
         self, settings: KernelSettings, place: KernelFolders, lent: Connection | None = None
     ) -> StartedKernel | None:
-        nest = self._nest(settings)
-        if nest is not None and isinstance(nest.server, ForkServer):
+        warm = self._warm(settings)
+        if warm is not None and warm.server is not None:
             with contextlib.suppress(OSError, KernelError):
-                return start_forked(nest.server, settings, place, lent)
+                return start(settings, place, server=warm.server, lent=lent)
         return None
 
     # What the keeper does, in a thread of its own.
@@ -173,17 +174,17 @@ class KernelPool:
                     return
                 wanted, self._wanted = self._wanted, {}
                 old = self._outworn({server_key(settings) for settings in wanted.values()})
-            for nest in old:
-                nest.close()
+            for warm in old:
+                warm.close()
             for settings in wanted.values():
                 self._tend(settings)
             with self._change:
-                if not self._nests and not self._wanted:
+                if not self._pools and not self._wanted:
                     self._keeper = None
                     return
 
     def _patience(self) -> float:
-        ends = [nest.used + nest.settings.warm_seconds for nest in self._nests.values()]
+        ends = [warm.used + warm.settings.warm_seconds for warm in self._pools.values()]
         return max(0.0, min(ends, default=time.monotonic()) - time.monotonic()) + 0.01
 
     def _outworn(self, wanted: set[object]) -> list[WarmPool]:
@@ -191,37 +192,37 @@ class KernelPool:
         now = time.monotonic()
         out = [
             key
-            for key, nest in self._nests.items()
-            if nest.server.stale() or (key not in wanted and now > nest.used + nest.settings.warm_seconds)
+            for key, warm in self._pools.items()
+            if warm.stale() or (key not in wanted and now > warm.used + warm.settings.warm_seconds)
         ]
-        left = sorted((key for key in self._nests if key not in out), key=lambda key: self._nests[key].used)
+        left = sorted((key for key in self._pools if key not in out), key=lambda key: self._pools[key].used)
         out += left[: max(0, len(left) - _MOST_SERVERS)]
-        return [self._nests.pop(key) for key in out]
+        return [self._pools.pop(key) for key in out]
 
     def _tend(self, settings: KernelSettings) -> None:
         """Start a server if there is none, and fill up the kernels that it keeps ready."""
         key = server_key(settings)
-        nest: WarmPool | None = None
+        warm: WarmPool | None = None
         try:
             with self._change:
-                nest = self._nests.get(key)
-            if nest is None:
-                nest = begin(settings, stewarded=self._stewarded)
+                warm = self._pools.get(key)
+            if warm is None:
+                warm = begin(settings, supervised=self._supervised)
                 with self._change:
                     late = self.closed
                     if not late:
-                        self._nests[key] = nest
+                        self._pools[key] = warm
                 if late:  # it was closed while the server was made
-                    nest.close()
+                    warm.close()
                     return
-            if not nest.server.ready(_HELLO_SECONDS):
+            if not warm.await_server(_HELLO_SECONDS):
                 raise KernelError("the fork server was not ready in time")
-            while not self.closed and nest.lacks(settings):
+            while not self.closed and warm.lacks(settings):
                 self._let_begin()
-                self._fill(nest, settings)
+                self._fill(warm, settings)
         except SandboxFailed as error:
-            if nest is not None:
-                failed(nest.server.level, str(error))
+            if warm is not None:
+                failed(warm.level, str(error))
             self._drop(key)
             self.prepare(settings)
         except (KernelError, OSError):  # kernels are then started one by one
@@ -234,24 +235,24 @@ class KernelPool:
             while not self.closed and (left := self._taken + _HASTE_SECONDS - time.monotonic()) > 0:
                 self._change.wait(left)
 
-    def _fill(self, nest: WarmPool, settings: KernelSettings) -> None:
-        key, started = kernel_key(settings), nest.make(settings)
+    def _fill(self, warm: WarmPool, settings: KernelSettings) -> None:
+        key, started = kernel_key(settings), warm.make(settings)
         with self._change:
-            if not any(one is nest for one in self._nests.values()):  # it was closed meanwhile
+            if not any(one is warm for one in self._pools.values()):  # it was closed meanwhile
                 started.discard()
                 return
-            nest.ready.append((key, started))
-            many = nest.ready[: max(0, len(nest.ready) - max(_MOST_READY, settings.warm))]
-            del nest.ready[: len(many)]
+            warm.ready.append((key, started))
+            many = warm.ready[: max(0, len(warm.ready) - max(_MOST_READY, settings.warm))]
+            del warm.ready[: len(many)]
             self._change.notify_all()
         for _, one in many:
             one.discard()
 
     def _drop(self, key: object) -> None:
         with self._change:
-            nest = self._nests.pop(key, None)
-        if nest is not None:
-            nest.close()
+            warm = self._pools.pop(key, None)
+        if warm is not None:
+            warm.close()
 
 
 _default: list[KernelPool] = []

@@ -21,7 +21,7 @@ from tw_autogen.kernel.path_policy import check_granted, refuse_folder
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, StartedKernel
+from tw_autogen.kernel.starting import SUPERVISED, StartedKernel
 
 _LOOK_SECONDS = 0.05
 
@@ -98,7 +98,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         """Return None while it runs, else its exit code."""
         if self._kernel is None:
             return 0
-        return None if self._kernel.process.alive() else _code(self._kernel.process.ended)
+        return None if self._kernel.process.alive() else _code(self._kernel.ended)
 
     async def wait(self) -> int | None:
         """Wait until it has ended, and end what it left behind."""
@@ -151,7 +151,7 @@ def _settings(given: dict[str, Any]) -> KernelSettings:
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise KernelStartError(f"the kernelspec sets {', '.join(unknown)}; there are: {', '.join(known)}")
-    if not STEWARDED:
+    if not SUPERVISED:
         raise KernelStartError("the provisioner tw-autogen works on Linux only")
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     return replace(KernelSettings(**plain), warm=0)  # those that are kept ready have sockets of their own

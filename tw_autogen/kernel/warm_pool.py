@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,10 +14,9 @@ from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment, matcher, variables
 from tw_autogen.kernel.forkserver import ForkServer
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
-from tw_autogen.kernel.plain import PlainKernel, start_unsettled
 from tw_autogen.kernel.sandbox import levels, standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_forked, start_waiting
+from tw_autogen.kernel.starting import SUPERVISED, StartedKernel, start
 from tw_autogen.kernel.wire import await_life
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 
@@ -28,7 +27,7 @@ if "pandas" in __import__("sys").modules:
 """It makes no variable."""
 
 
-def warm_up(started: StartedKernel | PlainKernel, seconds: float, *, modules: Sequence[str] = ()) -> None:
+def warm_up(started: StartedKernel, seconds: float, *, modules: Sequence[str] = ()) -> None:
     """Make the bridge in a kernel that has no session yet, and run a cell there; both are over when this returns.
 
     A kernel that was still busy with it would keep its first session waiting.
@@ -70,19 +69,36 @@ class WarmPool:
 
     Args:
         settings: It was made for these.
-        server: Its server, or what starts each kernel for itself.
+        level: The sandbox of its kernels.
+        server: Its fork server; None: each kernel is started for itself.
         folder: Its own; removed by `close`.
+        supervised: Its kernels have a supervisor.
         ready: The kernels.
         used: When somebody last needed it, on the clock of `time.monotonic`.
     """
 
     settings: KernelSettings
-    server: ForkServer | ColdStart
+    level: str
+    server: ForkServer | None
     folder: Path
-    ready: list[tuple[object, StartedKernel | PlainKernel]] = field(default_factory=list)
+    supervised: bool = SUPERVISED
+    ready: list[tuple[object, StartedKernel]] = field(default_factory=list)
     used: float = field(default_factory=time.monotonic)
 
-    def take(self, key: object) -> StartedKernel | PlainKernel | None:
+    @property
+    def usable(self) -> bool:
+        """Whether kernels can be started, as far as is known."""
+        return self.server is None or self.server.greeted
+
+    def await_server(self, seconds: float) -> bool:
+        """Return whether kernels can be started within some seconds; raises as `ForkServer.ready` does."""
+        return self.server is None or self.server.ready(seconds)
+
+    def stale(self) -> bool:
+        """Return whether its fork server has ended or is out of date."""
+        return self.server is not None and self.server.stale()
+
+    def take(self, key: object) -> StartedKernel | None:
         """Return a kernel that was made with this, and forget it; None if there is none."""
         found = next((one for one in self.ready if one[0] == key), None)
         if found is None:
@@ -92,24 +108,20 @@ class WarmPool:
 
     def lacks(self, settings: KernelSettings) -> bool:
         """Return whether kernels are to be made; never behind a wall that must know a session's folders at once."""
-        if self.server.level in (LANDLOCK, BUBBLEWRAP):
+        if self.level in (LANDLOCK, BUBBLEWRAP):
             return False
         key = kernel_key(settings)
         return sum(one == key for one, _ in self.ready) < settings.warm
 
-    def make(self, settings: KernelSettings) -> StartedKernel | PlainKernel:
+    def make(self, settings: KernelSettings) -> StartedKernel:
         """Make a kernel to be kept ready; it has done once what takes long.
 
         Raises:
             KernelError: it ends, or does not answer.
             OSError: the server is gone, or it can't be started.
         """
-        started: StartedKernel | PlainKernel
-        modules: tuple[str, ...] = ()
-        if isinstance(self.server, ForkServer):
-            started = start_forked(self.server, settings, None)
-        else:
-            started, modules = self.server.start(), settings.preload
+        started = start(settings, None, server=self.server, supervised=self.supervised)
+        modules = () if self.server is not None else settings.preload
         try:
             warm_up(started, settings.start_seconds, modules=modules)
         except BaseException:
@@ -119,73 +131,40 @@ class WarmPool:
 
     def close(self) -> None:
         """End the server and the kernels."""
-        self.server.close()
+        if self.server is not None:
+            self.server.close()
         for _, started in self.ready:
             started.discard()
         remove_folder(self.folder)
 
 
-class ColdStart:
-    """Where kernels come from that are started each for itself, and kept ready; takes a `ForkServer`'s place.
-
-    Args:
-        level: Their wall.
-        start: Starts one that has no session yet.
-    """
-
-    greeted = True
-
-    def __init__(self, level: str, start: Callable[[], StartedKernel | PlainKernel]) -> None:
-        self.level = level
-        self.start = start
-
-    def ready(self, seconds: float = 0.0) -> bool:
-        """Return False: there is nothing to wait for."""
-        return True
-
-    def stale(self) -> bool:
-        """Return whether it is out of date; it holds nothing that could be."""
-        return False
-
-    def close(self) -> None:
-        """End nothing: there is no server."""
-
-
-def begin(settings: KernelSettings, *, stewarded: bool = STEWARDED) -> WarmPool:
+def begin(settings: KernelSettings, *, supervised: bool = SUPERVISED) -> WarmPool:
     """Begin to make kernels.
 
     Args:
         settings: How.
-        stewarded: They have a steward; elsewhere than on Linux they are plain processes.
+        supervised: They have a supervisor; elsewhere than on Linux they are plain processes.
 
     Raises:
         KernelError: kernels with these settings are not forked.
         OSError: the server can't be started.
-        SandboxError: no wall can stand.
+        SandboxError: no sandbox can be set up.
     """
-    folder = temporary_folder("tw-server-")
-    try:
-        server: ForkServer | ColdStart
-        if not stewarded:
-            level = standing(settings)
-            server = ColdStart(level, lambda: start_unsettled(level, settings))
-        elif not settings.fork:
-            level = next(levels(settings))
-            server = ColdStart(level, lambda: start_waiting(settings, level))
-        else:
-            server = _fork_server(settings, folder / "log")
-    except BaseException:
-        remove_folder(folder)
-        raise
-    return WarmPool(settings, server, folder)
-
-
-def _fork_server(settings: KernelSettings, log: Path) -> ForkServer:
-    level = next(levels(settings))
-    if level == BUBBLEWRAP:
+    level = next(levels(settings)) if supervised else standing(settings)
+    forks = supervised and settings.fork
+    if forks and level == BUBBLEWRAP:
         raise KernelError("kernels behind bubblewrap are not forked")
-    environment = clean_environment(os.environ, allowed=settings.environment)
-    return ForkServer(settings.python, environment, level=level, modules=settings.preload, log=log)
+    folder = temporary_folder("tw-server-")
+    server = None
+    if forks:
+        environment = clean_environment(os.environ, allowed=settings.environment)
+        log = folder / "log"
+        try:
+            server = ForkServer(settings.python, environment, level=level, modules=settings.preload, log=log)
+        except BaseException:
+            remove_folder(folder)
+            raise
+    return WarmPool(settings, level, server, folder, supervised)
 
 
 def server_key(settings: KernelSettings) -> object:
