@@ -18,8 +18,7 @@ from tests.kernel.test_problem_deaths import until
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.kernel_folders import KernelFolders
-from tw_autogen.kernel.pool import KernelPool
-from tw_autogen.kernel.warm_pool import begin
+from tw_autogen.kernel.pool import KernelPool, begin
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
 LIGHT = KernelSettings(preload=("decimal",))

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.client import KernelClient, KernelHandle
-from tw_autogen.kernel.execution import Execution, Log, Variable
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.kernel.host_calls import HostFunctions
-from tw_autogen.kernel.kernel import Loadable, OnOutput
+from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variable
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
 from tw_autogen.kernel.process import check_open_files
 from tw_autogen.kernel.recovery import Recovery

@@ -13,11 +13,10 @@ from pathlib import Path
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
 from tw_autogen.kernel.client import KernelClient, KernelHandle
-from tw_autogen.kernel.execution import Execution
 from tw_autogen.kernel.guest.packages import INSTALL
 from tw_autogen.kernel.installer import Installer
 from tw_autogen.kernel.journal import CellJournal
-from tw_autogen.kernel.kernel import Loadable, OnOutput
+from tw_autogen.kernel.kernel import Execution, Loadable, OnOutput
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.readable import pieces
 from tw_autogen.kernel.launcher.sandbox import OFF

@@ -21,7 +21,7 @@ from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.client import KernelHandle
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment import clean_environment, kernel_environment
-from tw_autogen.kernel.forkserver import ForkServer, launch_one
+from tw_autogen.kernel.forkserver import ForkServer, SandboxFailed, SupervisedProcess, launch_one
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, furnish
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.ownership import OWNERSHIP, hand_over
@@ -29,7 +29,6 @@ from tw_autogen.kernel.process import Launch, LocalProcess, Process, StartProces
 from tw_autogen.kernel.sandbox import failed, levels, plan, standing, stood, told, user_for, words
 from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.supervised_process import SandboxFailed, SupervisedProcess
 
 SUPERVISED = sys.platform.startswith("linux")
 """Where kernels have a supervisor, and a fork server may make them; elsewhere they are plain processes."""
@@ -83,7 +82,7 @@ class StartedKernel:
             raise KernelError(f"the kernel's process ended: {self.process.end()}")
         if self.level == SEATBELT:
             text = _profile(settings, self.connection, place)
-            said = _evaluated(self, call_expression("enclose", text, module="seatbelt"), settings.start_seconds)
+            said = _evaluated(self, call_expression("enclose", text), settings.start_seconds)
             if said != _ENCLOSED:
                 raise SandboxFailed(said)
         self.place = place

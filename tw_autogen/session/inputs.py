@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
-from tw_autogen.kernel.transferable import untransferable_reason
+from tw_autogen.kernel.guest.codec import untransferable_reason
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.journal import JOURNAL
 
