@@ -127,7 +127,7 @@ def test_what_it_imports_is_there_and_what_is_not_installed_is_left_out(tmp_path
             assert kernel.execute("import sys\n'decimal' in sys.modules", seconds=30).result == "True"
 
 
-def test_a_steward_that_waited_and_was_killed_is_no_loss(tmp_path):
+def test_a_supervisor_that_waited_and_was_killed_is_no_loss(tmp_path):
     settings = replace(LIGHT, warm=0)
     with KernelPool() as pool:
         assert pool.wait(settings)
@@ -318,7 +318,7 @@ def test_no_process_outlives_its_owner(then):
     with owner:
         assert owner.stdout.readline() == "ready\n"
         started = below(owner.pid)
-        assert len(started) >= 3  # server and stewards; what they started lies below them
+        assert len(started) >= 3  # server and supervisors; what they started lies below them
         if then:
             os.kill(owner.pid, signal.SIGKILL)
         else:

@@ -73,7 +73,7 @@ class KernelClient:
         settings: Limits.
         handle: The kernel, just started; this owns it from now on.
         served: The functions that code may call.
-        bell: Rings when another thread wants the running request stopped.
+        wakeup: Rung when another thread wants the running request stopped.
         keeps: Its variables are to come back in a later process.
 
     Raises:
@@ -87,7 +87,7 @@ class KernelClient:
         settings: KernelSettings,
         handle: KernelHandle,
         served: HostFunctions,
-        bell: WakeupSocket,
+        wakeup: WakeupSocket,
         keeps: bool = False,
     ) -> None:
         self._folder = folder
@@ -103,7 +103,7 @@ class KernelClient:
         self._connection = handle.wire
         self.process = handle.process
         self.walls = handle.walls
-        self._waiting = Poller(handle.wire, handle.process, bell)
+        self._waiting = Poller(handle.wire, handle.process, wakeup)
         try:
             self._make_ready()
         except KernelError as error:

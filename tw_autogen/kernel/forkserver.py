@@ -30,26 +30,26 @@ class SandboxFailed(SandboxError):
 
 
 def channel_pair() -> tuple[socket.socket, socket.socket]:
-    """Make the socket between host and steward: ours, which tells who sends, and theirs."""
+    """Make the socket between host and supervisor: ours, which tells who sends, and theirs."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     return ours, theirs
 
 
 class SupervisedProcess:
-    """A kernel's process that a steward looks after.
+    """A kernel's process that a supervisor looks after.
 
     Args:
-        channel: To the steward.
-        bury: Waits for what this process itself has started, once all has ended.
+        channel: To the supervisor.
+        wait: Waits for what this process itself has started, once all has ended.
     """
 
-    def __init__(self, channel: socket.socket, bury: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, channel: socket.socket, wait: Callable[[], object] = lambda: None) -> None:
         self._channel = channel
         self._channel.setblocking(False)
-        self._bury = bury
+        self._wait = wait
         self._lock = threading.Lock()
-        self._steward = -1
+        self._supervisor = -1
         self._assigned = False
         self._ended = ""
         self._down = ""
@@ -84,7 +84,7 @@ class SupervisedProcess:
         return SandboxFailed(self._down) if self._down else KernelError(f"the kernel's process ended: {self._ended}")
 
     def alive(self) -> bool:
-        """Return whether it still runs; takes what the steward has said meanwhile."""
+        """Return whether it still runs; takes what the supervisor has said meanwhile."""
         while not self._ended:
             try:
                 packet, extra, _, _ = self._channel.recvmsg(_PACKET, socket.CMSG_SPACE(_CREDENTIALS.size))
@@ -97,7 +97,7 @@ class SupervisedProcess:
             if packet:
                 self._hear(json.loads(packet), extra)
             else:
-                self._ended = "killed with its steward"
+                self._ended = "killed with its supervisor"
         return False
 
     @property
@@ -130,27 +130,27 @@ class SupervisedProcess:
                 self._await_end()
             self._channel.close()
             self.death = None
-            if self._steward >= 0:
-                os.close(self._steward)
-                self._steward = -1
-            self._bury()
+            if self._supervisor >= 0:
+                os.close(self._supervisor)
+                self._supervisor = -1
+            self._wait()
             return self._ended
 
     def _await_end(self) -> None:
-        """Wait until the steward has ended, and with it all below; a steward that doesn't is killed."""
-        if self._steward < 0:
+        """Wait until the supervisor has ended, and with it all below; a supervisor that doesn't is killed."""
+        if self._supervisor < 0:
             self._channel.shutdown(socket.SHUT_RDWR)
             return
-        if not readable(self._steward, _END_SECONDS):
+        if not readable(self._supervisor, _END_SECONDS):
             with contextlib.suppress(OSError):
-                signal.pidfd_send_signal(self._steward, signal.SIGKILL)
-            readable(self._steward, _END_SECONDS)
+                signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
+            readable(self._supervisor, _END_SECONDS)
 
     def _hear(self, message: Mapping[str, Any], extra: list[Any]) -> None:
         kind = message.get("kind")
-        if kind == "steward":
+        if kind == "supervisor":
             with contextlib.suppress(OSError):  # it has ended already
-                self._steward = os.pidfd_open(_sender(extra))
+                self._supervisor = os.pidfd_open(_sender(extra))
         elif kind == "kernel":
             self.pid = _sender(extra)
         elif kind == "assigned":
@@ -302,7 +302,7 @@ def launch_one(
     except BaseException:
         ours.close()
         raise
-    return SupervisedProcess(ours, bury=lambda: _bury(process))
+    return SupervisedProcess(ours, wait=lambda: _wait(process))
 
 
 def _launch(
@@ -335,7 +335,7 @@ def _launch(
     )
 
 
-def _bury(process: subprocess.Popen[bytes]) -> None:
+def _wait(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(2.0)
     process.kill()

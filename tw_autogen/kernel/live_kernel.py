@@ -58,8 +58,8 @@ class LiveKernel:
         self._pinned = PinnedPaths(self.folder, self._settings)
         KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))
         check_open_files(self.folder)
-        self._bell = WakeupSocket()
-        weakref.finalize(self, self._bell.close)
+        self._wakeup = WakeupSocket()
+        weakref.finalize(self, self._wakeup.close)
         self._live: KernelClient | None = None
         self._end_live: Callable[[], object] | None = None
         self._plugins: dict[str, Loadable] = {}
@@ -108,11 +108,11 @@ class LiveKernel:
                 said += self._before_cell(live)
             except KernelError:
                 return self._told_lost()
-            self._bell.answer()
+            self._wakeup.answer()
             running = live.start_cell(code, seconds=seconds, on_output=on_output)
             self._executing, self._running, self._fresh = True, running, False
             if cancelled is not None and cancelled.is_set():
-                self._bell.ring()  # an interrupt that came before this line found nothing that runs
+                self._wakeup.ring()  # an interrupt that came before this line found nothing that runs
             try:
                 outcome = running.wait()
             except BaseException:
@@ -199,7 +199,7 @@ class LiveKernel:
     def interrupt(self) -> None:
         """Stop the running cell, keep the process; from any thread."""
         if self._executing:
-            self._bell.ring()
+            self._wakeup.ring()
 
     def kill(self) -> None:
         """End the process of the running cell at once, from any thread; nothing happens if none runs."""
@@ -273,7 +273,7 @@ class LiveKernel:
                     f"thread waits {self._settings.turn_seconds:g} s for its turn at most",
                     folder=self.folder,
                 ) from None
-            self._bell.answer()  # an interrupt concerns the cell that was running
+            self._wakeup.answer()  # an interrupt concerns the cell that was running
             try:
                 yield
             finally:
@@ -298,7 +298,7 @@ class LiveKernel:
             settings=self._settings,
             handle=self._open(),
             served=self._served,
-            bell=self._bell,
+            wakeup=self._wakeup,
             keeps=self._recovery.keeps,
         )
         self._live, self._fresh = live, True

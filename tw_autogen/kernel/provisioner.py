@@ -104,7 +104,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         """Wait until it has ended, and end what it left behind."""
         while (code := await self.poll()) is None:
             await asyncio.sleep(_LOOK_SECONDS)
-        await self._bury()
+        await self._discard()
         return code
 
     async def send_signal(self, signum: int) -> None:
@@ -130,7 +130,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
 
     async def cleanup(self, restart: bool = False) -> None:
         """End what is left; its sockets stay for the one that takes its place."""
-        await self._bury()
+        await self._discard()
         if not restart and self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -140,7 +140,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         found = (self._cwd / Path(path).expanduser()).resolve()
         return found.as_posix() if found.exists() else None
 
-    async def _bury(self) -> None:
+    async def _discard(self) -> None:
         kernel, self._kernel = self._kernel, None
         if kernel is not None:
             await asyncio.to_thread(kernel.discard)
