@@ -24,7 +24,7 @@ def _late_wall():
 
 
 def ready_in(pool):
-    return [started for nest in pool._nests.values() for _, started in nest.ready]
+    return [started for warm in pool._pools.values() for _, started in warm.ready]
 
 
 def test_cold_kernels_are_kept_ready_handed_out_and_made_anew(tmp_path):
@@ -47,7 +47,7 @@ def test_a_cold_kernel_kept_ready_has_imported_what_is_named_and_belongs_to_its_
         assert pool.wait(COLD)
         with LocalKernel(tmp_path / "a", settings=COLD, pool=pool) as kernel:
             first = kernel.execute("import os, sys\nprint('wave' in sys.modules)\nos.getcwd()", seconds=30)
-            assert kernel._live._peer.listens
+            assert kernel._live._handle.listens
             (tmp_path / "secret").write_text("planted")
             other = kernel.execute(f"open({str(tmp_path / 'secret')!r}).read()", seconds=30)
 
@@ -66,14 +66,14 @@ def test_cold_kernels_nobody_needs_end_after_their_time(tmp_path):
         assert readable(started.process.death, 20)
 
         assert not started.process.alive()
-        assert not pool._nests
+        assert not pool._pools
 
 
 def test_none_is_kept_ready_where_none_is_wanted(tmp_path):
     settings = KernelSettings(fork=False, warm=0)
     with KernelPool() as pool:
         pool.prepare(settings)
-        assert not pool._nests
+        assert not pool._pools
         started = pool.take(settings, KernelFolders(tmp_path))
         started.discard()
         assert started.way == "cold"

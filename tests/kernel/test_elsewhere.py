@@ -56,7 +56,7 @@ with KernelPool() as pool:
         except Exception as error:
             print(type(error).__name__, error)
         else:
-            print(done.stdout, done.result, done.error or None, kernel._live._peer.listens)
+            print(done.stdout, done.result, done.error or None, kernel._live._handle.listens)
         print(kernel.where)
 """
 _OWNER = """

@@ -18,8 +18,7 @@ from tests.kernel.test_problem_deaths import until
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.kernel_folders import KernelFolders
-from tw_autogen.kernel.pool import KernelPool
-from tw_autogen.kernel.warm_pool import begin
+from tw_autogen.kernel.pool import KernelPool, begin
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
 LIGHT = KernelSettings(preload=("decimal",))
@@ -58,7 +57,7 @@ def state(pid):
 
 
 def server_of(pool):
-    return next(iter(pool._nests.values())).server
+    return next(iter(pool._pools.values())).server
 
 
 def test_a_kernel_that_was_kept_ready_is_taken_first_then_one_is_forked(pool, tmp_path):
@@ -98,7 +97,7 @@ def test_a_kernel_kept_ready_has_the_limits_of_its_session_and_nothing_of_its_re
     assert pool.wait(LIGHT)
     with LocalKernel(tmp_path, settings=replace(LIGHT, output_chars=3000, result_chars=50), pool=pool) as kernel:
         first = kernel.execute("import os\nprint('x' * 4000)\nos.path.realpath('.')", seconds=30)
-        assert kernel._live._peer.listens
+        assert kernel._live._handle.listens
 
         assert first.stdout.startswith("x" * 2000)
         assert first.stdout.count("\n[... 1001 characters left out ...]\n") == 1
@@ -128,7 +127,7 @@ def test_what_it_imports_is_there_and_what_is_not_installed_is_left_out(tmp_path
             assert kernel.execute("import sys\n'decimal' in sys.modules", seconds=30).result == "True"
 
 
-def test_a_steward_that_waited_and_was_killed_is_no_loss(tmp_path):
+def test_a_supervisor_that_waited_and_was_killed_is_no_loss(tmp_path):
     settings = replace(LIGHT, warm=0)
     with KernelPool() as pool:
         assert pool.wait(settings)
@@ -248,14 +247,14 @@ def test_a_server_that_nobody_needs_ends_by_itself():
         started = server_of(pool)._process.pid
 
         assert gone([started, *below(started)])
-        assert not pool._nests
+        assert not pool._pools
 
 
 def test_a_server_that_is_made_while_the_pool_closes_is_ended(monkeypatch):
     made, begins = [], threading.Event()
 
-    def begin_late(settings, *, stewarded):
-        made.append(begin(settings, stewarded=stewarded))
+    def begin_late(settings, *, supervised):
+        made.append(begin(settings, supervised=supervised))
         begins.set()
         while not pool.closed:
             threading.Event().wait(0.01)
@@ -291,7 +290,7 @@ def test_no_kernel_is_kept_ready_where_none_is_wanted(tmp_path):
         started = pool.take(settings, KernelFolders(tmp_path))
         try:
             assert started.way == "forked"
-            assert not next(iter(pool._nests.values())).ready
+            assert not next(iter(pool._pools.values())).ready
         finally:
             started.discard()
 
@@ -319,7 +318,7 @@ def test_no_process_outlives_its_owner(then):
     with owner:
         assert owner.stdout.readline() == "ready\n"
         started = below(owner.pid)
-        assert len(started) >= 3  # server and stewards; what they started lies below them
+        assert len(started) >= 3  # server and supervisors; what they started lies below them
         if then:
             os.kill(owner.pid, signal.SIGKILL)
         else:

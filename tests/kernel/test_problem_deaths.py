@@ -238,7 +238,7 @@ def test_a_fork_bomb_is_bounded_and_nothing_is_left_of_it(code):
         keep(kernel)
         works(kernel)
     assert max(most) < 60
-    # the fork server, the steward that waits there, a kernel that is kept ready, and one for the test before
+    # the fork server, the supervisor that waits there, a kernel that is kept ready, and one for the test before
     assert until(lambda: len(set(below(os.getpid())) - before) <= 6)
 
 
@@ -348,19 +348,19 @@ def test_a_kernel_killed_from_outside_is_told_and_replaced(kernel, when):
 
 
 @pytest.mark.parametrize("when", ["between", "during"])
-def test_a_steward_killed_from_outside_takes_its_kernel_along_and_is_told(kernel, when):
+def test_a_supervisor_killed_from_outside_takes_its_kernel_along_and_is_told(kernel, when):
     keep(kernel)
     pid = kernel.pid
-    steward = parent(pid)
-    assert {pid, steward} <= below(os.getpid()).keys()
+    supervisor = parent(pid)
+    assert {pid, supervisor} <= below(os.getpid()).keys()
     if when == "between":
-        os.kill(steward, signal.SIGKILL)
+        os.kill(supervisor, signal.SIGKILL)
         assert until(lambda: kernel.pid is None)
         execution = run(kernel, "'not run'", seconds=30, within=3)
     else:
-        execution = killed_at_work(kernel, steward)
+        execution = killed_at_work(kernel, supervisor)
 
-    assert "killed with its steward" in execution.error
+    assert "killed with its supervisor" in execution.error
     assert execution.state_lost
     assert until(lambda: not Path(f"/proc/{pid}").exists())
     works(kernel, kept=False)

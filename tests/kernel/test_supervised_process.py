@@ -1,4 +1,4 @@
-"""What a steward said before its end is heard, whenever that came."""
+"""What a supervisor said before its end is heard, whenever that came."""
 
 import json
 import socket
@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.supervised_process import SupervisedProcess, channel_pair
+from tw_autogen.kernel.forkserver import SupervisedProcess, channel_pair
 
-fcntl = pytest.importorskip("fcntl", reason="kernels have a steward on Linux only")
-resource = pytest.importorskip("resource", reason="kernels have a steward on Linux only")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels have a steward on Linux only")
+fcntl = pytest.importorskip("fcntl", reason="kernels have a supervisor on Linux only")
+resource = pytest.importorskip("resource", reason="kernels have a supervisor on Linux only")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels have a supervisor on Linux only")
 
 
 def test_a_death_keeps_its_reason_when_the_host_says_something_meanwhile():
@@ -25,14 +25,14 @@ def test_a_death_keeps_its_reason_when_the_host_says_something_meanwhile():
     assert process.end() == "killed by SIGKILL"
 
 
-def test_a_steward_that_says_nothing_before_its_end_is_missed():
+def test_a_supervisor_that_says_nothing_before_its_end_is_missed():
     ours, theirs = channel_pair()
     process = SupervisedProcess(ours)
     with theirs:
         process.watch()
 
     assert not process.alive()
-    assert process.end() == "killed with its steward"
+    assert process.end() == "killed with its supervisor"
 
 
 @pytest.fixture

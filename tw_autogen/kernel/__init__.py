@@ -1,10 +1,9 @@
 """Kernels: Python processes that remember, in which generated code runs."""
 
 from tw_autogen.kernel.container import ContainerKernel
-from tw_autogen.kernel.execution import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.gateway import GatewayKernel
 from tw_autogen.kernel.guest import Plugin, PluginContext, register_plugin, test_plugin
-from tw_autogen.kernel.kernel import Kernel, Loadable, OnOutput
+from tw_autogen.kernel.kernel import Artifact, Execution, Kernel, Loadable, Log, OnOutput, Variable
 from tw_autogen.kernel.local import LocalKernel
 from tw_autogen.kernel.settings import KernelSettings
 

@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,22 +16,53 @@ from typing import Any
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.bundle import call_expression, install_expression
+from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder import HostExchange, session_name
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.crash_output import file_name
 from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
 from tw_autogen.kernel.guest.output import MARK_CHARS
 from tw_autogen.kernel.guest.remote_files import PIECE
-from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
 from tw_autogen.kernel.kernel import OnOutput
+from tw_autogen.kernel.process import Process
 from tw_autogen.kernel.request import ExecuteRequest, RawResult
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.supervised_process import SupervisedProcess
-from tw_autogen.kernel.wire import Poller, WakeupSocket, await_life
+from tw_autogen.kernel.wire import Poller, WakeupSocket, Wire, await_life
 
 _MOST_TABLE = 2 << 30
 """How much memory a table from a kernel without a limit may take here."""
+
+
+@dataclass(frozen=True)
+class KernelHandle:
+    """A kernel that was started, wherever it runs; it may not listen yet.
+
+    Args:
+        wire: The way to it.
+        process: What ends with it.
+        said: Returns what it wrote before its streams were led to the host.
+        release: Called when it has ended.
+        options: What its bridge is told, besides limits.
+        files: Answers code there that asks for files of the host's folder; None where both see the same folder.
+        uid: The user that it is, where the host is root; 0: the host's own.
+        walls: Says in one line what stands around it; empty where that is said elsewhere.
+        bundled: Our end of the bridge is there already.
+        listens: It has answered before.
+        watch: Called when a cell begins, so that memory and disk are looked at more often.
+    """
+
+    wire: Wire
+    process: Process
+    said: Callable[[], str] = str
+    release: Callable[[], object] = str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    files: FileTransfer | None = None
+    uid: int = 0
+    walls: str = ""
+    bundled: bool = False
+    listens: bool = False
+    watch: Callable[[], object] = str
 
 
 class KernelClient:
@@ -39,9 +71,9 @@ class KernelClient:
     Args:
         folder: Where its code runs.
         settings: Limits.
-        peer: The kernel, just started; this owns it from now on.
+        handle: The kernel, just started; this owns it from now on.
         served: The functions that code may call.
-        bell: Rings when another thread wants the running request stopped.
+        wakeup: Rung when another thread wants the running request stopped.
         keeps: Its variables are to come back in a later process.
 
     Raises:
@@ -53,9 +85,9 @@ class KernelClient:
         folder: Path,
         *,
         settings: KernelSettings,
-        peer: KernelHandle,
+        handle: KernelHandle,
         served: HostFunctions,
-        bell: WakeupSocket,
+        wakeup: WakeupSocket,
         keeps: bool = False,
     ) -> None:
         self._folder = folder
@@ -63,19 +95,19 @@ class KernelClient:
         self._served = served
         self._keeps = keeps
         self._owner = os.getpid()
-        self._exchange = HostExchange(folder, peer.uid)
+        self._exchange = HostExchange(folder, handle.uid)
         most = settings.memory_mb << 19  # either side has a table twice while it crosses
         self.codec = Codec(self._exchange, most_bytes=most or _MOST_TABLE)
         self.python = ""
-        self._peer = peer
-        self._connection = peer.wire
-        self.process = peer.process
-        self.walls = peer.walls
-        self._waiting = Poller(peer.wire, peer.process, bell)
+        self._handle = handle
+        self._connection = handle.wire
+        self.process = handle.process
+        self.walls = handle.walls
+        self._waiting = Poller(handle.wire, handle.process, wakeup)
         try:
             self._make_ready()
         except KernelError as error:
-            said = peer.said().strip()[-2000:]
+            said = handle.said().strip()[-2000:]
             self.end()
             raise KernelStartError(f"{error}{chr(10) if said else ''}{said}", folder=folder) from error
         except BaseException:
@@ -88,8 +120,7 @@ class KernelClient:
 
     def start_cell(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> ExecuteRequest:
         """Send a cell; give what waits for it."""
-        if isinstance(self.process, SupervisedProcess):
-            self.process.watch()
+        self._handle.watch()
         return self._running(self._connection.request(code), seconds, on_output, self._crash_output)
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
@@ -99,7 +130,7 @@ class KernelClient:
             KernelError: the process ended, or did not answer in time and was killed.
         """
         text = json.dumps({"op": op, **fields})
-        if self._peer.files is None or len(text) <= PIECE:
+        if self._handle.files is None or len(text) <= PIECE:
             return self._evaluate("answer", text, self._settings.load_seconds)
         return self._evaluate("answer_file", self.codec.leave(text), self._settings.load_seconds)
 
@@ -111,7 +142,7 @@ class KernelClient:
     @property
     def uid(self) -> int:
         """Return the user that the kernel is, where the host is root; 0: the same as the host."""
-        return self._peer.uid
+        return self._handle.uid
 
     def end(self) -> str:
         """End the process and remove what belongs to it; give how it ended."""
@@ -121,7 +152,7 @@ class KernelClient:
         self._waiting.close()
         self._connection.close()
         self._exchange.close()
-        self._peer.release()
+        self._handle.release()
         return how
 
     def _make_ready(self) -> None:
@@ -135,9 +166,9 @@ class KernelClient:
             "arrow": _has_arrow(),
             "checkpoint": _checkpoint_limits(self._settings) if self._keeps else None,
             "max_artifact_bytes": self._settings.max_artifact_mb << 20,
-            **self._peer.options,
+            **self._handle.options,
         }
-        bundle = "None" if self._peer.bundled else install_expression()
+        bundle = "None" if self._handle.bundled else install_expression()
         start = call_expression("start", json.dumps(options))
         hello = call_expression("answer", json.dumps({"op": "hello"}))
         request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
@@ -150,7 +181,7 @@ class KernelClient:
         self.python = outcome.report["ok"]["python"]
         self.codec.arrow = _has_arrow() and bool(outcome.report["ok"]["arrow"])
         patience = began + self._settings.start_seconds - time.monotonic()
-        heard = self._peer.listens or outcome.heard  # ipykernel greets who subscribes, since version 7
+        heard = self._handle.listens or outcome.heard  # ipykernel greets who subscribes, since version 7
         if not (heard or await_life(self._connection, self.process.alive, patience)):
             raise KernelError("no output comes from the kernel", folder=self._folder)
 
@@ -159,7 +190,7 @@ class KernelClient:
         request = self._connection.request("", expressions={"a": expression}, silent=True)
         outcome = self._running(request, seconds).wait()
         self._check(outcome, seconds)
-        if self._peer.files is None or "file" not in outcome.report:
+        if self._handle.files is None or "file" not in outcome.report:
             return outcome.report
         try:
             text = self.codec.find(str(outcome.report["file"]))
@@ -199,7 +230,7 @@ class KernelClient:
             ends_unresponsive=self._settings.end_unresponsive,
             output_chars=self._settings.output_chars + MARK_CHARS,
             calls=lambda wake: HostCalls(
-                self._served, self.codec, wake, threads=self._settings.host_threads, files=self._peer.files
+                self._served, self.codec, wake, threads=self._settings.host_threads, files=self._handle.files
             ),
             waiting=self._waiting,
             on_output=on_output,

@@ -148,11 +148,11 @@ class GatewayProcess:
         self._gateway = gateway
         self._path = f"api/kernels/{quote(kernel)}"
         self._lock = threading.Lock()
-        self._bell = WakeupSocket()
+        self._wakeup = WakeupSocket()
         self._lost = ""
         self._ended = ""
         self.pid = 0  # another machine's: nothing here can be done with it
-        self.death: int | None = self._bell.fileno()
+        self.death: int | None = self._wakeup.fileno()
 
     def alive(self) -> bool:
         """Return whether it runs, as far as its gateway has said."""
@@ -162,11 +162,11 @@ class GatewayProcess:
         """Take down that it ended, or can't be reached any more; from any thread."""
         if self.alive():
             self._lost = how
-            self._bell.ring()
+            self._wakeup.ring()
 
     def forget(self) -> None:
         """Stop waiting for its death."""
-        self._bell.close()
+        self._wakeup.close()
 
     def exists(self) -> bool:
         """Ask the gateway whether it still knows it.
@@ -190,7 +190,7 @@ class GatewayProcess:
             with contextlib.suppress(OSError):  # a gateway that is gone took its kernels with it
                 self._delete()
             self._ended = self._lost or "killed"
-            self._bell.ring()
+            self._wakeup.ring()
             return self._ended
 
     def _delete(self) -> None:

@@ -11,13 +11,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
-from tw_autogen.kernel.client import KernelClient
-from tw_autogen.kernel.execution import Execution, Log, Variable
+from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
-from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.host_calls import HostFunctions
-from tw_autogen.kernel.kernel import Loadable, OnOutput
+from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variable
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
 from tw_autogen.kernel.process import check_open_files
 from tw_autogen.kernel.recovery import Recovery
@@ -60,8 +58,8 @@ class LiveKernel:
         self._pinned = PinnedPaths(self.folder, self._settings)
         KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))
         check_open_files(self.folder)
-        self._bell = WakeupSocket()
-        weakref.finalize(self, self._bell.close)
+        self._wakeup = WakeupSocket()
+        weakref.finalize(self, self._wakeup.close)
         self._live: KernelClient | None = None
         self._end_live: Callable[[], object] | None = None
         self._plugins: dict[str, Loadable] = {}
@@ -110,11 +108,11 @@ class LiveKernel:
                 said += self._before_cell(live)
             except KernelError:
                 return self._told_lost()
-            self._bell.answer()
+            self._wakeup.answer()
             running = live.start_cell(code, seconds=seconds, on_output=on_output)
             self._executing, self._running, self._fresh = True, running, False
             if cancelled is not None and cancelled.is_set():
-                self._bell.ring()  # an interrupt that came before this line found nothing that runs
+                self._wakeup.ring()  # an interrupt that came before this line found nothing that runs
             try:
                 outcome = running.wait()
             except BaseException:
@@ -201,7 +199,7 @@ class LiveKernel:
     def interrupt(self) -> None:
         """Stop the running cell, keep the process; from any thread."""
         if self._executing:
-            self._bell.ring()
+            self._wakeup.ring()
 
     def kill(self) -> None:
         """End the process of the running cell at once, from any thread; nothing happens if none runs."""
@@ -276,7 +274,7 @@ class LiveKernel:
                     f"thread waits {self._settings.turn_seconds:g} s for its turn at most",
                     folder=self.folder,
                 ) from None
-            self._bell.answer()  # an interrupt concerns the cell that was running
+            self._wakeup.answer()  # an interrupt concerns the cell that was running
             try:
                 yield
             finally:
@@ -297,13 +295,12 @@ class LiveKernel:
         with contextlib.suppress(OSError), SafeFolder(self.folder) as opened:
             opened.unlock()  # code may have closed its own folder
         check_open_files(self.folder)
-        peer = self._open()
         live = KernelClient(
             self.folder,
             settings=self._settings,
-            peer=peer,
+            handle=self._open(),
             served=self._served,
-            bell=self._bell,
+            wakeup=self._wakeup,
             keeps=self._recovery.keeps,
         )
         self._live, self._fresh = live, True

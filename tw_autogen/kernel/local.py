@@ -12,24 +12,22 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
-from tw_autogen.kernel.client import KernelClient
-from tw_autogen.kernel.execution import Execution
+from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.guest.packages import INSTALL
-from tw_autogen.kernel.handle import KernelHandle
 from tw_autogen.kernel.installer import Installer
 from tw_autogen.kernel.journal import CellJournal
-from tw_autogen.kernel.kernel import Loadable, OnOutput
+from tw_autogen.kernel.kernel import Execution, Loadable, OnOutput
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.readable import pieces
 from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.path_policy import check_granted, closed, impassable, refuse_folder, shut_off, too_broad_reason
-from tw_autogen.kernel.plain import start_otherwise
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.process import StartProcess
 from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.starting import start_by
 from tw_autogen.safe_folder import remove_folder
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
@@ -199,14 +197,14 @@ class LocalKernel(LiveKernel):
             check_granted(self._settings, self.folder)
         packages = self._installer.prepare()
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
-        peer = self._begin(KernelFolders(self.folder, read, known=self._pinned.known()))
-        return replace(peer, options={**peer.options, "packages": packages})
+        handle = self._begin(KernelFolders(self.folder, read, known=self._pinned.known()))
+        return replace(handle, options={**handle.options, "packages": packages})
 
     def _begin(self, place: KernelFolders) -> KernelHandle:
         if self._start is not None:
-            return start_otherwise(place, self._settings, self._start, STARTED_OTHERWISE)
+            return start_by(self._start, self._settings, place, walls=STARTED_OTHERWISE)
         granted = self._pinned.granted()
-        return self._pool.take(granted, place).peer(granted)
+        return self._pool.take(granted, place).handle(granted)
 
     def close(self) -> None:
         """End the process; files stay, unless the folder is ours."""

@@ -1,4 +1,4 @@
-"""`KernelPool`: the fork servers of this process, and kernels that are kept ready, forked or not."""
+"""`KernelPool`: the fork servers of this process, and the kernels that are kept ready, forked or not."""
 
 from __future__ import annotations
 
@@ -7,19 +7,183 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 
 from tw_autogen.errors import KernelError
+from tw_autogen.kernel.bundle import call_expression
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.forkserver import ForkServer
+from tw_autogen.kernel.environment import clean_environment, matcher, variables
+from tw_autogen.kernel.forkserver import ForkServer, SandboxFailed
 from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
 from tw_autogen.kernel.ownership import OWNERSHIP
-from tw_autogen.kernel.plain import PlainKernel, start_plain
-from tw_autogen.kernel.sandbox import failed
+from tw_autogen.kernel.sandbox import failed, levels, standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, StartedKernel, start_cold, start_forked
-from tw_autogen.kernel.supervised_process import SandboxFailed
-from tw_autogen.kernel.warm_pool import WarmPool, begin, kernel_key, server_key
+from tw_autogen.kernel.starting import SUPERVISED, StartedKernel, start
+from tw_autogen.kernel.wire import await_life
+from tw_autogen.safe_folder import remove_folder, temporary_folder
+
+_CELL = """\
+if "pandas" in __import__("sys").modules:
+    __import__("pandas").DataFrame({"a": range(3)}).sum().sum()
+1 + 1"""
+"""It makes no variable."""
+
+
+def warm_up(started: StartedKernel, seconds: float, *, modules: Sequence[str] = ()) -> None:
+    """Make the bridge in a kernel that has no session yet, and run a cell there; both are over when this returns.
+
+    A kernel that was still busy with it would keep its first session waiting.
+
+    Args:
+        started: The kernel.
+        seconds: How long that may take.
+        modules: What it is to import first; what is not installed is left out.
+
+    Raises:
+        KernelError: the kernel has ended, or did not answer in time.
+    """
+    wire, deadline = started.connection, time.monotonic() + seconds
+    wire.request("", expressions={"a": call_expression("warm_up", ",".join(modules))}, silent=True)
+    if not await_life(wire, started.process.alive, seconds):
+        raise KernelError("a kernel to be kept ready did not start")
+    request = wire.request(_CELL, counted=False)
+    while not _replied(wire, request):
+        if not started.process.alive() or time.monotonic() > deadline:
+            raise KernelError("a kernel to be kept ready did not answer")
+        wire.await_reply()
+    while wire.receive("iopub") is not None:
+        pass
+
+
+def _replied(wire: Connection, request: str) -> bool:
+    while (message := wire.receive("shell")) is not None:
+        if message["parent_header"].get("msg_id") == request:
+            return True
+    return False
+
+
+_FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
+
+
+@dataclass
+class WarmPool:
+    """One source of kernels, and those that it keeps ready, each with the key of what it was made with.
+
+    Args:
+        settings: It was made for these.
+        level: The sandbox of its kernels.
+        server: Its fork server; None: each kernel is started for itself.
+        folder: Its own; removed by `close`.
+        supervised: Its kernels have a supervisor.
+        ready: The kernels.
+        used: When somebody last needed it, on the clock of `time.monotonic`.
+    """
+
+    settings: KernelSettings
+    level: str
+    server: ForkServer | None
+    folder: Path
+    supervised: bool = SUPERVISED
+    ready: list[tuple[object, StartedKernel]] = field(default_factory=list)
+    used: float = field(default_factory=time.monotonic)
+
+    @property
+    def usable(self) -> bool:
+        """Whether kernels can be started, as far as is known."""
+        return self.server is None or self.server.greeted
+
+    def await_server(self, seconds: float) -> bool:
+        """Return whether kernels can be started within some seconds; raises as `ForkServer.ready` does."""
+        return self.server is None or self.server.ready(seconds)
+
+    def stale(self) -> bool:
+        """Return whether its fork server has ended or is out of date."""
+        return self.server is not None and self.server.stale()
+
+    def take(self, key: object) -> StartedKernel | None:
+        """Return a kernel that was made with this, and forget it; None if there is none."""
+        found = next((one for one in self.ready if one[0] == key), None)
+        if found is None:
+            return None
+        self.ready.remove(found)
+        return found[1]
+
+    def lacks(self, settings: KernelSettings) -> bool:
+        """Return whether kernels are to be made; never behind a wall that must know a session's folders at once."""
+        if self.level in (LANDLOCK, BUBBLEWRAP):
+            return False
+        key = kernel_key(settings)
+        return sum(one == key for one, _ in self.ready) < settings.warm
+
+    def make(self, settings: KernelSettings) -> StartedKernel:
+        """Make a kernel to be kept ready; it has done once what takes long.
+
+        Raises:
+            KernelError: it ends, or does not answer.
+            OSError: the server is gone, or it can't be started.
+        """
+        started = start(settings, None, server=self.server, supervised=self.supervised)
+        modules = () if self.server is not None else settings.preload
+        try:
+            warm_up(started, settings.start_seconds, modules=modules)
+        except BaseException:
+            started.discard()
+            raise
+        return started
+
+    def close(self) -> None:
+        """End the server and the kernels."""
+        if self.server is not None:
+            self.server.close()
+        for _, started in self.ready:
+            started.discard()
+        remove_folder(self.folder)
+
+
+def begin(settings: KernelSettings, *, supervised: bool = SUPERVISED) -> WarmPool:
+    """Begin to make kernels.
+
+    Args:
+        settings: How.
+        supervised: They have a supervisor; elsewhere than on Linux they are plain processes.
+
+    Raises:
+        KernelError: kernels with these settings are not forked.
+        OSError: the server can't be started.
+        SandboxError: no sandbox can be set up.
+    """
+    level = next(levels(settings)) if supervised else standing(settings)
+    forks = supervised and settings.fork
+    if forks and level == BUBBLEWRAP:
+        raise KernelError("kernels behind bubblewrap are not forked")
+    folder = temporary_folder("tw-server-")
+    server = None
+    if forks:
+        environment = clean_environment(os.environ, allowed=settings.environment)
+        log = folder / "log"
+        try:
+            server = ForkServer(settings.python, environment, level=level, modules=settings.preload, log=log)
+        except BaseException:
+            remove_folder(folder)
+            raise
+    return WarmPool(settings, level, server, folder, supervised)
+
+
+def server_key(settings: KernelSettings) -> object:
+    """Return all that a server is made with."""
+    fixed = sorted(variables(os.environ, matcher(_FIXED)).items())
+    return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
+
+
+def kernel_key(settings: KernelSettings) -> object:
+    """Return all that a kernel kept ready is made with and can't be told later."""
+    limits = (settings.memory_mb, settings.file_mb, settings.disk_mb, settings.processes, settings.open_files)
+    return server_key(settings), settings.allow_network, limits
+
 
 _MOST_SERVERS = 4
 _MOST_READY = 4
@@ -40,7 +204,7 @@ class KernelPool:
     that are kept ready are started one by one in the background, and live as long.
 
     Args:
-        stewarded: Kernels have a steward; elsewhere than on Linux they are plain processes.
+        supervised: Kernels have a supervisor; elsewhere than on Linux they are plain processes.
 
     Example:
         >>> with KernelPool() as pool:
@@ -48,9 +212,9 @@ class KernelPool:
         False
     """
 
-    def __init__(self, *, stewarded: bool = STEWARDED) -> None:
-        self._stewarded = stewarded
-        self._nests: dict[object, WarmPool] = {}
+    def __init__(self, *, supervised: bool = SUPERVISED) -> None:
+        self._supervised = supervised
+        self._pools: dict[object, WarmPool] = {}
         self._wanted: dict[object, KernelSettings] = {}
         self._failed: dict[object, float] = {}
         self._taken = 0.0
@@ -61,13 +225,13 @@ class KernelPool:
 
     def prepare(self, settings: KernelSettings) -> None:
         """Make a fork server for these settings, and kernels, ready soon; return at once."""
-        forks = self._stewarded and settings.fork
+        forks = self._supervised and settings.fork
         if not (forks or settings.warm) or self.closed or os.getpid() != self._owner:
             return
         key = server_key(settings)
         with self._change:
-            if key in self._nests:
-                self._nests[key].used = time.monotonic()
+            if key in self._pools:
+                self._pools[key].used = time.monotonic()
             elif time.monotonic() < self._failed.get(key, 0.0) + _PAUSE_SECONDS:
                 return
             self._wanted[kernel_key(settings)] = settings
@@ -76,7 +240,7 @@ class KernelPool:
                 self._keeper.start()
             self._change.notify_all()
 
-    def take(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | PlainKernel:
+    def take(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel:
         """Return a kernel for a session's folders: one that was kept ready, else a forked one, else one of its own.
 
         Raises:
@@ -85,15 +249,18 @@ class KernelPool:
         """
         self._taken = time.monotonic()
         try:
-            cold = start_cold if self._stewarded else start_plain
-            return self._settled(settings, place) or self._forked(settings, place) or cold(settings, place)
+            return (
+                self._kept(settings, place)
+                or self._forked(settings, place)
+                or start(settings, place, supervised=self._supervised)
+            )
         finally:
             self.prepare(settings)
 
     def take_for(self, settings: KernelSettings, place: KernelFolders, lent: Connection) -> StartedKernel:
         """Return a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
         try:
-            return self._forked(settings, place, lent) or start_cold(settings, place, lent)
+            return self._forked(settings, place, lent) or start(settings, place, lent=lent)
         finally:
             self.prepare(settings)
 
@@ -103,8 +270,8 @@ class KernelPool:
         deadline = time.monotonic() + seconds
         with self._change:
             while not self.closed and time.monotonic() < deadline:
-                nest = self._nests.get(server_key(settings))
-                if nest is not None and nest.server.greeted and not nest.lacks(settings):
+                warm = self._pools.get(server_key(settings))
+                if warm is not None and warm.usable and not warm.lacks(settings):
                     return True
                 self._change.wait(max(0.0, min(0.05, deadline - time.monotonic())))
         return False
@@ -113,12 +280,12 @@ class KernelPool:
         """End servers and the kernels that are kept ready; those in use go on."""
         with self._change:
             self.closed = True
-            nests, self._nests = list(self._nests.values()), {}
+            pools, self._pools = list(self._pools.values()), {}
             keeper = self._keeper
             self._change.notify_all()
         if os.getpid() == self._owner:
-            for nest in nests:
-                nest.close()
+            for warm in pools:
+                warm.close()
             if keeper is not None:
                 keeper.join(_LAST_SECONDS)  # it ends what it is just making
 
@@ -130,23 +297,23 @@ class KernelPool:
     ) -> None:
         self.close()
 
-    def _nest(self, settings: KernelSettings) -> WarmPool | None:
+    def _warm(self, settings: KernelSettings) -> WarmPool | None:
         """Return a server that is ready and up to date."""
         with self._change:
-            nest = self._nests.get(server_key(settings))
-        usable = nest is not None and self._owner == os.getpid() and nest.server.greeted and not nest.server.stale()
-        return nest if usable else None
+            warm = self._pools.get(server_key(settings))
+        usable = warm is not None and self._owner == os.getpid() and warm.usable and not warm.stale()
+        return warm if usable else None
 
-    def _settled(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | PlainKernel | None:
+    def _kept(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | None:
         """Return a kernel that was kept ready, if there is one and nobody else works in that folder."""
-        nest, key = self._nest(settings), kernel_key(settings)
-        while nest is not None and not OWNERSHIP.user(place.folder):
+        warm, key = self._warm(settings), kernel_key(settings)
+        while warm is not None and not OWNERSHIP.user(place.folder):
             with self._change:
-                started = nest.take(key)
+                started = warm.take(key)
             if started is None:
                 return None
             with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
-                started.settle(place, settings)
+                started.bind(place, settings)
                 started.way = "warm"
                 return started
             started.discard()
@@ -155,10 +322,10 @@ class KernelPool:
     def _forked(
         self, settings: KernelSettings, place: KernelFolders, lent: Connection | None = None
     ) -> StartedKernel | None:
-        nest = self._nest(settings)
-        if nest is not None and isinstance(nest.server, ForkServer):
+        warm = self._warm(settings)
+        if warm is not None and warm.server is not None:
             with contextlib.suppress(OSError, KernelError):
-                return start_forked(nest.server, settings, place, lent)
+                return start(settings, place, server=warm.server, lent=lent)
         return None
 
     # What the keeper does, in a thread of its own.
@@ -173,17 +340,17 @@ class KernelPool:
                     return
                 wanted, self._wanted = self._wanted, {}
                 old = self._outworn({server_key(settings) for settings in wanted.values()})
-            for nest in old:
-                nest.close()
+            for warm in old:
+                warm.close()
             for settings in wanted.values():
                 self._tend(settings)
             with self._change:
-                if not self._nests and not self._wanted:
+                if not self._pools and not self._wanted:
                     self._keeper = None
                     return
 
     def _patience(self) -> float:
-        ends = [nest.used + nest.settings.warm_seconds for nest in self._nests.values()]
+        ends = [warm.used + warm.settings.warm_seconds for warm in self._pools.values()]
         return max(0.0, min(ends, default=time.monotonic()) - time.monotonic()) + 0.01
 
     def _outworn(self, wanted: set[object]) -> list[WarmPool]:
@@ -191,37 +358,37 @@ class KernelPool:
         now = time.monotonic()
         out = [
             key
-            for key, nest in self._nests.items()
-            if nest.server.stale() or (key not in wanted and now > nest.used + nest.settings.warm_seconds)
+            for key, warm in self._pools.items()
+            if warm.stale() or (key not in wanted and now > warm.used + warm.settings.warm_seconds)
         ]
-        left = sorted((key for key in self._nests if key not in out), key=lambda key: self._nests[key].used)
+        left = sorted((key for key in self._pools if key not in out), key=lambda key: self._pools[key].used)
         out += left[: max(0, len(left) - _MOST_SERVERS)]
-        return [self._nests.pop(key) for key in out]
+        return [self._pools.pop(key) for key in out]
 
     def _tend(self, settings: KernelSettings) -> None:
         """Start a server if there is none, and fill up the kernels that it keeps ready."""
         key = server_key(settings)
-        nest: WarmPool | None = None
+        warm: WarmPool | None = None
         try:
             with self._change:
-                nest = self._nests.get(key)
-            if nest is None:
-                nest = begin(settings, stewarded=self._stewarded)
+                warm = self._pools.get(key)
+            if warm is None:
+                warm = begin(settings, supervised=self._supervised)
                 with self._change:
                     late = self.closed
                     if not late:
-                        self._nests[key] = nest
+                        self._pools[key] = warm
                 if late:  # it was closed while the server was made
-                    nest.close()
+                    warm.close()
                     return
-            if not nest.server.ready(_HELLO_SECONDS):
+            if not warm.await_server(_HELLO_SECONDS):
                 raise KernelError("the fork server was not ready in time")
-            while not self.closed and nest.lacks(settings):
+            while not self.closed and warm.lacks(settings):
                 self._let_begin()
-                self._fill(nest, settings)
+                self._fill(warm, settings)
         except SandboxFailed as error:
-            if nest is not None:
-                failed(nest.server.level, str(error))
+            if warm is not None:
+                failed(warm.level, str(error))
             self._drop(key)
             self.prepare(settings)
         except (KernelError, OSError):  # kernels are then started one by one
@@ -234,24 +401,24 @@ class KernelPool:
             while not self.closed and (left := self._taken + _HASTE_SECONDS - time.monotonic()) > 0:
                 self._change.wait(left)
 
-    def _fill(self, nest: WarmPool, settings: KernelSettings) -> None:
-        key, started = kernel_key(settings), nest.make(settings)
+    def _fill(self, warm: WarmPool, settings: KernelSettings) -> None:
+        key, started = kernel_key(settings), warm.make(settings)
         with self._change:
-            if not any(one is nest for one in self._nests.values()):  # it was closed meanwhile
+            if not any(one is warm for one in self._pools.values()):  # it was closed meanwhile
                 started.discard()
                 return
-            nest.ready.append((key, started))
-            many = nest.ready[: max(0, len(nest.ready) - max(_MOST_READY, settings.warm))]
-            del nest.ready[: len(many)]
+            warm.ready.append((key, started))
+            many = warm.ready[: max(0, len(warm.ready) - max(_MOST_READY, settings.warm))]
+            del warm.ready[: len(many)]
             self._change.notify_all()
         for _, one in many:
             one.discard()
 
     def _drop(self, key: object) -> None:
         with self._change:
-            nest = self._nests.pop(key, None)
-        if nest is not None:
-            nest.close()
+            warm = self._pools.pop(key, None)
+        if warm is not None:
+            warm.close()
 
 
 _default: list[KernelPool] = []

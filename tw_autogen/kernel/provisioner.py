@@ -21,7 +21,7 @@ from tw_autogen.kernel.path_policy import check_granted, refuse_folder
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import STEWARDED, StartedKernel
+from tw_autogen.kernel.starting import SUPERVISED, StartedKernel
 
 _LOOK_SECONDS = 0.05
 
@@ -100,13 +100,13 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         """Return None while it runs, else its exit code."""
         if self._kernel is None:
             return 0
-        return None if self._kernel.process.alive() else _code(self._kernel.process.ended)
+        return None if self._kernel.process.alive() else _code(self._kernel.ended)
 
     async def wait(self) -> int | None:
         """Wait until it has ended, and end what it left behind."""
         while (code := await self.poll()) is None:
             await asyncio.sleep(_LOOK_SECONDS)
-        await self._bury()
+        await self._discard()
         return code
 
     async def send_signal(self, signum: int) -> None:
@@ -132,7 +132,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
 
     async def cleanup(self, restart: bool = False) -> None:
         """End what is left; its sockets stay for the one that takes its place."""
-        await self._bury()
+        await self._discard()
         if not restart and self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -142,7 +142,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         found = (self._cwd / Path(path).expanduser()).resolve()
         return found.as_posix() if found.exists() else None
 
-    async def _bury(self) -> None:
+    async def _discard(self) -> None:
         kernel, self._kernel = self._kernel, None
         if kernel is not None:
             await asyncio.to_thread(kernel.discard)
@@ -153,7 +153,7 @@ def _settings(given: dict[str, Any]) -> KernelSettings:
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise KernelStartError(f"the kernelspec sets {', '.join(unknown)}{nearest(unknown[0], known)}")
-    if not STEWARDED:
+    if not SUPERVISED:
         raise KernelStartError("the provisioner tw-autogen works on Linux only")
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     return replace(KernelSettings(**plain), warm=0)  # those that are kept ready have sockets of their own

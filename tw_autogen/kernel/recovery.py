@@ -1,18 +1,123 @@
-"""`Recovery`: what a kernel takes down of its cells, so that a later one gets their variables back."""
+"""`Recovery`: what a kernel notes of its cells, and how a later kernel gets their variables back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.client import KernelClient
-from tw_autogen.kernel.execution import Log
 from tw_autogen.kernel.journal import CellJournal
+from tw_autogen.kernel.kernel import Log
 from tw_autogen.kernel.request import RawResult
-from tw_autogen.kernel.results import COMES_BACK, LOST, went_well
-from tw_autogen.kernel.resume import TAG, entry_of, resume
+from tw_autogen.kernel.results import COMES_BACK, LOST, error_text, went_well
+
+TAG = "resume"
+_LEAST_SECONDS = 10.0
+_TIMES = 3.0
+_MOST_SECONDS = 1200.0
+"""What is believed of a cell's time: code can write to the journal."""
+
+Entry = Mapping[str, Any]
+
+
+def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: bool = True) -> list[Log]:
+    """Bring back what can be had; say what could not.
+
+    From the checkpoint, if there is one, and the later cells are run again; or all cells are run again, if together
+    they took less time than the checkpoint and called nothing in the host.
+
+    Args:
+        live: A fresh kernel with plugins, served functions and put variables.
+        entries: The journal.
+        rerun: Run cells again; False: the checkpoint only, and cells that it doesn't cover are lost.
+
+    Raises:
+        KernelError: the kernel ended over it.
+    """
+    said: list[Log] = []
+    header = live.ask("checkpointed").get("ok")
+    start = 0
+    if isinstance(header, dict) and not (rerun and _quicker(entries, header)):
+        answer = live.ask("read_checkpoint")
+        if "ok" in answer:
+            start = _position(header, entries)
+            said += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in _pairs(answer["ok"])]
+        else:
+            said.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
+    count = 0
+    for number, entry in enumerate(entries[start:], start + 1):
+        problem = _again(live, entry) if rerun else "it was not run again"
+        count += "code" in entry and not problem
+        if problem:
+            said.append(_warning(f"line {number} of the journal: {problem}"))
+    there = [str(row[0]) for row in live.ask("hello").get("variables") or []]
+    said += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in there]
+    source = f"a checkpoint (cells 1 to {_cells(entries[:start])})" if start else ""
+    ways = [one for one in (source, f"{count} cells that were run again" if count else "") if one]
+    if there and ways:
+        said.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
+    return said
+
+
+def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str]) -> dict[str, Any]:
+    """Return a cell's line for the journal."""
+    return {"code": code, "seconds": round(seconds, 3), "called": called, "variables": list(variables)}
+
+
+def _again(live: KernelClient, entry: Entry) -> str:
+    """Do what a line tells of; give why that failed, empty if it did not."""
+    if "put" in entry:
+        if "value" not in entry:
+            return f"the table {entry['put']!r} was put in by the host, and has to be put in again"
+        answer = live.ask("put", name=entry["put"], value=entry["value"], session=True)
+        return str(answer.get("error") or "")
+    code = entry.get("code")
+    if not isinstance(code, str):
+        return "it can't be read"
+    if entry.get("called"):
+        return "this cell called functions of the host, which would have their effect twice; it was not run again"
+    outcome = live.run(code, seconds=max(_LEAST_SECONDS, _TIMES * _seconds(entry)))
+    return "" if went_well(outcome) else f"this cell failed when it was run again: {error_text(outcome)[-500:]}"
+
+
+def _quicker(entries: Sequence[Entry], header: Entry) -> bool:
+    """Return whether running the cells that a checkpoint covers is safe, and quicker than reading it."""
+    covered = entries[: _position(header, entries)]
+    safe = bool(covered) and all(("code" in one and not one.get("called")) or "value" in one for one in covered)
+    return safe and sum(map(_seconds, covered)) < _seconds(header)
+
+
+def _position(header: Entry, entries: Sequence[Entry]) -> int:
+    found = header.get("position")
+    return min(max(found, 0), len(entries)) if isinstance(found, int) else 0
+
+
+def _seconds(entry: Entry) -> float:
+    found = entry.get("seconds")
+    return min(float(found), _MOST_SECONDS) if isinstance(found, (int, float)) and abs(found) < 1e300 else 0.0
+
+
+def _cells(entries: Sequence[Entry]) -> int:
+    return sum("code" in one for one in entries)
+
+
+def _last_names(entries: Sequence[Entry]) -> list[str]:
+    for entry in reversed(entries):
+        if isinstance(entry.get("variables"), list):
+            return list(map(str, entry["variables"]))
+    return []
+
+
+def _pairs(found: Any) -> Iterator[tuple[str, str]]:
+    for one in found if isinstance(found, list) else []:
+        if isinstance(one, list) and len(one) == 2:
+            yield str(one[0]), str(one[1])
+
+
+def _warning(text: str) -> Log:
+    return Log("warning", TAG, text)
 
 
 class Recovery:

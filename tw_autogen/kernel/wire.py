@@ -98,13 +98,13 @@ class WakeupSocket:
             self._outside.send(b"!")
 
     def answer(self) -> None:
-        """Stop ringing."""
+        """Take what has been rung."""
         with contextlib.suppress(BlockingIOError, OSError):
             while self._inside.recv(64):
                 pass
 
     def close(self) -> None:
-        """Take it off the wall."""
+        """Close both ends."""
         self._outside.close()
         self._inside.close()
 
@@ -130,27 +130,27 @@ class Poller:
     Args:
         wire: Where messages come from.
         process: The kernel's.
-        bell: Rings when another thread wants the running request stopped.
+        wakeup: Rung when another thread wants the running request stopped.
     """
 
-    def __init__(self, wire: Wire, process: Process, bell: WakeupSocket) -> None:
+    def __init__(self, wire: Wire, process: Process, wakeup: WakeupSocket) -> None:
         self._process = process
-        self._bell = bell
+        self._wakeup = wakeup
         self._sources = wire.sources
         self._death = process.death
         self.answers = WakeupSocket()
         """Rings when a host call may have its answer."""
         self._poller = zmq.Poller()
-        for one in (*self._sources, bell.fileno(), self.answers.fileno(), self._death):
+        for one in (*self._sources, wakeup.fileno(), self.answers.fileno(), self._death):
             if one is not None:
                 self._poller.register(one, zmq.POLLIN)
 
     def wait(self, milliseconds: int | None) -> PollResult:
         """Wait until something comes, or the time is over."""
         events = dict(self._poller.poll(milliseconds))
-        rung = self._bell.fileno() in events
+        rung = self._wakeup.fileno() in events
         if rung:
-            self._bell.answer()
+            self._wakeup.answer()
         if self.answers.fileno() in events:
             self.answers.answer()
         channels = [channel for source in self._sources if source in events for channel in self._sources[source]]

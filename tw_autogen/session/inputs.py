@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError, nearest_path
 from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.kernel.guest.codec import untransferable_reason
 from tw_autogen.kernel.names import name_problem
-from tw_autogen.kernel.transferable import untransferable_reason
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.journal import JOURNAL
 

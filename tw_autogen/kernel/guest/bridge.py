@@ -22,10 +22,9 @@ from typing import Any
 from .calls import take_input
 from .crash_output import CrashOutput, speak_before_exit
 from .display import AfterImport, Display, tune_pandas
-from .fd_capture import FdCapture
 from .guard import Guard, Interrupts, always_reply, hush_status, pack_anything, say_less
 from .hints import Hints
-from .output import LimitedStream
+from .output import FdCapture, LimitedStream
 from .packages import INSTALL, Packages
 from .plugin import PluginProblem, install_names
 from .remote_files import PIECE, RunOnce, settle_down
@@ -321,3 +320,27 @@ def _bridge() -> Bridge:
 
 def _package() -> types.ModuleType:
     return sys.modules[__package__ or "tw_guest"]
+
+
+_LIBRARY = "/usr/lib/libsandbox.dylib"
+
+
+def enclose(text: str) -> str:
+    """Apply a Seatbelt profile (macOS) to this process and all that it starts, for ever. Never tried on a Mac.
+
+    Args:
+        text: The profile.
+
+    Returns:
+        `up`, or why it can't be applied.
+    """
+    import ctypes  # deferred: on macOS alone, and it would be a part of each kernel's start
+
+    try:
+        library = ctypes.CDLL(_LIBRARY)
+        problem = ctypes.c_char_p()
+        if library.sandbox_init(os.fsencode(text), ctypes.c_uint64(0), ctypes.byref(problem)) == 0:
+            return "up"
+        return (problem.value or b"sandbox_init failed").decode(errors="replace")
+    except (OSError, AttributeError) as error:
+        return f"no sandbox_init: {error}"

@@ -1,8 +1,8 @@
 """The wall that the program `bwrap` builds, for systems that let it make namespaces and nobody else.
 
 The kernel sees what it would see behind a wall of namespaces: the system read-only, a small /etc, /tmp, /proc and /dev
-of its own, its session's folders. What they hold off is the same. Where the host is root the steward is root in there,
-and the kernel's process becomes another user as behind the other walls: in a user namespace nobody else would exist.
+of its own, its session's folders. What they hold off is the same. Where the host is root the supervisor is root in
+there, and the kernel's process becomes another user, as in other sandboxes: a user namespace would have no other user.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def run_wrapped(
     """Run a command as the first process behind the wall, to its end.
 
     Args:
-        request: As `steward.attend` takes it, with `assignment`.
+        request: As `supervisor.attend` takes it, with `assignment`.
         read: The interpreter's folders.
         kept: Folders that stay read-only where they lie in one that may be written.
         command: The program and its arguments.

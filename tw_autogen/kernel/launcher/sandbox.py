@@ -1,4 +1,4 @@
-"""Which wall stands around a kernel, and the steps that put it up, in the steward and in the kernel's own process."""
+"""Which wall stands around a kernel, and the steps that put it up, in the supervisor and in the kernel's own process."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ class Sandbox:
 
     @property
     def encloses(self) -> bool:
-        """Return whether the steward is the first process of a process namespace."""
+        """Return whether the supervisor is the first process of a process namespace."""
         return self.level in (NAMESPACES, BUBBLEWRAP)
 
     def prepare(self) -> None:
-        """Compute, in the process that stewards are forked from, the filter of kernels with this plan."""
+        """Compute, in the process that supervisors are forked from, the filter of kernels with this plan."""
         if self.level == NAMESPACES:
             prepare_filter(**self._filter(**_ENCLOSED))
 
     def around_steward(self) -> None:
-        """Build what the kernel will see; in the steward, before the kernel's process is made."""
+        """Build what the kernel will see; in the supervisor, before the kernel's process is made."""
         if self.level == NAMESPACES:
             with _told():
                 namespaces.build(
@@ -72,7 +72,7 @@ class Sandbox:
                 )
 
     def admit(self, assignment: Mapping[str, Any]) -> None:
-        """Show the running kernel its session's folders; runs in the steward.
+        """Show the running kernel its session's folders; runs in the supervisor.
 
         Raises:
             SandboxFailed: they can't be shown.

@@ -1,4 +1,4 @@
-"""The fork server: imports once what kernels need, then forks a steward for each; and the same for a single kernel."""
+"""The fork server: imports once what kernels need, then forks a supervisor for each; or starts a single kernel."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
 
 
 def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
-    request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the steward reads it again
+    request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the supervisor reads it again
     command = [sys.executable, "-c", STUB, *_packages(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
     why = run_wrapped(request, _ours(), kept_folders(), command, (channel.fileno(), *sockets))
     if why:
@@ -86,7 +86,7 @@ def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
 
 
 def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> None:
-    prctl(PR_SET_CHILD_SUBREAPER, 1)  # stewards are its children, though another process has forked them
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # supervisors are its children, though another process has forked them
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # and the system buries them by itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     load()
@@ -115,7 +115,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
         for one in found[1:]:
             os.close(one)
         waiting.close()
-        _known_folders()  # again if they have changed, and the next stewards know the filter of kernels like this one
+        _known_folders()  # again if they have changed; the next supervisors know the filter of such kernels
         Sandbox(json.loads(packet)["wall"]).prepare()
         waiting = _stand_by(control, level)
     waiting.shutdown(socket.SHUT_WR)
@@ -123,7 +123,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
 
 
 def _stand_by(control: socket.socket, level: str) -> socket.socket:
-    """Fork a steward ahead of its request, so that a kernel waits for one fork instead of three.
+    """Fork a supervisor ahead of its request, so that a kernel waits for one fork instead of three.
 
     It is forked by a child that enters a new process namespace: this process must stay in its own. A thread could enter
     it as well, and would save a fork; but Python 3.13 takes a process that such a thread has forked for one whose main

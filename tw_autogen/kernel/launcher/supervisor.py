@@ -1,4 +1,4 @@
-"""The steward of one kernel: starts it, tells the host of its end, and ends all that it started.
+"""The supervisor of one kernel: starts it, tells the host of its end, and ends all that it started.
 
 Behind a wall of namespaces, our own or bubblewrap's, it is the first process of the kernel's own process namespace, so
 that nothing outlives it. Elsewhere it adopts what the kernel's children leave behind.
@@ -75,7 +75,7 @@ class _Supervisor:
         os.chdir("/")  # a folder of the old root would lead out of the new one
         given = [*self._sockets, *([] if self._log is None else [self._log])]
         _close_others([self._channel.fileno(), *given])
-        tell(self._channel, kind="steward")
+        tell(self._channel, kind="supervisor")
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if not self._wall.encloses:
