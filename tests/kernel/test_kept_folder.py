@@ -14,7 +14,7 @@ from tw_autogen.kernel.guest.exchange import FOLDER as EXCHANGE
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.known_paths import FolderRefusedError, open_known
 from tw_autogen.kernel.pool import default_pool
-from tw_autogen.kernel.sandbox_probe import standing
+from tw_autogen.kernel.sandbox import standing
 from tw_autogen.safe_folder import KeptFolder, SafeFolder, open_unlinked
 from tw_autogen.session.inputs import copy_in
 from tw_autogen.session.landing import save_files

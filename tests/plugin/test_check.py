@@ -3,7 +3,7 @@
 import pytest
 
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.plugin import HostPlugin, Trial, check_files, find_plugins, plugin_files
+from tw_autogen.plugin import HostPlugin, PluginTests, check_files, find_plugins, plugin_files
 from tw_autogen.plugin.imports import Missing, missing_imports
 
 TW = "from taskweaver.plugin import Plugin, register_plugin, test_plugin\n\n\n"
@@ -201,7 +201,7 @@ def test_tests_run_in_a_real_kernel_behind_its_wall_each_for_its_plugin(tmp_path
     (tmp_path / "p").mkdir()
     raising = f"{HEAD}1 / 0\n@plugin\ndef raising() -> int:\n    'Raise.'\n"
     write(tmp_path / "p", m_py=TESTED, ending_py=ENDING, raising_py=raising)
-    trial = Trial()
+    trial = PluginTests()
 
     with LocalKernel(tmp_path / "files") as kernel:
         trial.in_kernel(find_plugins(tmp_path / "p", shipped=None), kernel, seconds=30)
@@ -219,7 +219,7 @@ def test_tests_run_in_a_real_kernel_behind_its_wall_each_for_its_plugin(tmp_path
 def test_host_run_plugins_are_tested_in_this_process(tmp_path, monkeypatch):
     monkeypatch.setenv("A_SECRET_OF_THE_HOST", "x")
     write(tmp_path, m_py=TESTED.replace("@plugin\n", "@plugin(runs_in='host')\n"))
-    trial = Trial()
+    trial = PluginTests()
 
     trial.in_host(find_plugins(tmp_path, shipped=None), tmp_path)
 

@@ -105,7 +105,9 @@ def test_without_a_folder_of_the_users_nothing_is_looked_for(tmp_path, users, mo
         opened.landing = Landing(users)
         answer = opened.ask("describe sales.csv, save it as copy.csv")
 
-        assert [line.partition(":")[0] for line in files_not_made(opened, answer)] == ["copy.csv"]
+        assert [line.partition(":")[0] for line in files_not_made(opened.missing, answer, opened.landing)] == [
+            "copy.csv"
+        ]
 
         assert list(opened.folder.iterdir()) == []
     assert "revenue" not in str(model.calls[0][1:])

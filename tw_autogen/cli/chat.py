@@ -184,7 +184,7 @@ class Chat:
             self._show.stop()
             if self._session.landing is not None:
                 self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
-            for warning in files_not_made(self._session, answer):
+            for warning in files_not_made(self._session.missing, answer, self._session.landing):
                 self._show.warn(warning)
             self._pictures.show(answer.artifacts, self._session.folder)
         except Terminated:

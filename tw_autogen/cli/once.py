@@ -124,7 +124,7 @@ class _Once:
                 self.terminated = signals.terminated
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
         self.saved = session.landing.land(answer.artifacts, prompt)
-        self.warnings = files_not_made(session, answer)
+        self.warnings = files_not_made(session.missing, answer, session.landing)
 
     def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
         self.exit = code

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from tw_autogen.conversation import file_names, is_document
 from tw_autogen.errors import near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret import is_secret_name
+from tw_autogen.session.answer import Answer
 from tw_autogen.session.inputs import LARGE_BYTES
+from tw_autogen.session.landing import Landing
 
 _MOST_NAMED = 20
 _WRITABLE = 0o666
@@ -137,3 +139,19 @@ def _is_secret(name: str) -> bool:
 
 def _stamp(info: os.stat_result) -> Stamp:
     return (info.st_mtime_ns, info.st_size)
+
+
+def files_not_made(missing: Sequence[str], answer: Answer, landing: Landing | None) -> list[str]:
+    """Return a line for each file that a completed request names, that was not there, and that nobody has made.
+
+    Args:
+        missing: `Session.missing`, the names for which there was no file.
+        answer: What came of the request.
+        landing: Where files of answers were copied to; None: nowhere.
+    """
+    if answer.stop != "Completed":
+        return []
+    made = {one.path.name for one in answer.artifacts}
+    left = [name for name in missing if PurePath(name).name not in made]
+    left = [name for name in left if landing is None or not os.path.lexists(landing.folder / name)]
+    return [f"{name}: the request names it, but there is no such file, and none was made" for name in left]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -583,19 +582,3 @@ class Session:
             if self._idle.is_mine(threading.current_thread()):
                 self._why_closed = f" ({self._settings.idle_seconds:g} seconds without a request)"
                 self.close()
-
-
-def files_not_made(session: Session, answer: Answer) -> list[str]:
-    """Return a line for each file that a completed request names, that was not there, and that nobody has made.
-
-    Args:
-        session: Knows the names in the request for which there was no file.
-        answer: What came of the request.
-    """
-    made = {one.path.name for one in answer.artifacts}
-    here = session.landing.folder if session.landing else None
-    missing = [name for name in session.missing if PurePath(name).name not in made]
-    missing = [name for name in missing if here is None or not os.path.lexists(here / name)]
-    if answer.stop != "Completed":
-        return []
-    return [f"{name}: the request names it, but there is no such file, and none was made" for name in missing]

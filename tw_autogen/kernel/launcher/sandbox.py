@@ -1,4 +1,4 @@
-"""Which wall stands around a kernel, and the steps that put it up, in the supervisor and in the kernel's own process."""
+"""Which sandbox a kernel has, and the steps that put it up, in the supervisor and in the kernel's own process."""
 
 from __future__ import annotations
 
