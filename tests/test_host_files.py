@@ -105,7 +105,6 @@ TABLE = {
     "tw_autogen/scenario/recorded.py": "the user's scenarios",
     "tw_autogen/scenario/report.py": "reads its own template",
     "tw_autogen/scenario/scenario.py": "the user's scenarios",
-    "tw_autogen/conversation/plain.py": "asks whether the folder of a missing file exists",
     "tw_autogen/session/named_files.py": "asks whether a large file of the user's can be read; SafeFolder reads",
     "tw_autogen/session/assembly.py": "the package's roles",
     "tw_autogen/session/csv_dialect.py": "files that the user names; of a kernel's folder private copies",
