@@ -72,7 +72,7 @@ class StartedKernel:
         return "" if self.process.alive() else self.process.end()
 
     def bind(self, place: KernelFolders, settings: KernelSettings) -> None:
-        """Give a kernel that was kept ready its session's folders, and sandbox it.
+        """Bind the session's folders to a kernel that was kept ready, and sandbox it.
 
         Raises:
             KernelError: it has ended meanwhile, or does not answer, or code there could write to its runtime folder.
@@ -105,7 +105,7 @@ class StartedKernel:
         )
 
     def release(self) -> None:
-        """Give its folder back."""
+        """Return its folder to its owner."""
         self.place = None
 
     def discard(self) -> None:
@@ -141,7 +141,7 @@ class SupervisedKernel(StartedKernel):
         return self.process.ended
 
     def bind(self, place: KernelFolders, settings: KernelSettings) -> None:
-        """Give a kernel that was kept ready its session's folders; raises as `StartedKernel.bind` does."""
+        """Bind the session's folders to a kernel that was kept ready; raises as `StartedKernel.bind` does."""
         OWNERSHIP.enter(place.folder, self.uid)
         self.place = place
         self.environment = environment_of(place, settings, self.level, self.connection.own)
@@ -154,7 +154,7 @@ class SupervisedKernel(StartedKernel):
         return replace(super().handle(settings), uid=self.uid, watch=self.process.watch)
 
     def release(self) -> None:
-        """Give its folder back to its owner."""
+        """Return its folder to its owner."""
         if self.place is not None:
             OWNERSHIP.leave(self.place.folder, self.uid)
             self.place = None
