@@ -12,6 +12,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import tw_autogen
+from tests.metrics import dialect
 
 HEAVY = ("pandas", "numpy", "openai", "autogen", "jupyter_client", "IPython", "pydantic", "rich")
 
@@ -81,3 +82,7 @@ def test_the_extra_data_reads_tables_of_html_pages():
     (table,) = pd.read_html(io.StringIO("<table><tr><th>day</th></tr><tr><td>7</td></tr></table>"))
 
     assert table.to_dict("list") == {"day": [7]}
+
+
+def test_docstrings_begin_with_what_a_function_does():
+    assert dialect() == []

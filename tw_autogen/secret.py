@@ -40,6 +40,10 @@ def is_secret_name(name: str) -> bool:
 def is_secret(name: str, value: object) -> bool:
     """Return whether a setting seems to hold a secret, and not the place for one.
 
+    Args:
+        name: The setting's name.
+        value: Its value.
+
     Example:
         >>> is_secret("api_key", "a1b2c3d4e5f6"), is_secret("api_key", "$SHOP_KEY"), is_secret("max_tokens", "10000000")
         (True, False, False)

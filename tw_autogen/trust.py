@@ -147,7 +147,12 @@ class TrustStore:
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str] | None = None, *, named: bool = False) -> TrustStore:
-        """Return the store in the user's state folder."""
+        """Return the store in the user's state folder.
+
+        Args:
+            environ: The environment; None: that of this process.
+            named: The records of folders that the user has named, which are kept apart.
+        """
         state = state_folder(environ)
         return cls(state / "trust" if state else None, named)
 
@@ -179,7 +184,12 @@ class TrustStore:
             return "", f"{path}: damaged ({type(error).__name__}: {error}), so {folder} counts as not trusted"
 
     def write(self, folder: Path, sha256: str) -> str:
-        """Record that a folder is trusted as long as its hash is this one; return a problem in words, or nothing."""
+        """Record that a folder is trusted as long as its hash is this one; return a problem in words, or nothing.
+
+        Args:
+            folder: Absolute.
+            sha256: Hash of what was shown.
+        """
         path = self.record(folder)
         if path is None:
             return "there is no home folder in which this could be remembered; it holds for this time only"
@@ -219,7 +229,12 @@ def keyed_hash(key: bytes, *parts: str) -> str:
 
 
 def same_hash(one: str, other: str) -> bool:
-    """Return whether two keyed hashes are equal, in constant time."""
+    """Return whether two keyed hashes are equal, in constant time.
+
+    Args:
+        one: Hexadecimal.
+        other: Hexadecimal.
+    """
     return hmac.compare_digest(one.encode(), other.encode())
 
 

@@ -87,6 +87,10 @@ class TrustedFiles:
     def read(self, path: Path | str, *, limit_bytes: int = _MOST_CODE_BYTES) -> bytes:
         """Return what a file holds; of one of the folder only what was hashed.
 
+        Args:
+            path: The file.
+            limit_bytes: How large it may be.
+
         Raises:
             PermissionError: it changed since, or is new; the message says which.
             OSError: as `read_regular`.
@@ -126,6 +130,10 @@ def files_in_use() -> TrustedFiles | None:
 def read_content(path: Path, *, limit_bytes: int = _MOST_CODE_BYTES) -> bytes:
     """Return what a file holds, if that is what was hashed where its folder is trusted by a hash.
 
+    Args:
+        path: The file.
+        limit_bytes: How large it may be.
+
     Raises:
         OSError: as `TrustedFiles.read`.
     """
@@ -158,6 +166,10 @@ def read_settings_file(path: Path) -> bytes:
 def decode_settings(path: Path, content: bytes) -> str:
     """Return the text of a settings file.
 
+    Args:
+        path: For the error.
+        content: The file's bytes.
+
     Raises:
         ConfigError: it is not UTF-8.
     """
@@ -189,7 +201,12 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
 
 
 def compared_loader(loader: Loader, files: TrustedFiles) -> Loader:
-    """Return a loader that loads the same module if its file is as it was hashed."""
+    """Return a loader that loads the same module if its file is as it was hashed.
+
+    Args:
+        loader: Python's own for the module.
+        files: Knows the hashes.
+    """
     compared = _LOADERS.get(type(loader))
     return compared(loader.name, loader.path, files) if compared else loader  # type: ignore[attr-defined]
 

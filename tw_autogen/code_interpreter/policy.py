@@ -366,7 +366,12 @@ class RuleSet:
         return self.inside(name) or (self.method(name) if self._strict else None)
 
     def renamed(self, path: ModulePath, name: str) -> Finding | None:
-        """Check the name that a module is imported under: a later cell knows its own and the usual short one."""
+        """Check the name that a module is imported under: a later cell knows its own and the usual short one.
+
+        Args:
+            path: The module.
+            name: The name after `as`.
+        """
         dotted = ".".join(path)
         known = name == path[-1] or table.USUAL_NAMES.get(name) == dotted
         if known or path[0] not in self._partial or _is_within(dotted, self.policy.parts):

@@ -251,7 +251,12 @@ class PolicyChecker(ast.NodeVisitor):
         return True
 
     def visit_Attribute(self, node: ast.Attribute, call: ast.Call | None = None) -> None:
-        """Check `root.a.b.c` as a whole, called by `call`, and then the root if it is no plain name."""
+        """Check `root.a.b.c` as a whole, called by `call`, and then the root if it is no plain name.
+
+        Args:
+            node: The attribute.
+            call: The call of which it is the function; None: it is not called.
+        """
         each: ast.expr = node
         while isinstance(each, ast.Attribute):
             self._add(each, self._rules.attribute(each.attr), end=True)

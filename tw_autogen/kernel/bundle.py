@@ -30,7 +30,13 @@ def install_expression() -> str:
 
 
 def call_expression(function: str, argument: str, *, module: str = "bridge") -> str:
-    """Return a Python expression that calls a function of one of the modules of the bundle with one text."""
+    """Return a Python expression that calls a function of one of the modules of the bundle with one text.
+
+    Args:
+        function: Its name.
+        argument: The text that it gets.
+        module: Name of the module within the bundle.
+    """
     return f"__import__({f'{PACKAGE}.{module}'!r}, fromlist=[{module!r}]).{function}({argument!r})"
 
 

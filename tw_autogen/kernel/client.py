@@ -115,11 +115,23 @@ class KernelClient:
             raise
 
     def run(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> RawResult:
-        """Run a cell."""
+        """Run a cell.
+
+        Args:
+            code: The cell.
+            seconds: How long it may run.
+            on_output: Called with stream and text as they come; None: nobody listens.
+        """
         return self.start_cell(code, seconds=seconds, on_output=on_output).wait()
 
     def start_cell(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> ExecuteRequest:
-        """Send a cell; give what waits for it."""
+        """Send a cell; give what waits for it.
+
+        Args:
+            code: The cell.
+            seconds: How long it may run.
+            on_output: Called with stream and text as they come; None: nobody listens.
+        """
         self._handle.watch()
         return self._running(self._connection.request(code), seconds, on_output, self._crash_output)
 

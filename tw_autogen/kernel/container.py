@@ -64,7 +64,12 @@ class Container:
     options: tuple[str, ...]
 
     def command(self, name: str, launch: Launch) -> list[str]:
-        """Return the command line that starts it."""
+        """Return the command line that starts it.
+
+        Args:
+            name: The container's name.
+            launch: What runs in it.
+        """
         rootless = "podman" in Path(self.engine).name and os.getuid() != 0  # podman has `keep-id` for others than root
         user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
         mounts = (launch.folder, launch.connection_file.parent)

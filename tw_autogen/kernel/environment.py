@@ -33,7 +33,12 @@ def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
 
 
 def variables(host: Mapping[str, str], passes: Callable[[str], object] = lambda name: True) -> dict[str, str]:
-    """Return the variables whose names pass, of an environment that other threads may change meanwhile."""
+    """Return the variables whose names pass, of an environment that other threads may change meanwhile.
+
+    Args:
+        host: The environment.
+        passes: Whether a name passes.
+    """
     return {name: value for name in list(host) if passes(name) and (value := host.get(name)) is not None}
 
 

@@ -60,7 +60,12 @@ class FileTransfer:
         return self._move(ask, "take", changed, left)
 
     def fetch(self, ask: Ask, report: Mapping[str, Any]) -> list[Log]:
-        """Fetch what the kernel's report calls new there; return what could not travel."""
+        """Fetch what the kernel's report calls new there; return what could not travel.
+
+        Args:
+            ask: Asks the kernel for a piece.
+            report: What the kernel says after a cell.
+        """
         with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
             changed, left = report["files"]
             named = [(str(one), int(size)) for one, size in changed[:MOST_FILES]]

@@ -291,6 +291,14 @@ def launch_one(
 ) -> SupervisedProcess:
     """Start one kernel without a server; `request`, `log` and `sockets` as for `ForkServer.fork`.
 
+    Args:
+        python: The interpreter.
+        environment: Its variables.
+        level: The sandbox level.
+        request: As for `ForkServer.fork`.
+        log: Descriptor of the kernel's log.
+        sockets: Descriptors of the sockets that the kernel listens on.
+
     Raises:
         OSError: it can't be started.
     """

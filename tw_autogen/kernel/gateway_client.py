@@ -53,6 +53,11 @@ class Gateway:
     def start(self, kernel_name: str, environment: Mapping[str, str], seconds: float) -> str:
         """Start a kernel; give its id.
 
+        Args:
+            kernel_name: The kernelspec's name.
+            environment: Variables for the kernel.
+            seconds: How long the gateway may take.
+
         Raises:
             KernelStartError: nobody answers, the token is refused, there is no such kernelspec, or it does not start.
         """
@@ -71,6 +76,12 @@ class Gateway:
 
     def call(self, method: str, path: str, *, seconds: float, body: Any = None) -> tuple[int, Any]:
         """Send one request; give the status and what the answer's JSON holds, None if it is none.
+
+        Args:
+            method: `GET`, `POST` or `DELETE`.
+            path: Below the gateway's address, without a slash in front.
+            seconds: How long the answer may take.
+            body: Sent as JSON; None: nothing.
 
         Raises:
             OSError: nobody answered in time, or the answer is too long.
@@ -103,7 +114,12 @@ class Gateway:
         return {"Authorization": f"token {self.token}"} if self.token else {}
 
     def channels(self, kernel: str, session: str) -> str:
-        """Return the address of a kernel's websocket."""
+        """Return the address of a kernel's websocket.
+
+        Args:
+            kernel: The kernel's id.
+            session: The id of this client's session.
+        """
         return f"ws{self.url[4:]}/api/kernels/{quote(kernel)}/channels?session_id={session}"
 
     def _specs(self, seconds: float) -> list[str] | None:
@@ -294,7 +310,13 @@ class WebsocketWire:
         return {self._news.fileno(): CHANNELS}
 
     def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
-        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
+        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id.
+
+        Args:
+            code: The cell; empty where only expressions are wanted.
+            expressions: Expressions by name.
+            silent: Leave no trace in history and counter.
+        """
         return self._send("shell", "execute_request", execute_content(code, expressions, silent=silent))
 
     def ask_for_life(self) -> None:

@@ -28,12 +28,23 @@ class HostFunctions:
         self._unnamed: set[str] = set()
 
     def add(self, name: str, function: Callable[..., Any], seconds: float | None = None) -> None:
-        """Serve a function under a name, each call for so long at most; a second one of that name takes its place."""
+        """Serve a function under a name, each call for so long at most; a second one of that name takes its place.
+
+        Args:
+            name: The name in the kernel.
+            function: Called in this process.
+            seconds: How long one call may take; None: as the settings say.
+        """
         self._functions[name] = function
         self._seconds[name] = float("inf") if seconds is None else seconds
 
     def add_unnamed(self, name: str, function: Callable[..., Any]) -> None:
-        """Serve a function to our end of the bridge only; code in the kernel has no name for it."""
+        """Serve a function to our end of the bridge only; code in the kernel has no name for it.
+
+        Args:
+            name: The name for our end of the bridge.
+            function: Called in this process.
+        """
         self.add(name, function)
         self._unnamed.add(name)
 
@@ -67,7 +78,12 @@ class HostFunctions:
 
 
 def failure(number: Any, error: BaseException) -> str:
-    """Return the answer to a request that failed."""
+    """Return the answer to a request that failed.
+
+    Args:
+        number: The request's number.
+        error: What was raised.
+    """
     return json.dumps({"id": number, "error": f"{type(error).__name__}: {error}"})
 
 

@@ -147,6 +147,12 @@ class Kernel(Protocol):
         Always ends in a value: beyond `seconds` the cell is interrupted, and the process killed if that doesn't help.
         Whoever sets `cancelled` calls `interrupt` afterwards; if that comes before the cell has begun, it still counts.
 
+        Args:
+            code: The cell.
+            seconds: How long it may run.
+            on_output: Called with stream and text as they come; None: nobody listens.
+            cancelled: Interrupts the cell when it is set.
+
         Raises:
             KernelStartError: the process does not start.
             KernelBusyError: called from a host call of the cell that is running, or no turn came in time.
@@ -169,11 +175,21 @@ class Kernel(Protocol):
         Calls run on threads of this process, one at a time and in order; submitted ones beside them. Each has its own
         copy of the context variables of the thread that called `execute`. The time for which the cell waits is not
         counted as the cell's; a call that takes longer than `seconds` is given up, with an exception in the cell.
+
+        Args:
+            name: The name in the kernel.
+            function: Called in this process.
+            seconds: How long one call may take; None: as the settings say.
         """
         ...
 
     def put(self, name: str, value: Any) -> None:
-        """Make a variable: JSON values, DataFrames and Series; also again in each fresh process."""
+        """Make a variable: JSON values, DataFrames and Series; also again in each fresh process.
+
+        Args:
+            name: The variable's name.
+            value: Its value.
+        """
         ...
 
     def get(self, name: str) -> Any:

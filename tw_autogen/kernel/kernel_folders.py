@@ -60,6 +60,10 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
 
     Links are followed, but for paths of `place.known`, which had none.
 
+    Args:
+        place: The session's folders.
+        settings: What is granted besides.
+
     Raises:
         OverflowError: as of `protected_in`.
     """

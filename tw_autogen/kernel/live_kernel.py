@@ -97,7 +97,14 @@ class LiveKernel:
         on_output: OnOutput | None = None,
         cancelled: threading.Event | None = None,
     ) -> Execution:
-        """Run one cell; see `Kernel.execute`."""
+        """Run one cell; see `Kernel.execute`.
+
+        Args:
+            code: The cell.
+            seconds: How long it may run.
+            on_output: Called with stream and text as they come; None: nobody listens.
+            cancelled: Interrupts the cell when it is set.
+        """
         with self._alone():
             live = self._ready(replay_failure=KernelStartError)
             if self._loss:
@@ -146,6 +153,11 @@ class LiveKernel:
 
         Under the name `call_llm_api` it also answers plugins that ask their context for the model.
 
+        Args:
+            name: The name in the kernel.
+            function: Called in this process.
+            seconds: How long one call may take; None: as the settings say.
+
         Raises:
             ValueError: the name is no Python name.
         """
@@ -158,6 +170,10 @@ class LiveKernel:
 
     def put(self, name: str, value: Any) -> None:
         """Make a variable; see `Kernel.put`. JSON values are session variables too, which plugins read.
+
+        Args:
+            name: The variable's name.
+            value: Its value.
 
         Raises:
             TypeError: the value is of a type that doesn't cross.

@@ -132,7 +132,14 @@ class LocalKernel(LiveKernel):
         on_output: OnOutput | None = None,
         cancelled: threading.Event | None = None,
     ) -> Execution:
-        """Run one cell; see `Kernel.execute`."""
+        """Run one cell; see `Kernel.execute`.
+
+        Args:
+            code: The cell.
+            seconds: How long it may run.
+            on_output: Called with stream and text as they come; None: nobody listens.
+            cancelled: Interrupts the cell when it is set.
+        """
         ran = super().execute(code, seconds=seconds, on_output=on_output, cancelled=cancelled)
         if self._on_refused is None or ran.ok:
             return ran

@@ -44,14 +44,24 @@ class FolderOwnership:
             return self._let[folder].users[-1] if folder in self._let else 0
 
     def enter(self, folder: Path, uid: int) -> None:
-        """Remember a kernel, and make the folder its own; 0: it is the host's user, and nothing changes."""
+        """Remember a kernel, and make the folder its own; 0: it is the host's user, and nothing changes.
+
+        Args:
+            folder: The kernel's folder.
+            uid: The kernel's user; 0: the host's.
+        """
         with self._lock:
             let = self._let.setdefault(folder, _Let())
             let.users.append(uid)
             let.owners = {**hand_over(folder, uid), **let.owners}
 
     def leave(self, folder: Path, uid: int) -> None:
-        """Forget a kernel that has ended; the last one's folder is given back."""
+        """Forget a kernel that has ended; the last one's folder is given back.
+
+        Args:
+            folder: The kernel's folder.
+            uid: The kernel's user; 0: the host's.
+        """
         with self._lock:
             let = self._let.get(folder, _Let())
             if uid in let.users:

@@ -106,7 +106,12 @@ def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
 
 
 def impassable(path: Path, settings: KernelSettings) -> str:
-    """Return the reason why the user that a kernel becomes can't reach what lies in a folder; as `closed`."""
+    """Return the reason why the user that a kernel becomes can't reach what lies in a folder; as `closed`.
+
+    Args:
+        path: The folder.
+        settings: Say which user the kernel becomes.
+    """
     return _lacking(path, settings, "x")
 
 

@@ -118,7 +118,12 @@ class PinnedPaths:
 
 
 def remove_same(folder: Path, known: tuple[int, int] | None) -> None:
-    """Remove a folder with all in it, if it is still the one that was taken down and no link leads there."""
+    """Remove a folder with all in it, if it is still the one that was taken down and no link leads there.
+
+    Args:
+        folder: Absolute, without links.
+        known: Device and number that it must have; None: nothing is removed.
+    """
     try:
         same = folder_identity(folder) == known is not None
     except OSError:

@@ -243,6 +243,10 @@ class KernelPool:
     def take(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel:
         """Return a kernel for a session's folders: one that was kept ready, else a forked one, else one of its own.
 
+        Args:
+            settings: Say what the kernel may do.
+            place: The session's folders.
+
         Raises:
             KernelStartError: none starts.
             SandboxError: no wall can stand.
@@ -258,14 +262,25 @@ class KernelPool:
             self.prepare(settings)
 
     def take_for(self, settings: KernelSettings, place: KernelFolders, lent: Connection) -> StartedKernel:
-        """Return a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does."""
+        """Return a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does.
+
+        Args:
+            settings: Say what the kernel may do.
+            place: The session's folders.
+            lent: The sockets and their key.
+        """
         try:
             return self._forked(settings, place, lent) or start(settings, place, lent=lent)
         finally:
             self.prepare(settings)
 
     def wait(self, settings: KernelSettings, seconds: float = _HELLO_SECONDS) -> bool:
-        """Wait until the server is there and kernels are ready for these settings; tell whether they are."""
+        """Wait until the server is there and kernels are ready for these settings; tell whether they are.
+
+        Args:
+            settings: For which kernels are to be ready.
+            seconds: How long to wait.
+        """
         self.prepare(settings)
         deadline = time.monotonic() + seconds
         with self._change:

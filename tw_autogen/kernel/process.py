@@ -33,6 +33,10 @@ def readable(one: int | HasFileno, seconds: float) -> bool:
     """Return whether something is to be read, or has ended, within some seconds.
 
     `select` would tell it too, but not where a process has more than a thousand files open, as one with many kernels.
+
+    Args:
+        one: A descriptor, or what has one.
+        seconds: How long to wait.
     """
     poller = select.poll()
     poller.register(one, select.POLLIN)

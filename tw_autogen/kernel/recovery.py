@@ -62,7 +62,14 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: bool = True) 
 
 
 def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str]) -> dict[str, Any]:
-    """Return a cell's line for the journal."""
+    """Return a cell's line for the journal.
+
+    Args:
+        code: The cell's text.
+        seconds: How long it could run.
+        called: Whether it has called the host.
+        variables: Those that it left.
+    """
     return {"code": code, "seconds": round(seconds, 3), "called": called, "variables": list(variables)}
 
 
@@ -203,7 +210,13 @@ class Recovery:
         return live
 
     def note_put(self, name: str, packed: Any, *, is_table: bool) -> None:
-        """Take down a variable that the host has put in; a table would be too much."""
+        """Take down a variable that the host has put in; a table would be too much.
+
+        Args:
+            name: The variable's name.
+            packed: Its value as it crossed.
+            is_table: Whether it is a table.
+        """
         if self._journal:
             self._journal.append({"put": name, **({} if is_table else {"value": packed})})
 

@@ -28,7 +28,12 @@ def went_well(outcome: RawResult) -> bool:
 
 
 def error_text(outcome: RawResult, *, lost: str = LOST) -> str:
-    """Return why a cell did not run to its end."""
+    """Return why a cell did not run to its end.
+
+    Args:
+        outcome: What came of the cell.
+        lost: What is said of the variables if the process has ended.
+    """
     reply = outcome.reply or {}
     trace = str(outcome.report.get("error") or "") or (
         f"{reply['ename']}: {reply.get('evalue', '')}" if reply.get("ename") else ""
@@ -53,7 +58,13 @@ def not_undone(report: dict[str, Any]) -> Iterator[Log]:
 
 
 def rows(report: dict[str, Any], key: str, width: int) -> list[list[Any]]:
-    """Return a report's rows; what is not one, because code wrote it, is left out."""
+    """Return a report's rows; what is not one, because code wrote it, is left out.
+
+    Args:
+        report: As the kernel wrote it.
+        key: Where the rows stand.
+        width: How many values each row has.
+    """
     found = report.get(key)
     return [one for one in found if isinstance(one, list) and len(one) == width] if isinstance(found, list) else []
 

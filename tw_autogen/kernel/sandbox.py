@@ -90,7 +90,12 @@ def levels(settings: KernelSettings) -> Iterator[str]:
 
 
 def failed(level: str, why: str) -> None:
-    """Remember that a level can't stand on this machine."""
+    """Remember that a level can't stand on this machine.
+
+    Args:
+        level: The sandbox level.
+        why: The reason, in words.
+    """
     _failed[level] = why
 
 
@@ -99,7 +104,12 @@ STARTED_OTHERWISE = "no sandbox of ours: the process was started by the `start` 
 
 
 def words(level: str, settings: KernelSettings) -> str:
-    """Describe in one line which wall stands and what would raise a stronger one."""
+    """Describe in one line which wall stands and what would raise a stronger one.
+
+    Args:
+        level: The sandbox level.
+        settings: Say which levels may be used.
+    """
     if level == OFF:
         return "no sandbox (kernel.sandbox='off'): code may do what this user may do"
     network = "network allowed, with the host's own loopback" if settings.allow_network else "no network"
@@ -214,7 +224,12 @@ def standing(settings: KernelSettings) -> str:
 
 
 def stood(level: str, settings: KernelSettings) -> None:
-    """Remember that a wall has stood."""
+    """Remember that a wall has stood.
+
+    Args:
+        level: The sandbox level.
+        settings: With which it has worked.
+    """
     _known.add((level, settings.python))
 
 

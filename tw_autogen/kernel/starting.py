@@ -74,6 +74,10 @@ class StartedKernel:
     def bind(self, place: KernelFolders, settings: KernelSettings) -> None:
         """Bind the session's folders to a kernel that was kept ready, and sandbox it.
 
+        Args:
+            place: The session's folders.
+            settings: What is granted besides.
+
         Raises:
             KernelError: it has ended meanwhile, or does not answer, or code there could write to its runtime folder.
             SandboxFailed: the sandbox can't be set up with these folders.
@@ -141,7 +145,12 @@ class SupervisedKernel(StartedKernel):
         return self.process.ended
 
     def bind(self, place: KernelFolders, settings: KernelSettings) -> None:
-        """Bind the session's folders to a kernel that was kept ready; raises as `StartedKernel.bind` does."""
+        """Bind the session's folders to a kernel that was kept ready; raises as `StartedKernel.bind` does.
+
+        Args:
+            place: The session's folders.
+            settings: What is granted besides.
+        """
         OWNERSHIP.enter(place.folder, self.uid)
         self.place = place
         self.environment = environment_of(place, settings, self.level, self.connection.own)

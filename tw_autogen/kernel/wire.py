@@ -26,7 +26,13 @@ class Wire(Protocol):
         ...
 
     def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
-        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id."""
+        """Ask the kernel to run a cell, or silently to evaluate expressions; give the request's id.
+
+        Args:
+            code: The cell; empty where only expressions are wanted.
+            expressions: Expressions by name.
+            silent: Leave no trace in history and counter.
+        """
         ...
 
     def ask_for_life(self) -> None:
@@ -69,7 +75,14 @@ def await_life(wire: Wire, alive: Callable[[], bool], seconds: float) -> bool:
 def execute_content(
     code: str, expressions: Mapping[str, str] | None, *, silent: bool, counted: bool = True
 ) -> dict[str, Any]:
-    """Return the content of an `execute_request`."""
+    """Return the content of an `execute_request`.
+
+    Args:
+        code: The cell.
+        expressions: Expressions by name.
+        silent: Leave no trace in history and counter.
+        counted: Whether the cell is stored in the history.
+    """
     return {
         "code": code.encode("utf-8", "backslashreplace").decode("utf-8"),  # half a surrogate pair can't be sent
         "silent": silent,

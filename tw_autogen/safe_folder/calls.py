@@ -33,7 +33,12 @@ OwnerOf = Callable[[os.stat_result], tuple[int, int] | None]
 
 
 def entry(at: At, name: str) -> tuple[str, dict[str, Any]]:
-    """Return what names an entry of a directory for a call of `os`: a path, and keywords."""
+    """Return what names an entry of a directory for a call of `os`: a path, and keywords.
+
+    Args:
+        at: The directory.
+        name: The entry's plain name.
+    """
     return (name, {"dir_fd": at}) if isinstance(at, int) else (os.path.join(at, name), {})
 
 
@@ -64,6 +69,10 @@ def open_above(at: At) -> At:
 
 def open_to_empty(at: At, name: str) -> At:
     """Open a directory whose entries will be removed; its mode is changed where it forbids that to its owner.
+
+    Args:
+        at: The directory above.
+        name: Plain name of the one to open.
 
     Raises:
         OSError: it is no directory, or the system refuses.
@@ -138,6 +147,10 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
 def hold_socket(at: At, name: str) -> int:
     """Open a Unix socket's entry without connecting; it stays the same one whatever its name means later.
 
+    Args:
+        at: The directory.
+        name: The socket's plain name.
+
     Returns:
         A descriptor with the path `/proc/self/fd/…`; -1 on a system other than Linux, where the name was checked only.
 
@@ -156,19 +169,34 @@ def hold_socket(at: At, name: str) -> int:
 
 
 def lstat(at: At, name: str) -> os.stat_result:
-    """Return what `os.lstat` says of an entry."""
+    """Return what `os.lstat` says of an entry.
+
+    Args:
+        at: The directory.
+        name: The entry's plain name.
+    """
     where, below = entry(at, name)
     return os.stat(where, follow_symlinks=False, **below)
 
 
 def make_folder(at: At, name: str) -> None:
-    """Make a directory."""
+    """Make a directory.
+
+    Args:
+        at: The directory above.
+        name: The new one's plain name.
+    """
     where, below = entry(at, name)
     os.mkdir(where, **below)
 
 
 def unlink(at: At, name: str) -> None:
-    """Remove an entry that is no directory."""
+    """Remove an entry that is no directory.
+
+    Args:
+        at: The directory.
+        name: The entry's plain name.
+    """
     where, below = entry(at, name)
     if not below:
         _make_writable(where)
@@ -176,13 +204,25 @@ def unlink(at: At, name: str) -> None:
 
 
 def rmdir(at: At, name: str) -> None:
-    """Remove an empty directory."""
+    """Remove an empty directory.
+
+    Args:
+        at: The directory above.
+        name: The plain name of the one to remove.
+    """
     where, below = entry(at, name)
     os.rmdir(where, **below)
 
 
 def rename(at: At, name: str, there: At, new: str) -> None:
-    """Rename an entry, in place of a file or link of the new name."""
+    """Rename an entry, in place of a file or link of the new name.
+
+    Args:
+        at: The directory.
+        name: The entry's plain name.
+        there: The directory that it goes to.
+        new: Its plain name there.
+    """
     if isinstance(at, int) and isinstance(there, int):
         os.replace(name, new, src_dir_fd=at, dst_dir_fd=there)
     else:
@@ -191,7 +231,14 @@ def rename(at: At, name: str, there: At, new: str) -> None:
 
 
 def set_mode(file: int, at: At, name: str, mode: int) -> None:
-    """Change the mode of an open file; on Windows by its name."""
+    """Change the mode of an open file; on Windows by its name.
+
+    Args:
+        file: Descriptor of the file.
+        at: Its directory.
+        name: Its plain name.
+        mode: The new mode.
+    """
     if BY_DESCRIPTOR:
         os.fchmod(file, mode)
     else:
@@ -199,7 +246,13 @@ def set_mode(file: int, at: At, name: str, mode: int) -> None:
 
 
 def give(at: At, name: str, owner_of: OwnerOf) -> None:
-    """Change the owner of an entry, after a look at the very descriptor by which that is done; never of a device."""
+    """Change the owner of an entry, after a look at the very descriptor by which that is done; never of a device.
+
+    Args:
+        at: The directory.
+        name: The entry's plain name.
+        owner_of: Returns user and group for what was found; None: it stays as it is.
+    """
     with contextlib.suppress(OSError):
         found = os.open(name, _PATH | _NOFOLLOW, dir_fd=int(at))
         try:
@@ -215,6 +268,10 @@ def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
 
     The directory belongs to the superuser meanwhile. If nobody else may write to it either, a name in it can't be
     exchanged between look and change, and no descriptor is needed for each entry: a third of the time.
+
+    Args:
+        at: The directory.
+        owner_of: As of `give`.
 
     Returns:
         The names of the directories below.

@@ -245,7 +245,12 @@ class SafeFolder:
                 raise
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Write a new file in place of whatever file or link has that name. Errors as of `create_file`."""
+        """Write a new file in place of whatever file or link has that name. Errors as of `create_file`.
+
+        Args:
+            name: Below this folder.
+            data: All that it will hold.
+        """
         with self._parent(name) as (at, last):
             part = f".{secrets.token_hex(8)}.part"
             try:
@@ -279,6 +284,10 @@ class SafeFolder:
 
     def move(self, name: str, target: str) -> None:
         """Rename an entry in this folder; a file or link of the new name is replaced.
+
+        Args:
+            name: Below this folder.
+            target: Its new name, below this folder too.
 
         Raises:
             OSError: there is no such entry, a link is in the way, or the system refuses.
@@ -434,6 +443,10 @@ def open_unlinked(path: Path | str) -> BinaryIO:
 def read_unlinked(path: Path | str, *, limit_bytes: int | None = None) -> bytes:
     """Read a whole file by its absolute path, if no component of the path is a link.
 
+    Args:
+        path: Absolute.
+        limit_bytes: How much may be read; None: all.
+
     Raises:
         OSError: as of `open_unlinked`; with `errno.EFBIG` if the file is longer than the limit.
     """
@@ -451,6 +464,11 @@ def remove_folder(path: Path | str) -> None:
 
 def read_limited(file: BinaryIO, limit_bytes: int | None, name: str) -> bytes:
     """Read an open file to its end.
+
+    Args:
+        file: Open for reading.
+        limit_bytes: How much may be read; None: all.
+        name: For the error.
 
     Raises:
         OSError: with `errno.EFBIG`: it is longer than the limit.

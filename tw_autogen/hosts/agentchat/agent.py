@@ -217,7 +217,12 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         self._conversation.hand_over(files)
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
-        """Answer new messages."""
+        """Answer new messages.
+
+        Args:
+            messages: What was said since the last call.
+            cancellation_token: The host's; cancelling stops the running cell or model call.
+        """
         response: Response | None = None
         async for one in self.on_messages_stream(messages, cancellation_token):
             if isinstance(one, Response):
@@ -232,6 +237,10 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
 
         A round that failed is told in words; errors of the client are raised. Cancelling stops the running cell or
         model call; the session stays good for more.
+
+        Args:
+            messages: What was said since the last call.
+            cancellation_token: The host's.
         """
         asked = list(messages)  # the team empties its own list
         with calling(self.name, self):

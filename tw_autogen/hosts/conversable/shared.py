@@ -335,7 +335,12 @@ class SharedSession:
         return {name for name, one in self._members.items() if any(one is agent for agent in agents)}
 
     def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
-        """Make each member write board and next speaker where the host reads them."""
+        """Make each member write board and next speaker where the host reads them.
+
+        Args:
+            board: Bulletins by role.
+            next_speaker: Name of the role that the newest post is for.
+        """
         for one in self._members.values():
             one.publish(board, next_speaker)
 

@@ -99,7 +99,12 @@ class FileNames:
         self._lock = threading.Lock()  # calls of one plugin may run side by side
 
     def free(self, file_name: str, kind: str) -> Path:
-        """Return a path in the folder at which nothing exists and that was not given before."""
+        """Return a path in the folder at which nothing exists and that was not given before.
+
+        Args:
+            file_name: The name that is wanted.
+            kind: The artifact's type, which says the suffix.
+        """
         with self._lock:
             return self._free(safe_name(file_name, kind))
 
@@ -142,7 +147,13 @@ def write_value(path: Path, kind: str, value: Any, *, max_bytes: int) -> None:
 
 
 def write_table(frame: Any, file: BinaryIO, *, index: bool) -> None:
-    """Write a DataFrame as CSV, piece by piece, so that one that is too large ends early."""
+    """Write a DataFrame as CSV, piece by piece, so that one that is too large ends early.
+
+    Args:
+        frame: A DataFrame.
+        file: Open for writing.
+        index: Whether the index is written too.
+    """
     frame.to_csv(_Text(file), index=index)
 
 
@@ -158,7 +169,12 @@ class _Text:
 
 
 def preview(kind: str, value: Any) -> str:
-    """Describe in a line what an artifact holds; empty where its name says enough."""
+    """Describe in a line what an artifact holds; empty where its name says enough.
+
+    Args:
+        kind: The artifact's type.
+        value: What it holds.
+    """
     if kind == "df":
         return f"DataFrame, {summary(value)}" if hasattr(value, "columns") else ""
     if kind in ("txt", "file", "json") and isinstance(value, str):

@@ -47,6 +47,10 @@ class HostCalls:
     def function(self, name: str, doc: str) -> Callable[..., Any]:
         """Return a function that calls the host's function of that name.
 
+        Args:
+            name: The function's name.
+            doc: Its docstring.
+
         Raises:
             ValueError: the name is no Python name.
         """
@@ -67,6 +71,12 @@ class HostCalls:
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, op: str = "call") -> Any:
         """Call the host; threads wait for each other.
 
+        Args:
+            name: The function's name.
+            args: Positional arguments.
+            kwargs: Keyword arguments.
+            op: What the host does: `call` or `submit`.
+
         Raises:
             TypeError: an argument is of a type that doesn't cross.
             HostCallError: the function failed, or there is none of that name.
@@ -81,6 +91,10 @@ class HostCalls:
 
     def result(self, name: str, ticket: Any) -> Any:
         """Wait for a submitted call, and give what comes back.
+
+        Args:
+            name: The function's name.
+            ticket: What submitting it returned.
 
         Raises:
             HostCallError: it failed.

@@ -138,7 +138,12 @@ def read(file: BinaryIO) -> dict[str, Any]:
 
 
 def define(sources: Iterable[tuple[str, str]], namespace: MutableMapping[str, Any]) -> dict[str, str]:
-    """Run class statements; give those that failed, and why."""
+    """Run class statements; give those that failed, and why.
+
+    Args:
+        sources: Names with the text of class statements.
+        namespace: Where they are run.
+    """
     failed = {}
     for name, source in sources:
         try:

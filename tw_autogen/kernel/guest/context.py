@@ -169,6 +169,12 @@ class PluginContext:
     ) -> tuple[str, str]:
         """Return the id and absolute path of a file that the plugin is going to write itself.
 
+        Args:
+            name: The artifact's name.
+            file_name: The file's name, without folders.
+            type: What it holds.
+            desc: A line about it.
+
         Raises:
             ValueError: there is no such kind, or this execution has made too many files.
         """
@@ -178,13 +184,23 @@ class PluginContext:
         return path.name, str(path)
 
     def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
-        """Leave a line that is shown beside what the code printed."""
+        """Leave a line that is shown beside what the code printed.
+
+        Args:
+            level: `info`, `warning` or `error`.
+            tag: Who says it.
+            message: The words.
+        """
         logs = self._now().logs
         if len(logs) < _MOST_LOGS:
             logs.append((str(level), str(tag), str(message)[:_LOG_CHARS]))
 
     def get_env(self, plugin_name: str, variable_name: str) -> str:
         """Read the environment variable `PLUGIN_<plugin_name>_<variable_name>`.
+
+        Args:
+            plugin_name: The plugin's name.
+            variable_name: The last part of the variable's name.
 
         Raises:
             ValueError: it is not set, or not passed on to the kernel.
@@ -196,7 +212,12 @@ class PluginContext:
         return value
 
     def get_session_var(self, variable_name: str, default: Any = None) -> Any:
-        """Read a variable that the session was given, with the type that it had."""
+        """Read a variable that the session was given, with the type that it had.
+
+        Args:
+            variable_name: Its name.
+            default: Returned if there is none.
+        """
         return self._variables.get(variable_name, default)
 
     def wrap_text_with_delimiter_temporal(self, text: str) -> str:

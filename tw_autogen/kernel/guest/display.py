@@ -29,6 +29,10 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 def line_about(mime: str, body: bytes) -> str:
     """Return the line; empty where nothing can be said.
 
+    Args:
+        mime: The MIME type.
+        body: The content; of a text its bytes in UTF-8.
+
     Example:
         >>> line_about("text/html", b"<html><title>Sales &amp; more</title><p>...")
         'Sales & more'
@@ -160,7 +164,13 @@ class Display:
             self._ctx.log("warning", "display", f"{self._dropped} more displayed files were left out")
 
     def publish(self, data: Mapping[str, Any], metadata: Any = None, **kwargs: Any) -> None:
-        """Take display data, in the place of IPython's publisher."""
+        """Take display data, in the place of IPython's publisher.
+
+        Args:
+            data: Representations by MIME type.
+            metadata: Of these.
+            **kwargs: As IPython passes them.
+        """
         text = _text(data)
         self._keep_table(data, shown=False)
         if not self._keep(data, text) and text:
@@ -257,7 +267,13 @@ class AfterImport:
             sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Lead the import of that one module through here."""
+        """Lead the import of that one module through here.
+
+        Args:
+            name: The module's full name.
+            path: The package's path.
+            target: As `importlib` passes it.
+        """
         if name != self._name:
             return None
         sys.meta_path.remove(self)

@@ -17,7 +17,13 @@ class Bundled(InspectLoader):
         self._sources = sources
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Answer for the bundled names only."""
+        """Answer for the bundled names only.
+
+        Args:
+            name: The module's full name.
+            path: The package's path.
+            target: As `importlib` passes it.
+        """
         return spec_from_loader(name, self, is_package="." not in name) if name in self._sources else None
 
     def get_source(self, fullname: str) -> str:

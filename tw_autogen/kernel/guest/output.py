@@ -73,7 +73,12 @@ class Clipped:
 
 
 def clip(text: str, limit: int) -> str:
-    """Cut one text to a limit."""
+    """Cut one text to a limit.
+
+    Args:
+        text: Any text.
+        limit: How many characters may stay.
+    """
     kept = Clipped(limit)
     kept.add(text)
     return kept.text()

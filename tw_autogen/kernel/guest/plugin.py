@@ -44,7 +44,12 @@ class Plugin:
         raise NotImplementedError(f"plugin {self.name!r} has no __call__")
 
     def log(self, level: LogErrorLevel, message: str) -> None:
-        """Leave a line that is shown beside what the code printed."""
+        """Leave a line that is shown beside what the code printed.
+
+        Args:
+            level: `info`, `warning` or `error`.
+            message: The words.
+        """
         self.ctx.log(level, self.name, message)
 
     def get_env(self, variable_name: str) -> str:
@@ -139,7 +144,12 @@ def plugin_options(function: object) -> Mapping[str, Any] | None:
 
 
 def test_plugin(name: str | None = None, description: str | None = None) -> Callable[[T], T]:
-    """Mark a function as a test of the file's plugin: it is called with the plugin and raises if something is wrong."""
+    """Mark a function as a test of the file's plugin: it is called with the plugin and raises if something is wrong.
+
+    Args:
+        name: The test's name; None: the function's.
+        description: What is tested; None: nothing is said.
+    """
 
     def mark(function: T) -> T:
         setattr(function, _TEST, (name or getattr(function, "__name__", "test"), description or ""))

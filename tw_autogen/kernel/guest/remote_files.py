@@ -42,7 +42,12 @@ class HostFiles:
         self._ask = ask
 
     def fetch(self, name: str, file: BinaryIO) -> None:
-        """Copy a file of the host's into an open one."""
+        """Copy a file of the host's into an open one.
+
+        Args:
+            name: The file's name below the session's folder.
+            file: Open for writing.
+        """
         place = 0
         while True:
             data = base64.b64decode(self._ask(what="read", file=name, place=place, size=PIECE))
@@ -52,7 +57,12 @@ class HostFiles:
                 return
 
     def send(self, name: str, file: BinaryIO) -> None:
-        """Make a file of the host's, or replace it, once all of it has come."""
+        """Make a file of the host's, or replace it, once all of it has come.
+
+        Args:
+            name: The file's name below the session's folder.
+            file: Open for reading.
+        """
         place, last = 0, False
         while not last:
             data = file.read(PIECE)

@@ -71,7 +71,12 @@ def ask_once(shell: Any) -> None:
 
 
 def watch_reset(shell: Any, then: Callable[[], None]) -> None:
-    """Call a function behind each `%reset`, which empties the user's namespace."""
+    """Call a function behind each `%reset`, which empties the user's namespace.
+
+    Args:
+        shell: IPython's.
+        then: Called without arguments.
+    """
     reset = shell.reset
 
     def watched(*args: Any, **kwargs: Any) -> None:
@@ -92,6 +97,10 @@ def _system(shell: Any, command: str) -> None:
 
 def run_command(shell: Any, command: str) -> None:
     """Run a `!command` whose variables are filled in, and leave its exit code where IPython does.
+
+    Args:
+        shell: IPython's.
+        command: What the system's shell gets.
 
     Raises:
         OSError: it is to go on in the background.

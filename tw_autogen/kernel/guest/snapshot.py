@@ -175,7 +175,12 @@ class Rollback:
         self._interrupted = False
 
     def begin(self, code: str, *, hidden: Mapping[str, Any]) -> None:
-        """Copy what a cell may change."""
+        """Copy what a cell may change.
+
+        Args:
+            code: The cell.
+            hidden: Names that are no variables of the user's.
+        """
         self._before, self._interrupted = None, False
         self._watch_interrupts()
         self._before = Snapshot(self._namespace, code, hidden=hidden, **self._limits)

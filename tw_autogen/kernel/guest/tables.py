@@ -55,6 +55,10 @@ _ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,3
 def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
     """Write a DataFrame or Series into the exchange; return the file's name.
 
+    Args:
+        table: A DataFrame or Series.
+        codec: Knows the exchange, and whether the other side has pyarrow.
+
     Raises:
         TypeError: a column is of a dtype, or holds a value, that doesn't cross.
     """
@@ -83,6 +87,10 @@ def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
 
 def unpack_table(name: Any, codec: Codec) -> Any:
     """Read and remove a file that `pack_table` wrote on the other side; return a frame, of a Series its one column.
+
+    Args:
+        name: The file's name, as the other side says it.
+        codec: Knows the exchange.
 
     Raises:
         OSError: the file is not there, or not a plain file in the exchange.

@@ -35,7 +35,12 @@ class Cells:
         self._lines: OrderedDict[int, tuple[list[str], int]] = OrderedDict()
 
     def add(self, number: int, code: str) -> None:
-        """Remember a cell; the oldest is forgotten."""
+        """Remember a cell; the oldest is forgotten.
+
+        Args:
+            number: The cell's number.
+            code: Its text.
+        """
         lines = code.splitlines()
         blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
         self._lines[number] = (lines, blank)  # IPython drops leading blank lines before it counts
@@ -43,7 +48,12 @@ class Cells:
             self._forget(self._lines.popitem(last=False)[0])
 
     def find(self, file_name: str, line: int) -> tuple[int, int, str] | None:
-        """Return cell number, line as written and its text; None if the file is no cell."""
+        """Return cell number, line as written and its text; None if the file is no cell.
+
+        Args:
+            file_name: As a frame names it.
+            line: The line in that file.
+        """
         match = _CELL.match(file_name)
         if match is None:
             return None
@@ -81,7 +91,15 @@ def without_paths(text: str) -> str:
 def short_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Word a warning in one line; put in the place of `warnings.formatwarning`."""
+    """Word a warning in one line; put in the place of `warnings.formatwarning`.
+
+    Args:
+        message: The warning.
+        category: Its class.
+        filename: Where it was raised.
+        lineno: At which line.
+        line: That line's text.
+    """
     where = "" if _CELL.match(filename) is None else f"line {lineno}: "
     return f"{where}{category.__name__}: {without_paths(str(message))}\n"
 

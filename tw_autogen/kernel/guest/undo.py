@@ -58,7 +58,12 @@ def changeable(values: Iterable[Any]) -> list[Any]:
 
 
 def is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
-    """Return a value's kind without asking the value, as `isinstance` does: its class may raise."""
+    """Return a value's kind without asking the value, as `isinstance` does: its class may raise.
+
+    Args:
+        value: Any object.
+        kind: A class, or several.
+    """
     return issubclass(type(value), kind)
 
 

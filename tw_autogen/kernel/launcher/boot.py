@@ -41,5 +41,11 @@ def prepare() -> None:
 
 
 def kernel_app(connection_file: str, *, heartbeat: bool, sockets: Mapping[int, int]) -> Any:
-    """Make a kernel that listens; see `guest.boot.make`."""
+    """Make a kernel that listens; see `guest.boot.make`.
+
+    Args:
+        connection_file: Path of the JSON with ports and key.
+        heartbeat: Whether heartbeats are answered.
+        sockets: Descriptors by port.
+    """
     return importlib.import_module(f"{_GUEST}.boot").make(connection_file, heartbeat=heartbeat, sockets=sockets)

@@ -48,6 +48,11 @@ def open_known(path: str, known: Known, *, root: str = "/") -> int:
 def compare(path: str, about: os.stat_result, known: Known) -> None:
     """Check what was found at a path.
 
+    Args:
+        path: Absolute, a key of `known`.
+        about: What `fstat` says of it.
+        known: What it has to be.
+
     Raises:
         FolderRefusedError: it is not what the host has checked.
     """

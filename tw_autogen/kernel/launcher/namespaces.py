@@ -148,6 +148,11 @@ def shown(*, read: Iterable[str], write: Iterable[str], kept: Iterable[str]) -> 
 
     Folders between one that may be written and one that is kept are shown for themselves: a place where something is
     shown can't be moved.
+
+    Args:
+        read: Files and folders that may be read.
+        write: Folders that may be written.
+        kept: What stays read-only below these.
     """
     asked: dict[str, bool] = {**dict.fromkeys(listed_and_read(read)[1], False), **dict.fromkeys(write, True)}
     steps: dict[str, bool] = {}

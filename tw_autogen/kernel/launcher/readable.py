@@ -125,7 +125,13 @@ class _Look:
             return False
 
     def at(self, folder: str, *, package: bool, depth: int) -> tuple[list[str], bool]:
-        """Return the pieces of a folder, and whether they are all of it."""
+        """Return the pieces of a folder, and whether they are all of it.
+
+        Args:
+            folder: Absolute.
+            package: Whether a folder above it is a Python package.
+            depth: How many folders above it were looked through.
+        """
         seen = self._left > 0
         try:
             with os.scandir(folder) as entries:

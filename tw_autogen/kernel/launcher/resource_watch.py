@@ -165,7 +165,13 @@ def share(pids: Iterable[int]) -> int:
 
 
 def added_up(pids: Iterable[int], name: str, lines: tuple[bytes, ...]) -> int:
-    """Add up lines of a file that each process has in /proc, in bytes; one that has ended counts nothing."""
+    """Add up lines of a file that each process has in /proc, in bytes; one that has ended counts nothing.
+
+    Args:
+        pids: The processes.
+        name: The file below `/proc/<pid>`.
+        lines: Beginnings of the lines that count.
+    """
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/{name}", "rb") as file:

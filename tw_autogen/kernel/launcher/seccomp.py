@@ -176,6 +176,15 @@ def program(
     """Return the filter in classic BPF; arguments as of `refuse`, the machine as `platform.machine` names it.
 
     It is remembered; a filter that names no process is the same in forked processes.
+
+    Args:
+        machine: As `platform.machine` names it.
+        network: As of `refuse`.
+        connects: As of `refuse`.
+        signals: As of `refuse`.
+        truncates: As of `refuse`.
+        others: As of `refuse`.
+        shared_bytes: As of `refuse`.
     """
     ours = 0 if signals and others else os.getpid()
     return _program(machine, ours, network, connects, signals, truncates, others, shared_bytes)

@@ -48,13 +48,27 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """Mount; `kind` is the file system's name, empty for a bind."""
+    """Mount; `kind` is the file system's name, empty for a bind.
+
+    Args:
+        source: What is mounted.
+        target: Where.
+        kind: The file system's name; empty for a bind.
+        flags: Those of mount(2).
+        data: The file system's own options.
+    """
     result = _libc().mount(os.fsencode(source), os.fsencode(target), kind.encode(), flags, data.encode() or None)
     _checked(f"mount {target}", result)
 
 
 def bind(source: str, target: str, *, writable: bool) -> None:
-    """Show a file or folder with all that is mounted below it at a second place, without devices and set-uid."""
+    """Show a file or folder with all that is mounted below it at a second place, without devices and set-uid.
+
+    Args:
+        source: What is shown.
+        target: Where.
+        writable: Whether it may be written there.
+    """
     mount(source, target, "", MS_BIND | MS_REC)
     flags = _ATTR_NOSUID | _ATTR_NODEV | (0 if writable else _ATTR_RDONLY)
     attributes = struct.pack("QQQQ", flags, 0, 0, 0)
@@ -65,7 +79,12 @@ def bind(source: str, target: str, *, writable: bool) -> None:
 
 
 def pivot_root(new: str, old: str) -> None:
-    """Make a mount the root of this mount namespace, for all in it."""
+    """Make a mount the root of this mount namespace, for all in it.
+
+    Args:
+        new: The new root.
+        old: Where the old root is mounted then.
+    """
     number = _NUMBERS["pivot_root"][platform.machine()]
     _checked("pivot_root", _libc().syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)))
 
@@ -76,17 +95,35 @@ def unmount(path: str) -> None:
 
 
 def prctl(option: int, argument: int = 0, second: int = 0) -> int:
-    """Set something about this process."""
+    """Set something about this process.
+
+    Args:
+        option: As prctl(2) numbers it.
+        argument: Its first argument.
+        second: Its second argument.
+    """
     return _checked(f"prctl {option}", _libc().prctl(option, argument, second, 0, 0))
 
 
 def prctl_pointer(option: int, argument: int, pointer: int) -> None:
-    """Set something about this process that lies in memory."""
+    """Set something about this process that lies in memory.
+
+    Args:
+        option: As prctl(2) numbers it.
+        argument: Its first argument.
+        pointer: Address of the second one.
+    """
     _checked(f"prctl {option}", _libc().prctl(option, argument, pointer, 0, 0))
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
-    """Make a call by its number, with whole numbers and bytes."""
+    """Make a call by its number, with whole numbers and bytes.
+
+    Args:
+        name: For the error.
+        number: On this machine.
+        *arguments: As the call takes them; None: a null pointer.
+    """
     plain = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
     return _checked(name, _libc().syscall(ctypes.c_long(number), *plain))
 
