@@ -207,7 +207,7 @@ def lie(codec, table, **changes):
 
 
 ONE = pd.DataFrame({"n": [1, 2]})
-TEXT = pd.DataFrame({"t": ["a", "b"]})
+TEXT = pd.DataFrame({"t": pd.Series(["a", "b"], dtype="string")})
 TIME = pd.DataFrame({"t": pd.to_datetime(["2024-01-01"])})
 
 

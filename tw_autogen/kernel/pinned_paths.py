@@ -42,7 +42,7 @@ class PinnedPaths:
 
     def add(self, paths: Iterable[str]) -> None:
         """Take down what is at paths now; one that is known, or leads to nothing, is passed over."""
-        for given in paths:
+        for given in map(str, paths):  # settings made in Python may hold a `Path`
             if given not in self._real:
                 path = os.path.realpath(os.path.expanduser(given))
                 found = _identity(path)
@@ -52,9 +52,9 @@ class PinnedPaths:
 
     def real(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths as they were resolved first; those that have led to nothing so far are left out."""
-        paths = tuple(paths)
-        self.add(paths)
-        return tuple(self._real[one] for one in paths if one in self._real)
+        named = tuple(map(str, paths))
+        self.add(named)
+        return tuple(self._real[one] for one in named if one in self._real)
 
     def granted(self) -> KernelSettings:
         """Return the settings with the paths of `read` and `write` as they were resolved first."""

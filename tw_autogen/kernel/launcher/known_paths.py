@@ -26,9 +26,10 @@ def open_known(path: str, known: Known, *, root: str = "/") -> int:
 
     Raises:
         FolderRefusedError: it is something else now, is missing, or leads over a link.
+        OSError: there is no `root`.
     """
+    found = os.open(root, _PATH)
     try:
-        found = os.open(root, _PATH)
         for part in path.split("/"):
             if part:
                 inner = os.open(part, _PATH, dir_fd=found)
