@@ -65,7 +65,7 @@ class SupervisedProcess:
 
         Raises:
             KernelError: the process has ended.
-            WallDown: its wall can't stand.
+            SandboxFailed: its sandbox can't be set up.
         """
         self._send(op="assign", **assignment)
         self.await_assignment(seconds)
@@ -214,7 +214,7 @@ class ForkServer:
 
         Raises:
             KernelError: it has ended.
-            WallDown: the wall can't stand.
+            SandboxFailed: the sandbox can't be set up.
         """
         if self._hello:
             return True

@@ -11,8 +11,9 @@ from tw_autogen.model.parse import CodeReply, NoObject, read_code, read_object
 from tw_autogen.model.rank import LexicalRanker, Ranked, Ranker
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
 from tw_autogen.model.replay import ReplayModel
-from tw_autogen.model.request import ModelRequest, RequestModel, Reserve, ask, asked_as, call_model, complete
+from tw_autogen.model.request import ModelRequest, RequestModel, Reserve, asked_as, call_model, complete
 from tw_autogen.model.resolve import resolve_model
+from tw_autogen.model.retry import ask
 from tw_autogen.model.settings import ModelSettings, Price
 from tw_autogen.model.streams import CodeStream, FieldStream
 from tw_autogen.model.token_estimate import TOKEN_CHARS, chars_of, token_chars

@@ -18,7 +18,7 @@ from .describe import describe
 from .exchange import InsideExchange
 from .plugin import load_plugin
 from .remote_files import FILES, HostFiles, RemoteFolder, RemoteTableStore
-from .snapshot import Rollback
+from .rollback import Rollback
 
 MODEL_CALL = "call_llm_api"
 """Under this name the host serves the session's model, where it lets plugins in the kernel ask it."""

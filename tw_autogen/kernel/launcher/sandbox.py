@@ -98,7 +98,7 @@ class Sandbox:
             assignment: `read` and `write`: the session's folders, and `kept`; known by now if the wall is not `late`.
 
         Raises:
-            WallDown: a part of the wall can't stand.
+            SandboxFailed: a part of the sandbox can't be set up.
             FolderRefusedError: code may write to a folder that the interpreter or its packages lie in, and this wall
                 can't keep them read-only; or a folder was exchanged since the host has checked it.
         """

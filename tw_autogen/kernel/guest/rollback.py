@@ -1,4 +1,4 @@
-"""`Snapshot`: the user's variables before a cell, so that a cell that fails can be undone."""
+"""`Rollback`: the user's variables are copied before a cell, so that a cell that fails can be undone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-from .undo import Undo, contents, is_a
+from .contents import Undo, contents, is_a
 
 _WORD = re.compile(r"\w+")
 _ANY_NAME = {
