@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError
-from tw_autogen.plugin import NO_DEFAULT, Parameter, PluginSpec, find_plugins, read_spec, renamings
+from tw_autogen.plugin import NO_DEFAULT, Parameter, PluginSpec, find_plugins, read_spec, renamed_parameters
 from tw_autogen.shipped import shipped_folder
 
 HEAD = "from taskweaver.plugin import Plugin, register_plugin\n\n\n"
@@ -170,7 +170,9 @@ def test_the_python_names_a_parameter_that_the_yaml_calls_otherwise_at_the_same_
 
     assert [one.name for one in spec.parameters] == ["a", "c"]
     assert "f.yaml: the parameter b is called c in the Python, and so to the model" in caplog.text
-    assert renamings(read_spec(path), spec) == ("the parameter b is called c in the Python, and so to the model",)
+    assert renamed_parameters(read_spec(path), spec) == (
+        "the parameter b is called c in the Python, and so to the model",
+    )
 
 
 @pytest.mark.parametrize(

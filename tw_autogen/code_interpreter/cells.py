@@ -118,7 +118,7 @@ class Cells:
         """Load a plugin; say whether it is there."""
         try:
             if spec.runs_in == "host":
-                self._serve(spec)
+                self._register_host_plugin(spec)
             else:
                 self.kernel.load(spec.loadable())
         except PluginLoadError as error:
@@ -136,7 +136,7 @@ class Cells:
                 self.kernel.put(name, value)
                 self._variables[name] = value
 
-    def _serve(self, spec: PluginSpec) -> None:
+    def _register_host_plugin(self, spec: PluginSpec) -> None:
         plugin = HostPlugin(
             spec,
             folder=self.kernel.folder,

@@ -6,7 +6,7 @@ open to whoever means harm:
 - The type of an object is not known: `f().os`, a module taken from a list, a dict or a return value, `getattr` with a
   computed name on a library, and a name that an earlier cell bound to a part of a library look like data. `strict`
   goes by the names of methods and options instead, and refuses those that sound like files.
-- With `definding`, libraries read, write, fetch and run things by themselves: `read_csv` of any path or address,
+- With `default`, libraries read, write, fetch and run things by themselves: `read_csv` of any path or address,
   `to_csv`, `savefig`, pickles, templates, `DataFrame.query` with a computed string, formulas of statsmodels, SQL.
 - HTML that data holds is shown as it is, by `Styler` for one; what a viewer runs of it is the viewer's concern.
 - Files written by one cell can be imported by the next; `__getattr__` and other hooks of the cell's own classes are

@@ -31,7 +31,7 @@ class FairLock:
         """Wait for a turn and keep it.
 
         Raises:
-            OutOfTurn: the caller is inside the running turn, as a host call of its cell is; or it took too long.
+            LockTimeout: the caller is inside the running turn, as a host call of its cell is; or it took too long.
         """
         turn = object()
         inside = _INSIDE.get()

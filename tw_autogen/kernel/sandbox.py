@@ -184,12 +184,12 @@ def user_for(level: str, folder: Path | None = None) -> int:
         return known
     with _lock:
         number = next(_numbers)
-    mapped = _mapped()
+    mapped = _user_number_count()
     wanted = USERS if mapped > USERS.stop else range(max(1, mapped // 2), mapped)
     return wanted[number % len(wanted)] if len(wanted) else 0
 
 
-def _mapped() -> int:
+def _user_number_count() -> int:
     """Count the user numbers that exist here: containers may have few."""
     try:
         with open("/proc/self/uid_map", encoding="ascii") as file:

@@ -13,7 +13,7 @@ from tw_autogen.plugin.functions import read_functions
 from tw_autogen.plugin.host_run import HostPlugin
 from tw_autogen.plugin.imports import Missing, check_imports, missing_imports
 from tw_autogen.plugin.installed import installed_plugins, read_entry
-from tw_autogen.plugin.load import PluginWanted, check_source, find_plugins, renamings
+from tw_autogen.plugin.load import PluginWanted, check_source, find_plugins, renamed_parameters
 from tw_autogen.plugin.plugin_tests import PluginTests
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
 from tw_autogen.plugin.task_type import TASK_TYPES, task_type
@@ -53,7 +53,7 @@ __all__ = [
     "read_functions",
     "read_spec",
     "register_plugin",
-    "renamings",
+    "renamed_parameters",
     "run_plugin_tests",
     "selects",
     "task_type",
@@ -64,4 +64,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
-    __getattr__ = old_names(__name__, {"Trial": "PluginTests"})
+    __getattr__ = old_names(__name__, {"Trial": "PluginTests", "renamings": "renamed_parameters"})

@@ -12,7 +12,7 @@ from tw_autogen.errors import ConfigError, PluginLoadError
 from tw_autogen.plugin.folder import YAMLS, read_file
 from tw_autogen.plugin.functions import SUFFIX
 from tw_autogen.plugin.imports import missing_imports
-from tw_autogen.plugin.load import check_source, renamings
+from tw_autogen.plugin.load import check_source, renamed_parameters
 from tw_autogen.plugin.source import decorated_in, parse_source, tests_in
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.secret import is_secret
@@ -73,7 +73,9 @@ def check_files(files: Iterable[Path]) -> tuple[tuple[PluginSpec, ...], tuple[Fl
                 flaws.append(_flaw(error, path).of(spec))
                 continue
             missing = list(_missing(checked))
-            flaws += [Flaw(path, line, "call it the same in both", "warning") for line in renamings(spec, checked)]
+            flaws += [
+                Flaw(path, line, "call it the same in both", "warning") for line in renamed_parameters(spec, checked)
+            ]
             flaws += [flaw.of(spec) for flaw in (*missing, *_flaws(checked))]
             if any(flaw.unfit for flaw in missing):
                 continue

@@ -70,7 +70,7 @@ def find_plugins(
                 found[spec.name] = replace(found[spec.name], optional=False)
             else:
                 found[spec.name] = check_source(spec)
-                for line in renamings(spec, found[spec.name]):
+                for line in renamed_parameters(spec, found[spec.name]):
                     _log.warning("%s: %s", spec.path, line)
     return tuple(found.values())
 
@@ -106,7 +106,7 @@ def check_source(spec: PluginSpec) -> PluginSpec:
 
     A plugin that was made from a function, or read from one's source, has nothing else to fit, and stays as it is.
     Where the YAML calls a parameter otherwise than the Python does at the same place, the Python's name is taken, and
-    the YAML's words stay (TaskWeaver compares neither names nor numbers); `renamings` says which. A function that takes
+    the YAML's words stay (TaskWeaver compares neither names nor numbers); `renamed_parameters` says which. A function that takes
     any name keeps the YAML's.
 
     Args:
@@ -133,7 +133,7 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     return spec if completed == spec.parameters else replace(spec, parameters=completed)
 
 
-def renamings(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]:
+def renamed_parameters(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]:
     """Describe in lines which parameters `check_source` has renamed.
 
     Args:

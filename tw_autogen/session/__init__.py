@@ -13,7 +13,6 @@ from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.named_files import files_not_made
 from tw_autogen.session.profile import profile_file, profile_request, profile_value
 from tw_autogen.session.project import Project, example_files, is_project, read_project
-from tw_autogen.session.reading import ROOMS, read_logged, read_settings, review_folder
 from tw_autogen.session.seats import (
     KernelWanted,
     ModelWanted,
@@ -27,6 +26,7 @@ from tw_autogen.session.seats import (
 )
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
 from tw_autogen.session.trust import Review, trust_lines
 from tw_autogen.session.workspace import PastSession, outside_reason, past_sessions, prune_sessions
 

@@ -24,7 +24,6 @@ from tw_autogen.role import Role, as_role
 from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, several, working_names
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
 from tw_autogen.session.project import Project, project_here, read_project
-from tw_autogen.session.reading import read_logged
 from tw_autogen.session.seats import (
     Kernels,
     KernelWanted,
@@ -43,6 +42,7 @@ from tw_autogen.session.seats import (
 )
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust import distrusted_folder, refuse_link
 from tw_autogen.session.workspace import ignore_in_git
 from tw_autogen.settings import Settings

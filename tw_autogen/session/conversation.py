@@ -226,7 +226,7 @@ class Conversation:
         if not rest:  # the same chat again: its last request is asked again, unless the agent spoke last
             return [] if not chat or chat[-1].own else list(self._asked)
         last = max((at for at, one in enumerate(rest) if one.own), default=-1) + 1
-        for one in rounds_of(rest[:last], session.entry):
+        for one in rounds_of_lines(rest[:last], session.entry):
             session.remember(one)
         self._note([(one.own, one.text) for one in rest])
         self._asked = list(rest[last:])
@@ -376,7 +376,7 @@ def words_of(lines: Sequence[Line]) -> str:
     return "\n\n".join(f"{one.name}: {one.text}" if one.name else one.text for one in lines)
 
 
-def rounds_of(lines: Sequence[Line], entry: str) -> list[Round]:
+def rounds_of_lines(lines: Sequence[Line], entry: str) -> list[Round]:
     """Return finished rounds for lines that end with words of the agent: each request with its answer.
 
     Args:

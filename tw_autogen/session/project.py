@@ -9,7 +9,7 @@ from pathlib import Path
 from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError, nearest_path
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.plugin import PluginSpec, check_imports, check_source, read_folder, renamings
+from tw_autogen.plugin import PluginSpec, check_imports, check_source, read_folder, renamed_parameters
 from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
 from tw_autogen.session.seats import BUILT_IN, RoleWanted, known
@@ -214,7 +214,7 @@ def _plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], lis
                 left_out.append(str(error))
             else:
                 found[spec.name] = replace(spec, optional=True)
-                notes += [f"{one.path}: {line}" for line in renamings(one, spec)]
+                notes += [f"{one.path}: {line}" for line in renamed_parameters(one, spec)]
         else:
             idle.append(one.name)
     if idle and not found and not left_out:

@@ -19,7 +19,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from pathlib import Path
 from typing import Any
 
-from .calls import take_input
+from .calls import claim_input_channel
 from .crash_output import CrashOutput, speak_before_exit
 from .display import AfterImport, Display, tune_pandas
 from .guard import Guard, Interrupts, always_reply, hush_status, pack_anything, say_less
@@ -48,7 +48,7 @@ class Bridge:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._ask = take_input(shell.kernel)
+        self._ask = claim_input_channel(shell.kernel)
         self._errors: list[str] = []
         self._was_reset = False
         self._quiet = False

@@ -31,7 +31,7 @@ class HostCalls:
     """Makes the functions in the user's namespace that stand for served ones.
 
     Args:
-        ask: Carries a request to the host; gives its answer, see `take_input`.
+        ask: Carries a request to the host; gives its answer, see `claim_input_channel`.
         codec: Packs arguments and unpacks results.
         folder: The kernel's, where the host sees another one.
     """
@@ -163,7 +163,7 @@ class Ticket:
         return f"<{self._name}: call {self._number} on the host>"
 
 
-def take_input(kernel: Any) -> Callable[[str], str]:
+def claim_input_channel(kernel: Any) -> Callable[[str], str]:
     """Return what carries text to the host and its answer back, of ipykernel's kernel; it asks no person any more."""
     ask: Callable[[str], str] = kernel.raw_input
     kernel.raw_input = kernel.getpass = _nobody_there

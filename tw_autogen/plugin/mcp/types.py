@@ -95,7 +95,7 @@ class Schema:
         return " ".join(part for part in parts if part)
 
     def _alternatives(self) -> list[Schema]:
-        return [self._at(one) for key in ("anyOf", "oneOf") for one in _of_kind(self.plain.get(key), list)]
+        return [self._at(one) for key in ("anyOf", "oneOf") for one in _or_empty(self.plain.get(key), list)]
 
     def _at(self, plain: Any) -> Schema:
         return Schema(plain, self.root)
@@ -122,8 +122,8 @@ class Schema:
             one = self._pointed(one["$ref"]) if isinstance(one.get("$ref"), str) else one
             if isinstance(one, Mapping):
                 both = (merged, one)
-                fields = {key: each for part in both for key, each in _of_kind(part.get("properties"), dict).items()}
-                needed = [name for part in both for name in _of_kind(part.get("required"), list)]
+                fields = {key: each for part in both for key, each in _or_empty(part.get("properties"), dict).items()}
+                needed = [name for part in both for name in _or_empty(part.get("required"), list)]
                 merged = {**merged, **one, "properties": fields, "required": needed}
         return {key: value for key, value in merged.items() if value or key not in ("properties", "required")}
 
@@ -136,7 +136,7 @@ class Schema:
         return here
 
 
-def _of_kind(value: Any, kind: type[_Kind]) -> _Kind:
+def _or_empty(value: Any, kind: type[_Kind]) -> _Kind:
     """Return a value if it is of that kind, else an empty one: what a server sends may be anything."""
     return value if isinstance(value, kind) else kind()
 
