@@ -45,6 +45,12 @@ def test_dir_shows_public_names_only():
 
 RENAMED = {
     "plugin.Trial": "PluginTests",
+    "plugin.renamings": "renamed_parameters",
+    "recall.Talk": "ChatHistory",
+    "recall.fitting_examples": "select_examples",
+    "recall.fitting_experiences": "select_experiences",
+    "recall.lived_experience": "collect_experience",
+    "recall.remember": "add_examples",
     "role.Growing": "PostStream",
     "scenario.AskedBack": "ReplyRule",
     "scenario.HeardModel": "SpyModel",

@@ -293,7 +293,7 @@ def nearest_path(path: Path | str) -> str:
     """
     try:
         path = Path(path).expanduser()
-        while path != path.parent and not path.parent.is_dir():
+        while path != path.parent and not path.parent.exists():
             path = path.parent
     except (OSError, RuntimeError, ValueError):  # no such user's home, or no path
         return ""

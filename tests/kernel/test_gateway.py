@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -424,8 +425,10 @@ def test_a_gateways_endless_answer_is_cut(tmp_path):
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         kernel = GatewayKernel(tmp_path, gateway_url=f"http://127.0.0.1:{server.getsockname()[1]}", token="")
-        with pytest.raises(KernelStartError, match="its answer does not end"):
+        with pytest.raises(KernelStartError, match="its answer does not end, after [0-9]+ bytes") as raised:
             kernel.execute("1", seconds=SECONDS)
+        cut_after = int(re.search("after ([0-9]+) bytes", str(raised.value))[1])
+        assert 4 << 20 < cut_after < 5 << 20
         thread.join(SECONDS)
         assert not thread.is_alive()
 

@@ -29,5 +29,4 @@ __all__ = [
     "is_mentioned",
     "read_conversation",
     "unfenced_json",
-    "is_mentioned",
 ]

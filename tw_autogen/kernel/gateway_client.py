@@ -22,7 +22,7 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.wire import CHANNELS, Channel, WakeupSocket, execute_content
 
-_MOST_BYTES = 4 << 20
+_MOST_ANSWER_BYTES = 4 << 20
 """How long an answer may be."""
 
 _PATIENCE_SECONDS = 5.0
@@ -100,7 +100,7 @@ class Gateway:
                 with client.stream(method, f"{self.url}/{path}", headers=headers, json=body) as answer:
                     for piece in answer.iter_raw():
                         data += piece
-                        if len(data) > _MOST_BYTES or time.monotonic() > deadline:
+                        if len(data) > _MOST_ANSWER_BYTES or time.monotonic() > deadline:
                             raise OSError(f"its answer does not end, after {len(data)} bytes")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
@@ -245,7 +245,7 @@ _MESSAGE_BYTES = 4096
 """How much a message takes beside its text."""
 _MOST_WAITING_BYTES = 64 << 20
 """How much is taken in before somebody reads it; what is more stays in the gateway."""
-_MOST_BYTES = 9_500_000
+_MOST_SENT_BYTES = 9_500_000
 """A gateway closes the line at a message of 10 MiB."""
 
 _GONE = {
@@ -365,7 +365,7 @@ class WebsocketWire:
         }
         message = {"channel": channel, "header": header, "parent_header": dict(parent or {}), "metadata": {}}
         text = json.dumps({**message, "content": content, "buffers": []})
-        if len(text) > _MOST_BYTES:  # ASCII: one character, one byte
+        if len(text) > _MOST_SENT_BYTES:  # ASCII: one character, one byte
             self._process.lose(f"a message of {len(text)} bytes is more than its gateway takes")
             return number
         if kind == "execute_request":

@@ -35,7 +35,7 @@ class KernelSettings:
         file_mb: How large one file may get; 0: no limit.
         disk_mb: How large the session's folder may get, with the kernel's own one, files that were removed while they
             are open, and 4 kB at least for each file and folder; looked at as often, so that what is written between
-            two looks comes on top; 0: no limit.
+            two looks comes on top; also how much is copied out of it for one answer; 0: no limit.
         processes: How many processes and threads a kernel may have; 0: no limit.
         open_files: How many files one process may have open.
         fork: Start kernels from a process that has imported already what they need (Linux). Otherwise each is started

@@ -106,8 +106,8 @@ def check_source(spec: PluginSpec) -> PluginSpec:
 
     A plugin that was made from a function, or read from one's source, has nothing else to fit, and stays as it is.
     Where the YAML calls a parameter otherwise than the Python does at the same place, the Python's name is taken, and
-    the YAML's words stay (TaskWeaver compares neither names nor numbers); `renamed_parameters` says which. A function that takes
-    any name keeps the YAML's.
+    the YAML's words stay (TaskWeaver compares neither names nor numbers); `renamed_parameters` says which. A function
+    that takes any name keeps the YAML's.
 
     Args:
         spec: As it was read.

@@ -1,5 +1,8 @@
 """What is recalled into a prompt: a role's chat history, examples, lessons from earlier work, summaries."""
 
+from typing import TYPE_CHECKING
+
+from tw_autogen.deprecated import old_names
 from tw_autogen.recall.chat_history import ChatHistory
 from tw_autogen.recall.compress import compress
 from tw_autogen.recall.distill import distill
@@ -44,5 +47,16 @@ __all__ = [
     "without_paths",
     "write_example",
     "write_experience",
-    "add_examples",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(
+        __name__,
+        {
+            "Talk": "ChatHistory",
+            "fitting_examples": "select_examples",
+            "fitting_experiences": "select_experiences",
+            "lived_experience": "collect_experience",
+            "remember": "add_examples",
+        },
+    )

@@ -97,7 +97,7 @@ def _stand(plan: Mapping[str, Any], said: int, *, reached: str = "") -> NoReturn
         os.chdir("/")
         assignment: dict[str, list[str]] = {"read": [], "write": []}
         wall = Sandbox(plan)
-        wall.around_steward()
+        wall.around_supervisor()
         wall.admit(assignment)
         wall.around_kernel(assignment)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the host is told

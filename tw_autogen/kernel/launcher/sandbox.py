@@ -59,7 +59,7 @@ class Sandbox:
         if self.level == NAMESPACES:
             prepare_filter(**self._filter(**_ENCLOSED))
 
-    def around_steward(self) -> None:
+    def around_supervisor(self) -> None:
         """Build what the kernel will see; in the supervisor, before the kernel's process is made."""
         if self.level == NAMESPACES:
             with _told():

@@ -278,7 +278,7 @@ def _ranges(column: int) -> list[tuple[int, str]]:
     """Return where each range of numbers with one answer begins, in order; the last one has no end.
 
     Args:
-        column: The machine's, in `syscalls.ALLOWED`.
+        column: The machine's, in `ALLOWED`.
 
     Returns:
         A range's first number, and the answer; of a call with rules of its own, its name.

@@ -80,7 +80,7 @@ class _Supervisor:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if not self._wall.encloses:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
-        self._wall.around_steward()
+        self._wall.around_supervisor()
         assignment = self._request.get("assignment")
         if assignment is None and not self._wall.late:
             assignment = self._receive()
