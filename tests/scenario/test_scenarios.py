@@ -52,13 +52,23 @@ def with_reply(recording, at, text):
     return replace(recording, replies=tuple(replies))
 
 
+LONG = 20
+"""Replies of a recording of which not each is tried."""
+
+
 def every_reply():
-    """Each reply of each recording; the first and the last one are tried always, those between among the slow tests."""
+    """Replies of each recording: the first and the last one are tried always, those between among the slow tests.
+
+    Of a long recording, whose replies are much alike, the summaries and every tenth reply are tried.
+    """
     for scenario in RECORDED:
-        count = len(Recording.read(scenario.replies).replies)
-        for at in range(count):
-            marks = () if at in (0, count - 1) else pytest.mark.slow
-            yield pytest.param(scenario, at, marks=marks, id=f"{scenario.name}-{at + 1}")
+        replies = Recording.read(scenario.replies).replies
+        ends = (0, len(replies) - 1)
+        for at, reply in enumerate(replies):
+            summary = not reply.completion.text.lstrip().startswith("{")
+            if len(replies) <= LONG or at in ends or at % 10 == 0 or summary:
+                marks = () if at in ends else pytest.mark.slow
+                yield pytest.param(scenario, at, marks=marks, id=f"{scenario.name}-{at + 1}")
 
 
 @pytest.mark.parametrize(("scenario", "at"), list(every_reply()))
