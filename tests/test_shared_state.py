@@ -13,6 +13,8 @@ SHARED = {
     "kernel/sandbox.py _failed": "levels that this machine has refused, so that each is tried once",
     "kernel/sandbox.py _known": "what this machine's levels were found to do, so that they are tried once",
     "safe_folder/kept.py _KEPT": "folders of running kernels, which every SafeFolder of the process must find",
+    "safe_folder/kept.py _UNUSED": "descriptors of such folders that are no longer needed",
+    "safe_folder/kept.py _USERS": "who is about to use such a descriptor",
     "safe_folder/temporary.py _RECORDS": "temporary folders that end with this process",
     "session/conversation.py _ALIVE": "sessions that are closed when the process ends",
     "trusted_files.py _GUARDED": "folders that Python's own import system, which is one a process, compares",

@@ -1,8 +1,10 @@
 """The host works in the folder that a kernel really has, whatever its path means while the kernel lives."""
 
+import gc
 import io
 import os
 import sys
+import threading
 
 import pandas as pd
 import pytest
@@ -16,6 +18,7 @@ from tw_autogen.kernel.launcher.known_paths import FolderRefusedError, open_know
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.sandbox import standing
 from tw_autogen.safe_folder import KeptFolder, SafeFolder, open_unlinked
+from tw_autogen.safe_folder.kept import kept_path
 from tw_autogen.session.inputs import copy_in
 from tw_autogen.session.landing import save_files
 
@@ -174,3 +177,32 @@ def _missing():
         except SandboxError:
             found.append(level)
     return found
+
+
+def test_kept_folders_that_are_collected_while_a_folder_is_opened_block_nobody(tmp_path):
+    folders = [tmp_path / str(number) for number in range(5)]
+    for folder in folders:
+        folder.mkdir()
+
+    def work():
+        for number in range(2000):
+            cycle = [KeptFolder(folders[number % 5])]
+            cycle.append(cycle)
+            del cycle
+            with SafeFolder(folders[number % 3]) as opened:
+                opened.info(".")
+
+    before = gc.get_threshold()
+    gc.set_threshold(7)  # collections in the middle of everything
+    try:
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+    finally:
+        gc.set_threshold(*before)
+    assert not any(thread.is_alive() for thread in threads)
+    gc.collect()
+    with SafeFolder(tmp_path):
+        assert all(kept_path(folder) == "" for folder in folders)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
 import weakref
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 from tw_autogen.safe_folder import calls
 
-_LOCK = threading.Lock()
-_KEPT: dict[str, list[int]] = {}
+_LOCK = threading.RLock()  # what is collected while it is held may open and close folders on the same thread
+_KEPT: dict[str, tuple[int, ...]] = {}
 """Descriptors by absolute path, the oldest first; those of one path are of one folder, but for removed ones."""
+_UNUSED: deque[tuple[str, int]] = deque()
+"""Descriptors to be closed, with their paths, once nobody is about to use one."""
+_USERS: list[None] = []
+"""As many as there are uses of `_using` around one another."""
 
 
 class KeptFolder:
@@ -36,15 +43,15 @@ class KeptFolder:
         if not calls.BY_DESCRIPTOR:
             return
         opened = int(calls.open_folder(None, self._path))
-        with _LOCK:
-            here = _KEPT.setdefault(self._path, [])
+        with _using():
+            here = _KEPT.get(self._path, ())
             if any(not _removed(one) and calls.identity(one) != calls.identity(opened) for one in here):
                 os.close(opened)
                 why = "another folder than the one that is in use here, which was moved"
                 raise PermissionError(errno.EPERM, why, self._path)
-            here.append(opened)
+            _KEPT[self._path] = (*here, opened)
         self._at = opened
-        self._close = weakref.finalize(self, _drop, self._path, opened)
+        self._close = weakref.finalize(self, _release, self._path, opened)
 
     @property
     def removed(self) -> bool:
@@ -71,22 +78,52 @@ def kept_above(path: Path | str) -> tuple[int, str] | None:
     Returns:
         None if there is none. The rest is empty for the kept folder itself.
     """
-    with _LOCK:
-        found = kept_path(path)
-        if not found:
+    full = os.path.abspath(path)
+    with _using():
+        found = kept_path(full)
+        here = _KEPT.get(found, ())
+        if not here:
             return None
-        at = next((one for one in _KEPT[found] if not _removed(one)), _KEPT[found][-1])
-        return os.dup(at), os.path.abspath(path)[len(found) + 1 :]
+        at = next((one for one in here if not _removed(one)), here[-1])
+        return os.dup(at), full[len(found) + 1 :]
+
+
+@contextlib.contextmanager
+def _using() -> Iterator[None]:
+    """Keep every descriptor of `_KEPT` open; close the unused ones before and after, but not inside another use."""
+    with _LOCK:
+        if not _USERS:
+            _close_unused()
+        _USERS.append(None)
+        try:
+            yield
+        finally:
+            _USERS.pop()
+            if not _USERS:
+                _close_unused()
+
+
+def _release(path: str, at: int) -> None:
+    """Close a descriptor, now or when the next folder is opened; never waits, because a collection may call it."""
+    _UNUSED.append((path, at))
+    if _LOCK.acquire(blocking=False):
+        try:
+            if not _USERS:
+                _close_unused()
+        finally:
+            _LOCK.release()
+
+
+def _close_unused() -> None:
+    while _UNUSED:
+        path, at = _UNUSED.popleft()
+        left = tuple(one for one in _KEPT.get(path, ()) if one != at)
+        if left:
+            _KEPT[path] = left
+        else:
+            _KEPT.pop(path, None)
+        os.close(at)
 
 
 def _removed(at: int) -> bool:
     return os.fstat(at).st_nlink == 0
-
-
-def _drop(path: str, at: int) -> None:
-    with _LOCK:
-        here = _KEPT.get(path, [])
-        here.remove(at)
-        os.close(at)
-        if not here:
-            del _KEPT[path]
