@@ -27,9 +27,9 @@ def loads(text: str | bytes) -> Any:
         raise ValueError(f"nested more than {DEEPEST} deep") from None
     lists, objects = ("[", "{") if isinstance(text, str) else (b"[", b"{")
     # Counting is what small messages can afford; only many brackets make it worth a look.
-    if text.count(lists) + text.count(objects) > DEEPEST and too_deep(value):  # type: ignore[arg-type]
+    if text.count(lists) + text.count(objects) > DEEPEST and too_deep(value):  # type: ignore[arg-type] # of the text's own type
         raise ValueError(f"nested more than {DEEPEST} deep")
-    if (r"\ud" if isinstance(text, str) else rb"\ud") in text.lower():  # type: ignore[operator]
+    if (r"\ud" if isinstance(text, str) else rb"\ud") in text.lower():  # type: ignore[operator] # as above
         # Half a surrogate pair can be written to no file.
         value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     return value

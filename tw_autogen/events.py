@@ -97,7 +97,7 @@ class PlanChanged(Event):
 
 @dataclass(frozen=True)
 class BoardWritten(Event):
-    """A role pinned up a bulletin."""
+    """A role wrote its bulletin on the board."""
 
     round_id: str
     role: str
@@ -139,7 +139,7 @@ class LessonsRecalled(Event):
 
 @dataclass(frozen=True)
 class TalkShortened(Event):
-    """The older part of a role's talk became this summary; about so many tokens its prompt had, and has now."""
+    """The older part of a role's history became this summary; about so many tokens its prompt had, and has now."""
 
     role: str
     tokens_before: int
@@ -149,7 +149,7 @@ class TalkShortened(Event):
 
 @dataclass(frozen=True)
 class TalkNotShortened(Event):
-    """The older part of a role's talk should have become a summary, and none came; its prompt stays as long as it is.
+    """The older part of a role's history should have become a summary, and none came; its prompt stays that long.
 
     It is tried again in the `again_in`th round from now on.
     """

@@ -382,10 +382,10 @@ def test_a_summary_that_did_not_come_is_told():
 
 
 def test_new_hooks_where_code_can_write_are_named():
-    text = shown([HooksMade("r", ["/home/me/work/.envrc"])])
+    text = shown([HooksMade("r", ["/project/.envrc"])])
 
     assert text.endswith(
-        "! new in a folder that code can write to; look at it before a program reads it: /home/me/work/.envrc\n"
+        "! new in a folder that code can write to; look at it before a program reads it: /project/.envrc\n"
     )
 
 

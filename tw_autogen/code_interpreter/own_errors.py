@@ -1,4 +1,4 @@
-"""Tell errors that a cell raises on purpose, to say why there is no answer, from those that befall it."""
+"""Errors that a cell raises on purpose, to say why there is no answer, told apart from all others."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ class Connection:
             return
         deadline = time.monotonic() + seconds
         while not (there := self._hold_sockets()) and alive() and time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)  # nothing tells when another process has made a socket
         ports = {one: f"{self.runtime}/none" for one in _PORTS}
         for one, descriptor in there.items():
             by_name = f"{self.info['ip']}-{self.info[one]}"

@@ -14,7 +14,7 @@ class LockTimeout(Exception):
 
 
 class FairLock:
-    """Gives a kernel to one caller at a time.
+    """A lock by which one caller at a time has the kernel.
 
     Args:
         seconds: How long a caller waits at most; so a helper thread that a host call waits for ends too.

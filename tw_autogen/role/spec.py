@@ -19,7 +19,7 @@ from tw_autogen.settings import ROLE_ROOM, Setting, fit_setting
 _log = logging.getLogger(__name__)
 
 Given = Callable[[Iterable[str]], Mapping[str, Setting]]
-"""Gives what a user has set for a role, when it is told which keys the role declares."""
+"""Returns what a user has set for a role; called with the keys that the role declares."""
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ def asked_role(make: Callable[[], ConversationPartner], *, name: str, intro: str
         intro: What it can do, for the Planner.
 
     Returns:
-        A function that makes the role for one session. It passes on the task with what is pinned up, and brings files
-        that the answer links to into the session.
+        A function that makes the role for one session. It passes on the task with what is on the board, and brings
+        files that the answer links to into the session.
 
     Raises:
         ConfigError: there is nothing that would tell the Planner what it can do.
@@ -83,7 +83,7 @@ class _AskedRole(Role):
             self._conversation.close()
 
     def _worded(self, asked: Post, turn: Turn, handed: bool) -> tuple[str, list[Path]]:
-        """Return the task with what is pinned up, and the session's files that are named in it."""
+        """Return the task with what is on the board, and the session's files that are named in it."""
         board = "\n".join(text for role, text in turn.round.read_board().items() if role != self.name)
         words = f"{asked.message}\n\n# What is known\n{board}" if board else asked.message
         files = named_files(turn.folder, words)

@@ -39,7 +39,7 @@ def a2a_server(agent: Any, **how: Any) -> Any:
             key = ("a2a", call.user.user_name if call is not None else "", context.context_id)
             await executor.AutogenAgentExecutor(_Served(agent, key)).execute(context, event_queue)
 
-    class Server(host.A2aAgentServer):  # type: ignore[misc, name-defined]
+    class Server(host.A2aAgentServer):  # type: ignore[misc, name-defined]  # as above
         @property
         def executor(self) -> Any:
             return Executor(self.agent)
@@ -58,7 +58,7 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
     """
     host = importlib.import_module("autogen.ag_ui")
 
-    class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]
+    class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
         def dispatch(self, incoming: Any, **more: Any) -> Any:
             return host.AGUIStream(_Served(agent, ("ag_ui", incoming.thread_id)), **how).dispatch(incoming, **more)
 

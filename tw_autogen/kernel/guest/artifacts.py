@@ -90,7 +90,7 @@ def safe_name(file_name: str, kind: str) -> str:
 
 
 class FileNames:
-    """Gives each file in a folder a name that no other has: `chart.png`, `chart-2.png`, …; never a random one."""
+    """Names for the files of a folder, each used once: `chart.png`, `chart-2.png`, …; never a random one."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
