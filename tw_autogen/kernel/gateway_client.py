@@ -34,6 +34,29 @@ _END_SECONDS = 20.0
 INSTALL = "pip install 'tw-autogen[gateway]'"
 
 
+_QUICKACK: int = getattr(socket, "TCP_QUICKACK", 0)
+_MOMENT_SECONDS = 0.25
+_LOOK_SECONDS = 10.0
+"""How often an idle line is tried; after three tries without a sound it counts as broken."""
+_SOCKET_SECONDS = 10.0
+"""How long half a message may be under way."""
+_RECONNECT_SECONDS = 5.0
+"""How long a gateway may be away before its kernel counts as lost."""
+_LARGEST_MESSAGE = 64 << 20
+"""The bytes of one message, in whatever frames; a line that brings more is cut, and the kernel given up."""
+_MESSAGE_BYTES = 4096
+"""How much a message takes beside its text."""
+_MOST_WAITING_BYTES = 64 << 20
+"""How much is taken in before somebody reads it; what is more stays in the gateway."""
+_MOST_SENT_BYTES = 9_500_000
+"""A gateway closes the line at a message of 10 MiB."""
+_GONE = {
+    "restarting": "the process ended, and the gateway started another one without your variables",
+    "autorestarting": "the process ended, and the gateway started another one without your variables",
+    "dead": "the process ended",
+}
+
+
 @dataclass(frozen=True)
 class Gateway:
     """A server that speaks Jupyter's REST and websocket protocols.
@@ -225,34 +248,6 @@ def _said(answer: Any) -> str:
     if not isinstance(answer, dict):
         return ""
     return " ".join(str(answer.get(one) or "").strip() for one in ("reason", "message")).strip()[:500]
-
-
-_QUICKACK: int = getattr(socket, "TCP_QUICKACK", 0)
-
-_MOMENT_SECONDS = 0.25
-_LOOK_SECONDS = 10.0
-"""How often an idle line is tried; after three tries without a sound it counts as broken."""
-
-_SOCKET_SECONDS = 10.0
-"""How long half a message may be under way."""
-
-_RECONNECT_SECONDS = 5.0
-"""How long a gateway may be away before its kernel counts as lost."""
-
-_LARGEST_MESSAGE = 64 << 20
-"""The bytes of one message, in whatever frames; a line that brings more is cut, and the kernel given up."""
-_MESSAGE_BYTES = 4096
-"""How much a message takes beside its text."""
-_MOST_WAITING_BYTES = 64 << 20
-"""How much is taken in before somebody reads it; what is more stays in the gateway."""
-_MOST_SENT_BYTES = 9_500_000
-"""A gateway closes the line at a message of 10 MiB."""
-
-_GONE = {
-    "restarting": "the process ended, and the gateway started another one without your variables",
-    "autorestarting": "the process ended, and the gateway started another one without your variables",
-    "dead": "the process ended",
-}
 
 
 class WebsocketWire:

@@ -33,6 +33,17 @@ if "pandas" in __import__("sys").modules:
 """It makes no variable."""
 
 
+_FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
+_MOST_SERVERS = 4
+_MOST_READY = 4
+_HELLO_SECONDS = 120.0
+_PAUSE_SECONDS = 60.0
+"""How long no server is tried again where one has failed."""
+_LAST_SECONDS = 2.0
+_HASTE_SECONDS = 0.25
+"""How long a session has the processors for itself, for its start and its first cell, before more kernels are made."""
+
+
 def warm_up(started: StartedKernel, seconds: float, *, modules: Sequence[str] = ()) -> None:
     """Make the bridge in a kernel that has no session yet, and run a cell there; both are over when this returns.
 
@@ -64,9 +75,6 @@ def _replied(wire: Connection, request: str) -> bool:
         if message["parent_header"].get("msg_id") == request:
             return True
     return False
-
-
-_FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 
 
 @dataclass
@@ -183,16 +191,6 @@ def kernel_key(settings: KernelSettings) -> object:
     """Return all that a kernel kept ready is made with and can't be told later."""
     limits = (settings.memory_mb, settings.file_mb, settings.disk_mb, settings.processes, settings.open_files)
     return server_key(settings), settings.allow_network, limits
-
-
-_MOST_SERVERS = 4
-_MOST_READY = 4
-_HELLO_SECONDS = 120.0
-_PAUSE_SECONDS = 60.0
-"""How long no server is tried again where one has failed."""
-_LAST_SECONDS = 2.0
-_HASTE_SECONDS = 0.25
-"""How long a session has the processors for itself, for its start and its first cell, before more kernels are made."""
 
 
 class KernelPool:
