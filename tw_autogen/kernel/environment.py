@@ -28,8 +28,11 @@ _PASSED = (
 
 @functools.cache
 def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
-    """Return what tells whether a name matches one of several patterns, `*` for any ending."""
-    return re.compile("|".join(fnmatch.translate(one) for one in patterns)).match
+    """Return what tells whether a name matches one of several patterns, `*` for any ending.
+
+    Its answers are kept: each start of a kernel asks for all of the environment's names several times.
+    """
+    return functools.lru_cache(maxsize=1024)(re.compile("|".join(fnmatch.translate(one) for one in patterns)).match)
 
 
 def variables(host: Mapping[str, str], passes: Callable[[str], object] = lambda name: True) -> dict[str, str]:

@@ -56,19 +56,26 @@ def too_broad_reason(folder: Path) -> str:
     Args:
         folder: Absolute, links resolved.
     """
-    for home in _homes():
-        if folder == home:
+    asked = str(folder)  # as text: a kernel starts in milliseconds, and pure paths are slow to take apart
+    for home in map(str, _homes()):
+        if asked == home:
             return "your home folder"
-        if home.is_relative_to(folder):
+        if _below(home, asked):
             return "above your home folder"
-        if folder in [home / one for one in _HOLD_KEYS] or any(folder.is_relative_to(home / one) for one in _KEYS):
+        kept = asked[len(home.rstrip(os.sep)) + 1 :].replace(os.sep, "/") if _below(asked, home) else ""
+        if kept in _HOLD_KEYS or any(kept == one or kept.startswith(one + "/") for one in _KEYS):
             return "where programs keep keys and settings of yours"
-    if str(folder.parent) in ("/home", "/Users"):
+    if os.path.dirname(asked) in ("/home", "/Users"):
         return "another user's home folder"
-    system = str(folder) in _SYSTEM or any(folder.is_relative_to(one) for one in _CLOSED_BELOW)
-    if system or folder == Path(tempfile.gettempdir()).resolve():
+    system = asked in _SYSTEM or any(_below(asked, one) for one in _CLOSED_BELOW)
+    if system or asked == os.path.realpath(tempfile.gettempdir()):
         return "one of the system's folders"
     return ""
+
+
+def _below(path: str, folder: str) -> bool:
+    """Return whether an absolute path is a folder, or lies in it."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def refuse_folder(folder: Path, settings: KernelSettings) -> None:

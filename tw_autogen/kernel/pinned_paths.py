@@ -161,7 +161,7 @@ def _info(path: str) -> os.stat_result:
         OSError: a link is in the way, nothing is there, or the system refuses.
     """
     try:
-        with SafeFolder(Path(path).anchor) as root:
+        with SafeFolder(_anchor(path)) as root:
             found = root.info(_name(path))
     except PermissionError:  # without O_PATH, a folder that may be passed and not listed can't be opened
         if os.path.realpath(path) != path:
@@ -177,4 +177,8 @@ def _numbers(found: os.stat_result) -> tuple[int, int]:
 
 
 def _name(path: str) -> str:
-    return Path(path).relative_to(Path(path).anchor).as_posix()
+    return path[len(_anchor(path)) :].replace(os.sep, "/")
+
+
+def _anchor(path: str) -> str:
+    return os.path.splitdrive(path)[0] + os.sep

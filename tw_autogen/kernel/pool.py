@@ -187,8 +187,8 @@ def server_key(settings: KernelSettings) -> object:
     return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
 
 
-def kernel_key(settings: KernelSettings) -> object:
-    """Return all that a kernel kept ready is made with and can't be told later."""
+def kernel_key(settings: KernelSettings) -> tuple[object, bool, tuple[int, ...]]:
+    """Return all that a kernel kept ready is made with and can't be told later; first the key of its server."""
     limits = (settings.memory_mb, settings.file_mb, settings.disk_mb, settings.processes, settings.open_files)
     return server_key(settings), settings.allow_network, limits
 
@@ -226,13 +226,14 @@ class KernelPool:
         forks = self._supervised and settings.fork
         if not (forks or settings.warm) or self.closed or os.getpid() != self._owner:
             return
-        key = server_key(settings)
+        wanted = kernel_key(settings)
+        key = wanted[0]
         with self._change:
             if key in self._pools:
                 self._pools[key].used = time.monotonic()
             elif time.monotonic() < self._failed.get(key, 0.0) + _PAUSE_SECONDS:
                 return
-            self._wanted[kernel_key(settings)] = settings
+            self._wanted[wanted] = settings
             if self._keeper is None:
                 self._keeper = threading.Thread(target=self._keep, name="tw-autogen-kernels", daemon=True)
                 self._keeper.start()
@@ -310,16 +311,17 @@ class KernelPool:
     ) -> None:
         self.close()
 
-    def _warm(self, settings: KernelSettings) -> WarmPool | None:
+    def _warm(self, key: object) -> WarmPool | None:
         """Return a server that is ready and up to date."""
         with self._change:
-            warm = self._pools.get(server_key(settings))
+            warm = self._pools.get(key)
         usable = warm is not None and self._owner == os.getpid() and warm.usable and not warm.stale()
         return warm if usable else None
 
     def _kept(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | None:
         """Return a kernel that was kept ready, if there is one and nobody else works in that folder."""
-        warm, key = self._warm(settings), kernel_key(settings)
+        key = kernel_key(settings)
+        warm = self._warm(key[0])
         while warm is not None and not OWNERSHIP.user(place.folder):
             with self._change:
                 started = warm.take(key)
@@ -335,7 +337,7 @@ class KernelPool:
     def _forked(
         self, settings: KernelSettings, place: KernelFolders, lent: Connection | None = None
     ) -> StartedKernel | None:
-        warm = self._warm(settings)
+        warm = self._warm(server_key(settings))
         if warm is not None and warm.server is not None:
             with contextlib.suppress(OSError, KernelError):
                 return start(settings, place, server=warm.server, lent=lent)

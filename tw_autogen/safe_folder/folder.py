@@ -9,7 +9,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tw_autogen.safe_folder import calls
@@ -480,12 +480,13 @@ def read_limited(file: BinaryIO, limit_bytes: int | None, name: str) -> bytes:
 
 
 def _components(name: str) -> tuple[str, ...]:
-    parts = PurePosixPath(name.replace(os.sep, "/")).parts
+    plain = name.replace(os.sep, "/")
+    parts = tuple(part for part in plain.split("/") if part not in ("", "."))
     try:
-        odd = b"\0" in os.fsencode(name) or bool(Path(name).drive)
+        odd = b"\0" in os.fsencode(name) or bool(os.path.splitdrive(name)[0])
     except UnicodeEncodeError:
         odd = True
-    if odd or not parts or ".." in parts or PurePosixPath(*parts).is_absolute():
+    if odd or not parts or ".." in parts or plain.startswith("/"):
         raise FileNotFoundError(errno.ENOENT, "not a file below the folder", name)
     return parts
 
