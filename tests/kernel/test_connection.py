@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import zmq
 
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.wire import CHANNELS
@@ -102,3 +103,27 @@ def link_of(number):
         return os.readlink(f"/proc/self/fd/{number}")
     except OSError:
         return ""
+
+
+def test_what_is_passed_over_does_not_keep_the_reader_for_longer_than_a_moment():
+    connection = Connection(binds=False)
+    with connection.begin() as new, zmq.Context() as context:
+        servers = {one: context.socket(zmq.XPUB if one == "iopub" else zmq.ROUTER) for one in CHANNELS}
+        for one, server in servers.items():
+            server.setsockopt(zmq.LINGER, 0)
+            server.setsockopt(zmq.SNDHWM, 0)
+            server.bind(f"ipc://{new.folder / 'k-'}{connection.info[f'{one}_port']}")
+        connection.join(lambda: True, 5)
+        output = servers["iopub"]
+        assert output.recv() == b"\x01"  # the subscription
+        wrong = [b"<IDS|MSG>", b"0" * 64, b"{}", b"{}", b"{}", b" " * (8 << 20)]
+        for _ in range(60):
+            output.send_multipart(wrong, copy=False)
+        assert connection.iopub.poll(5000)
+
+        assert connection.receive("iopub") is None
+
+        assert connection.iopub.poll(5000)  # more of it is there
+        connection.close()
+        for server in servers.values():
+            server.close()

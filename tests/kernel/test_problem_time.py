@@ -143,3 +143,38 @@ def test_a_cell_right_behind_an_interrupted_one_runs_two_hundred_times(kernel):
         assert not kernel.execute("while True: pass", seconds=0.003 + 0.001 * (number % 10)).state_lost
         assert kernel.execute(f"{number}", seconds=30).result == str(number)
     works(kernel)
+
+
+FLOOD = """
+import os, signal, socket, struct
+for name in os.listdir("/proc/self/fd"):
+    try:
+        one = socket.socket(fileno=os.dup(int(name)))
+    except OSError:
+        continue
+    if str(one.getsockname()).endswith("WHICH") and not one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        found = one
+    else:
+        one.close()
+def frame(part, more):
+    return struct.pack(">BQ", 2 | more, len(part)) + part
+parts = [b"<IDS|MSG>", b"0" * 64, b'{"msg_type": "x"}', b"{}", b"{}", b" " * 8_000_000]
+flood = b"".join(frame(part, part is not parts[-1]) for part in parts)
+found.setblocking(True)
+if not os.fork():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        found.sendall(flood)
+while True: pass
+"""
+"""A child that no interrupt reaches sends messages with a wrong signature as fast as the host takes them in."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("socket", ["k-1", "k-2"], ids=["shell", "iopub"])
+def test_a_flood_of_messages_that_nobody_can_read_does_not_outrun_the_clock(socket):
+    with filled(sandbox="namespaces") as kernel:
+        ended = kernel.execute(FLOOD.replace("WHICH", socket), seconds=2)
+        assert "time limit" in ended.error or "answered nothing any more" in ended.error
+        kernel.restart()
+        works(kernel, kept=False)

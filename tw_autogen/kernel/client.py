@@ -30,6 +30,8 @@ from tw_autogen.kernel.request import ExecuteRequest, RawResult
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.wire import Poller, WakeupSocket, Wire, await_life
 
+_HELLO_SECONDS = 10.0
+"""How long a kernel may take to answer after a cell of which no reply came."""
 _MOST_TABLE = 2 << 30
 """How much memory a table from a kernel without a limit may take here."""
 
@@ -145,6 +147,11 @@ class KernelClient:
         if self._handle.files is None or len(text) <= PIECE:
             return self._evaluate("answer", text, self._settings.load_seconds)
         return self._evaluate("answer_file", self.codec.leave(text), self._settings.load_seconds)
+
+    def hello(self) -> dict[str, Any]:
+        """Ask the bridge whether it still answers, and for the variables; raises as `ask` does, and sooner."""
+        text = json.dumps({"op": "hello"})
+        return self._evaluate("answer", text, min(self._settings.load_seconds, _HELLO_SECONDS))
 
     def tell(self, op: str, **fields: Any) -> None:
         """Ask the bridge to do something before the next cell; its answer is not waited for."""

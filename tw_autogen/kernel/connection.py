@@ -104,6 +104,7 @@ _LARGEST_PART = 64 << 20
 
 _MOST_WAITING = 4
 """How many messages are taken in before somebody reads them; further ones stay in the kernel's process."""
+_PASS_OVER_SECONDS = 0.05
 _SAID_CHARS = 2000
 _PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 _BACKLOG = 100
@@ -343,14 +344,18 @@ class Connection:
         self.session.send(self.stdin, "input_reply", {"value": text})
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
-        """Return the next message that is there; None if there is none. What can't be read is passed over."""
+        """Return the next message that is there; None if there is none.
+
+        What can't be read is passed over, for a moment: who gets None asks again as soon as something is there.
+        """
+        until = time.monotonic() + _PASS_OVER_SECONDS
         while True:
             try:
                 parts = self._channels[channel].recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return None
             message = self._reader.read(parts)
-            if message is not None:
+            if message is not None or time.monotonic() > until:
                 return message
 
     def close(self) -> None:

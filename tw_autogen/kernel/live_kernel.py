@@ -411,7 +411,7 @@ class LiveKernel:
     def _look_after(self, live: KernelClient, outcome: RawResult) -> None:
         """Ask a kernel that did not report whether it still answers; end it if it does not."""
         try:
-            answer = live.ask("hello")
+            answer = live.hello()
         except KernelError:
             answer = {}
         if "ok" in answer:

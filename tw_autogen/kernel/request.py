@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from tw_autogen.kernel.guest.output import Clipped
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.process import Process
-from tw_autogen.kernel.wire import Poller, Wire
+from tw_autogen.kernel.wire import Channel, Poller, Wire
 
 _DRAIN_SECONDS = 2.0
 """How long output may trail behind the reply, and a reply behind `idle`."""
@@ -23,7 +23,8 @@ _DRAIN_SECONDS = 2.0
 _LOOK_SECONDS = 0.1
 """How often a process is looked at where the system has no descriptor that tells of its end."""
 
-_MESSAGES_AT_ONCE = 500
+_READ_SECONDS = 0.1
+"""How long messages of one socket are read before the clock is looked at."""
 
 
 @dataclass
@@ -152,7 +153,8 @@ class ExecuteRequest:
             if woken.ended and not self.outcome.died and not self._process.alive():
                 self._read_reply()  # what it sent before it ended; of that, the last may still be under way
                 self._read_output()
-                while self._connection.await_output() and self._read_output():
+                until = time.monotonic() + _DRAIN_SECONDS
+                while self._connection.await_output() and self._read_output() and time.monotonic() < until:
                     pass
                 self.outcome.died = self._process.end()
                 self._read_crash_output()
@@ -202,20 +204,26 @@ class ExecuteRequest:
             self._process.interrupt()
             self._abandon_calls()
 
+    def _messages(self, channel: Channel) -> Iterator[dict[str, Any]]:
+        """Yield the messages that are there, for a moment: a flood must not keep the clock from being looked at."""
+        until = time.monotonic() + _READ_SECONDS
+        while (message := self._connection.receive(channel)) is not None:
+            yield message
+            if time.monotonic() > until:
+                return
+
     def _read_output(self) -> bool:
         """Take what has come; tell whether there was any."""
-        for number in range(_MESSAGES_AT_ONCE):
-            message = self._connection.receive("iopub")
-            if message is None:
-                return number > 0
-            self.outcome.heard = True
+        came = False
+        for message in self._messages("iopub"):
+            came = self.outcome.heard = True
             content = message["content"]
             if message["msg_type"] == "status" and message["parent_header"].get("msg_id") == self._request:
                 self._idle = self._idle or content.get("execution_state") == "idle"
             # Of any request: what a thread prints carries the name of the cell that started it, which may be over.
             elif message["msg_type"] == "stream" and content.get("name") in ("stdout", "stderr"):
                 self._take_output(content["name"], str(content.get("text", "")))
-        return True
+        return came
 
     def _take_output(self, stream: str, text: str) -> None:
         (self.outcome.stdout if stream == "stdout" else self.outcome.stderr).add(text)
@@ -230,7 +238,7 @@ class ExecuteRequest:
                 self._take_output(stream, said[len(came) :])
 
     def _read_reply(self) -> None:
-        while (message := self._connection.receive("shell")) is not None:
+        for message in self._messages("shell"):
             if message["parent_header"].get("msg_id") == self._request and message["msg_type"] == "execute_reply":
                 self.outcome.reply = message["content"]
                 self.outcome.report = _report(message["content"])
