@@ -109,7 +109,6 @@ TABLE = {
     "tw_autogen/session/assembly.py": "the package's roles",
     "tw_autogen/session/csv_dialect.py": "files that the user names; of a kernel's folder private copies",
     "tw_autogen/session/inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",
-    "tw_autogen/session/journal.py": "the journal, beside the folder that code can write",
     "tw_autogen/session/landing.py": "asks whether a file has changed, which is opened by SafeFolder",
     "tw_autogen/session/learning.py": "the user's lessons",
     "tw_autogen/session/notebook.py": "looks for the package's own plugins",

@@ -8,8 +8,9 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"deprecated", "errors", "safe_folder", "shipped", "private", "secret", "taskweaver_config", "visible"}
+    {"deprecated", "errors", "safe_folder", "shipped", "secret", "taskweaver_config", "visible"}
     | {"bounded_json", "bounded_yaml"},
+    {"private"},
     {"trust"},
     {"trusted_files"},
     {"conversation", "settings"},

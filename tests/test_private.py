@@ -3,14 +3,17 @@
 import os
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
 from tw_autogen import open_session
+from tw_autogen.errors import ConfigError
 from tw_autogen.events import SessionClosed
+from tw_autogen.kernel import LocalKernel
 from tw_autogen.model.recording import RecordingModel
 from tw_autogen.model.vectors import VectorCache
-from tw_autogen.private import make_private_folder, open_private
+from tw_autogen.private import make_private_folder, touch_private
 from tw_autogen.session.journal import Journal
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
@@ -104,6 +107,58 @@ def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path):
 def test_what_is_no_plain_file_is_not_changed():
     before = os.stat(os.devnull).st_mode
 
-    open_private(os.devnull).close()
+    touch_private(Path(os.devnull))
 
     assert os.stat(os.devnull).st_mode == before
+
+
+IN_THE_WAY = {
+    "a link": (lambda path, other: path.symlink_to(other), "link"),
+    "a link to nothing": (lambda path, other: path.symlink_to(other.with_name("none")), "link"),
+    "a hard link": (lambda path, other: os.link(other, path), "not a file of this user's alone"),
+    "a FIFO": (lambda path, other: os.mkfifo(path), "FIFO|No such device"),
+    "a folder": (lambda path, other: path.mkdir(), "directory"),
+}
+
+
+@pytest.mark.parametrize("kind", IN_THE_WAY)
+def test_a_journal_is_written_to_nothing_that_took_its_place(tmp_path, kind):
+    make, words = IN_THE_WAY[kind]
+    other = tmp_path / "other"
+    other.write_text("kept")
+    other.chmod(0o644)
+    make(tmp_path / "events.jsonl", other)
+
+    with pytest.raises(OSError, match=words):
+        Journal(tmp_path / "events.jsonl")
+
+    assert (other.read_text(), mode(other), (tmp_path / "none").exists()) == ("kept", 0o644, False)
+
+
+def by_link(root, other):
+    root.symlink_to(other)
+
+
+def by_folder(root, other):
+    root.mkdir()
+    (root / "files").symlink_to(other)
+
+
+@pytest.mark.parametrize("kernel", ["none", "local"])
+@pytest.mark.parametrize("exchange", [by_link, by_folder])
+def test_a_session_works_in_no_folder_that_took_the_place_of_its_own_while_it_was_opened(tmp_path, exchange, kernel):
+    other = tmp_path / "other"
+    other.mkdir(mode=0o755)
+    (other / "files").mkdir()
+
+    def exchanged(folder):
+        root = folder.parent
+        root.rename(tmp_path / "moved")
+        exchange(root, other)
+        return FakeKernel(lambda code: "", folder=folder) if kernel == "none" else LocalKernel(folder)
+
+    with pytest.raises((OSError, ConfigError), match="exchanged|another folder|link|not a directory"):
+        open_session(ScriptedModel([]), kernel=exchanged, folder=tmp_path / "sessions")
+
+    assert sorted(one.name for one in other.rglob("*")) == ["files"]
+    assert mode(other) == 0o755

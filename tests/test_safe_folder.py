@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -472,13 +473,12 @@ print(os.path.exists(path))
 
 
 @root_only
-def test_folders_whose_mode_forbids_it_are_removed_by_their_owner(tmp_path):
-    for one in (tmp_path, *tmp_path.parents[:3]):
-        if one.name.startswith(("pytest", "test", "popen")):
-            one.chmod(0o777)
-    done = subprocess.run(
-        [sys.executable, "-c", _AS_USER, str(tmp_path / "own")], capture_output=True, text=True, cwd="/", timeout=60
-    )
+def test_folders_whose_mode_forbids_it_are_removed_by_their_owner():
+    with tempfile.TemporaryDirectory() as own:  # a folder above, shared with other tests, keeps its mode
+        os.chmod(own, 0o777)
+        done = subprocess.run(
+            [sys.executable, "-c", _AS_USER, f"{own}/own"], capture_output=True, text=True, cwd="/", timeout=60
+        )
 
     assert done.stdout == "False\n", done.stderr
 

@@ -23,7 +23,7 @@ from tw_autogen.kernel.request import ExecuteRequest, RawResult
 from tw_autogen.kernel.results import ROLLBACK, execution_of, went_well
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.wire import WakeupSocket
-from tw_autogen.safe_folder import SafeFolder, temporary_folder
+from tw_autogen.safe_folder import SafeFolder, real_path, temporary_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,7 +51,7 @@ class LiveKernel:
             self._made = folder_identity(self.folder)
             weakref.finalize(self, remove_same, self.folder, self._made)
         else:
-            self.folder = Path(folder).resolve()
+            self.folder = real_path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
         self._owns_folder = folder is None
         self._settings = settings or KernelSettings()

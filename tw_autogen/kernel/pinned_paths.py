@@ -39,6 +39,10 @@ class PinnedPaths:
         self._kept: KeptFolder | None = None
         self._keep()
         self.add((str(folder), *settings.read, *settings.write))
+        kept = self._kept.identity if self._kept is not None else None
+        if kept is not None and self._known.get(str(folder)) != kept:
+            self.close()
+            raise ConfigError(f"{folder}: it was exchanged while a kernel was made for it, so none works there")
 
     def add(self, paths: Iterable[str]) -> None:
         """Take down what is at paths now; one that is known, or leads to nothing, is passed over."""

@@ -1,8 +1,15 @@
 """Operations of the host in a folder that untrusted code can write to; none of them reaches a file outside it."""
 
-from tw_autogen.safe_folder.folder import Entry, SafeFolder, open_unlinked, read_unlinked, remove_folder
+from tw_autogen.safe_folder.folder import (
+    Entry,
+    SafeFolder,
+    open_unlinked,
+    open_unlinked_folder,
+    read_unlinked,
+    remove_folder,
+)
 from tw_autogen.safe_folder.held import held_folder
-from tw_autogen.safe_folder.kept import KeptFolder
+from tw_autogen.safe_folder.kept import KeptFolder, kept_path, real_path
 from tw_autogen.safe_folder.protected import is_protected, protected_below
 from tw_autogen.safe_folder.temporary import temporary_folder
 
@@ -12,9 +19,12 @@ __all__ = [
     "SafeFolder",
     "held_folder",
     "is_protected",
+    "kept_path",
     "open_unlinked",
+    "open_unlinked_folder",
     "protected_below",
     "read_unlinked",
+    "real_path",
     "remove_folder",
     "temporary_folder",
 ]

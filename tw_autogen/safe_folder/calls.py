@@ -190,6 +190,32 @@ def make_folder(at: At, name: str) -> None:
     os.mkdir(where, **below)
 
 
+def set_folder_mode(at: At, name: str, mode: int) -> None:
+    """Change the mode of a directory of this user's; Windows has none.
+
+    Args:
+        at: The directory above.
+        name: Its plain name.
+        mode: The new mode.
+
+    Raises:
+        PermissionError: it is another user's.
+        OSError: it is no directory, or a link.
+    """
+    if not BY_DESCRIPTOR:
+        return
+    found = int(open_folder(at, name))
+    try:
+        if os.fstat(found).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "another user's", name)
+        if _PATH:
+            os.chmod(f"/proc/self/fd/{found}", mode)  # a descriptor of O_PATH takes no fchmod
+        else:
+            os.fchmod(found, mode)
+    finally:
+        os.close(found)
+
+
 def unlink(at: At, name: str) -> None:
     """Remove an entry that is no directory.
 

@@ -188,13 +188,14 @@ class SafeFolder:
         except (OSError, ValueError):
             return False
 
-    def make_folder(self, name: str, *, parents: bool = False, owner: int = 0) -> None:
+    def make_folder(self, name: str, *, parents: bool = False, owner: int = 0, mode: int | None = None) -> None:
         """Make a directory; one that exists is fine.
 
         Args:
             name: Relative to the folder.
             parents: Make the directories above it too.
             owner: The user and group that a new directory is given to; 0: the caller.
+            mode: Permissions of a new directory; None: as the umask says.
 
         Raises:
             PermissionError: something else has this name, or is in the way.
@@ -212,6 +213,8 @@ class SafeFolder:
                     kind = "link" if stat.S_ISLNK(about.st_mode) else "file"
                     raise PermissionError(errno.EPERM, f"a {kind} is in the way", name) from None
             else:
+                if mode is not None:
+                    calls.set_folder_mode(at, last, mode)
                 if owner:
                     calls.give(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
 
@@ -420,6 +423,21 @@ class SafeFolder:
         finally:
             if at != self._at:
                 calls.close(at)
+
+
+def open_unlinked_folder(path: Path | str) -> SafeFolder:
+    """Open a folder by its absolute path, if no component of the path is a link; the caller closes it.
+
+    Raises:
+        OSError: there is no such folder, the path is relative, or it leads over a link.
+    """
+    path = Path(path)
+    if not path.is_absolute():
+        raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
+    if kept_path(path) or path == Path(path.anchor):
+        return SafeFolder(path)
+    with SafeFolder(path.anchor) as root:
+        return root.open_folder(path.relative_to(path.anchor).as_posix())
 
 
 def open_unlinked(path: Path | str) -> BinaryIO:

@@ -10,8 +10,14 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tw_autogen.safe_folder import calls
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
 
 _LOCK = threading.RLock()  # what is collected while it is held may open and close folders on the same thread
 _KEPT: dict[str, tuple[int, ...]] = {}
@@ -42,8 +48,11 @@ class KeptFolder:
         self._at = -1
         if not calls.BY_DESCRIPTOR:
             return
-        opened = int(calls.open_folder(None, self._path))
         with _using():
+            try:
+                opened = _open(self._path)
+            except OSError as error:
+                raise calls.explained(error, self._path) from None
             here = _KEPT.get(self._path, ())
             if any(not _removed(one) and calls.identity(one) != calls.identity(opened) for one in here):
                 os.close(opened)
@@ -52,6 +61,11 @@ class KeptFolder:
             _KEPT[self._path] = (*here, opened)
         self._at = opened
         self._close = weakref.finalize(self, _release, self._path, opened)
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and number of the folder; None where nothing is kept."""
+        return calls.identity(self._at) if self._at >= 0 else None
 
     @property
     def removed(self) -> bool:
@@ -64,12 +78,25 @@ class KeptFolder:
             self._at = -1
             self._close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
 
 def kept_path(path: Path | str) -> str:
-    """Return the path of the outermost kept folder that a path lies in, or is; empty if there is none."""
+    """Return the path of the innermost kept folder that a path lies in, or is; empty if there is none."""
     full = os.path.abspath(path)
     ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _KEPT else []
-    return next((full[:at] for at in [*ends, len(full)] if full[:at] in _KEPT), "")
+    return next((full[:at] for at in [len(full), *reversed(ends)] if full[:at] in _KEPT), "")
+
+
+def real_path(path: Path | str) -> Path:
+    """Return a path as an absolute one without links; in a kept folder, where links are never followed, as it is."""
+    return Path(os.path.abspath(path)) if kept_path(path) else Path(path).resolve()
 
 
 def kept_above(path: Path | str) -> tuple[int, str] | None:
@@ -86,6 +113,21 @@ def kept_above(path: Path | str) -> tuple[int, str] | None:
             return None
         at = next((one for one in here if not _removed(one)), here[-1])
         return os.dup(at), full[len(found) + 1 :]
+
+
+def _open(path: str) -> int:
+    """Open a folder by its path; below a kept folder without following links."""
+    above = kept_above(os.path.dirname(path))
+    if above is None:
+        return int(calls.open_folder(None, path))
+    at, rest = above
+    for name in [*filter(None, rest.split(os.sep)), os.path.basename(path)]:
+        try:
+            inner = int(calls.open_folder(at, name))
+        finally:
+            os.close(at)
+        at = inner
+    return at
 
 
 @contextlib.contextmanager

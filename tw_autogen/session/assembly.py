@@ -20,6 +20,7 @@ from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted
+from tw_autogen.private import keep_private_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, several, working_names
 from tw_autogen.session.mcp import start_mcp_servers, with_tools
@@ -185,7 +186,8 @@ def open_team(
         refuse_link(read, root)
         if read.origin("session.workspace") == Settings.DEFAULT:
             ignore_in_git(root.parent)
-    with compared_with(read.files), ExitStack() as undo:  # what was made is closed again if a later part can't be made
+    # What was made is closed again if a later part can't be made.
+    with compared_with(read.files), keep_private_folder(root), ExitStack() as undo:
         opened: list[Session] = []
         asked = _told(approve, opened)
         kernels = Kernels(

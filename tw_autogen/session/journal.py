@@ -26,6 +26,7 @@ from tw_autogen.events import (
     event_from_dict,
 )
 from tw_autogen.private import open_private
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.secret import redactor
 from tw_autogen.session.budget import Spent
 
@@ -53,11 +54,9 @@ class Journal:
         self._handlers = list(handlers)
         self._lock = threading.Lock()
         self._redact = redactor(os.environ)
-        self._seq = 0
-        if path.exists():
-            with path.open("rb") as before:
-                self._seq = sum(1 for _ in before)
         self._file = open_private(path)
+        with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
+            self._seq = sum(1 for _ in before)
         _mark_open(self._file.fileno())
 
     def subscribe(self, handler: Handler) -> None:
@@ -105,8 +104,13 @@ class Journal:
 
 
 def read_journal(path: Path | str) -> Iterator[Event]:
-    """Yield the events of a journal, oldest first; a last line that was cut off by a crash is passed over."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    """Yield the events of a journal, oldest first; a last line that was cut off by a crash is passed over.
+
+    Raises:
+        OSError: there is no such file, or it is no regular one.
+    """
+    with SafeFolder(Path(path).parent) as folder:  # a folder that code may write to: no link, no FIFO
+        lines = folder.read_file(Path(path).name).decode("utf-8").splitlines()
     for number, line in enumerate(lines):
         try:
             plain = json.loads(line)

@@ -39,9 +39,9 @@ from tw_autogen.events import (
 )
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
-from tw_autogen.private import make_private_folder
+from tw_autogen.private import keep_private_folder, make_private_folder
 from tw_autogen.role import Role, Turn, checked_post, report_call, role_error
-from tw_autogen.safe_folder import remove_folder, temporary_folder
+from tw_autogen.safe_folder import real_path, remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
 from tw_autogen.session.grants import Grants
@@ -123,9 +123,9 @@ class Session:
         self._why_closed = ""
         self._undescribed: list[str] = []  # files of requests in which nobody ran code
         self._temporary = None if folder else temporary_folder("tw-session-")
-        root = (folder or self._temporary or Path()).resolve()
+        root = real_path(folder or self._temporary or Path())
+        self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
         self.folder = self._team.folders[0] if self._team.folders else root / "files"
-        make_private_folder(root, passable=True)
         make_private_folder(self.folder)
         self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show)
         self._journal = Journal(root / JOURNAL, [self._budget, *handlers])
@@ -441,6 +441,7 @@ class Session:
             with contextlib.ExitStack() as stack:  # each is closed even if another one's closing fails
                 if self._temporary:
                     stack.callback(remove_folder, self._temporary)
+                stack.callback(self._kept.close)
                 stack.callback(self._journal.close)
                 stack.callback(self.emit, SessionClosed(self.id))
                 for one in [*self._owned, *self.roles]:

@@ -18,9 +18,10 @@ import anyio
 
 from tw_autogen.errors import ConfigError, McpCallLostError, McpServerError
 from tw_autogen.plugin.mcp.config import McpServer
+from tw_autogen.private import open_private
+from tw_autogen.safe_folder import SafeFolder
 
 INSTALL = 'pip install "tw-autogen[mcp]"'
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _LAST_BYTES = 2000
 _START_LINES = 5
 _HEAD = 200
@@ -171,8 +172,8 @@ class Connection:
 
     def _last_lines(self, most: int) -> str:
         try:
-            with self._log.open("rb") as file:
-                file.seek(max(self._begun_at, self._log.stat().st_size - _LAST_BYTES))
+            with SafeFolder(self._log.parent) as folder, folder.open_file(self._log.name) as file:
+                file.seek(max(self._begun_at, os.fstat(file.fileno()).st_size - _LAST_BYTES))
                 text = file.read().decode("utf-8", "replace").strip()
         except OSError:
             return ""
@@ -198,7 +199,7 @@ class Connection:
             return sdk("mcp.client.sse").sse_client(server.url, headers=dict(server.headers))
         if server.transport == "http":
             return _streamable_http(server)
-        log = stack.enter_context(open(os.open(self._log, _APPEND, 0o600), "a", encoding="utf-8"))  # noqa: SIM115
+        log = stack.enter_context(open_private(self._log))
         wanted = sdk().StdioServerParameters(
             command=server.command,
             args=list(server.args),
