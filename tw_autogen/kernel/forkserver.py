@@ -15,12 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, SandboxError
 from tw_autogen.kernel.launcher.boot import STUB
 from tw_autogen.kernel.launcher.first.sitecustomize import PATH
 from tw_autogen.kernel.process import readable
 
 _PACKET = 1 << 16
+_MOST_PACKETS = 100
 _CREDENTIALS = struct.Struct("3i")
 _END_SECONDS = 2.0
 
@@ -85,7 +87,9 @@ class SupervisedProcess:
 
     def alive(self) -> bool:
         """Return whether it still runs; takes what the supervisor has said meanwhile."""
-        while not self._ended:
+        for _ in range(_MOST_PACKETS):
+            if self._ended:
+                return False
             try:
                 packet, extra, _, _ = self._channel.recvmsg(_PACKET, socket.CMSG_SPACE(_CREDENTIALS.size))
             except BlockingIOError:
@@ -95,10 +99,10 @@ class SupervisedProcess:
             except OSError:
                 packet, extra = b"", []
             if packet:
-                self._hear(json.loads(packet), extra)
+                self._hear(packet, extra)
             else:
                 self._ended = "killed with its supervisor"
-        return False
+        return not self._ended
 
     @property
     def ended(self) -> str:
@@ -142,12 +146,21 @@ class SupervisedProcess:
             self._channel.shutdown(socket.SHUT_RDWR)
             return
         if not readable(self._supervisor, _END_SECONDS):
-            with contextlib.suppress(OSError):
-                signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
+            self._kill_supervisor()
             readable(self._supervisor, _END_SECONDS)
 
-    def _hear(self, message: Mapping[str, Any], extra: list[Any]) -> None:
-        kind = message.get("kind")
+    def _kill_supervisor(self) -> None:
+        if self._supervisor >= 0:
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
+
+    def _hear(self, packet: bytes, extra: list[Any]) -> None:
+        try:
+            message = bounded_json.loads(packet.decode())
+            kind = message["kind"]
+        except (ValueError, TypeError, KeyError, IndexError):
+            self._ended, kind = "its supervisor sent what is no message, so it was ended", ""
+            self._kill_supervisor()
         if kind == "supervisor":
             with contextlib.suppress(OSError):  # it has ended already
                 self._supervisor = os.pidfd_open(_sender(extra))
@@ -156,10 +169,10 @@ class SupervisedProcess:
         elif kind == "assigned":
             self._assigned = True
         elif kind == "failed":
-            self._ended = str(message["why"])
+            self._ended = str(message.get("why"))
             self._down = self._ended if message.get("wall") else ""
         elif kind == "ended":
-            self._ended = str(message["how"])
+            self._ended = str(message.get("how"))
 
     def _send(self, **message: Any) -> None:
         with contextlib.suppress(OSError):  # it has ended; `alive` tells

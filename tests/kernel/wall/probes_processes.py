@@ -3,6 +3,7 @@
 import ctypes
 import fcntl
 import os
+import pathlib
 import resource
 import signal
 import socket
@@ -214,6 +215,15 @@ class ChangeProcess:
 
     def limits(w):
         resource.prlimit(w.keeper["pid"], resource.RLIMIT_NOFILE, (100, 100))
+
+    def limits_of_the_supervisor(w):
+        kernel = pathlib.Path(f"/proc/{os.getppid()}/status").read_text()  # each way is tried in a child of it
+        resource.prlimit(int(kernel.partition("PPid:")[2].split()[0]), resource.RLIMIT_NOFILE, (3, 3))
+
+    def memory_of_the_supervisor(w):
+        kernel = pathlib.Path(f"/proc/{os.getppid()}/status").read_text()
+        supervisor = kernel.partition("PPid:")[2].split()[0]
+        open(f"/proc/{supervisor}/mem", "r+b").close()
 
     def processors(w):
         os.sched_setaffinity(w.keeper["pid"], {min(os.sched_getaffinity(0))})

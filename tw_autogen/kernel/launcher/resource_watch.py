@@ -276,6 +276,10 @@ class ResourceWatch:
         Args:
             kernel: The kernel's process.
         """
+        try:
+            os.close(os.open("/proc/self/status", os.O_RDONLY))
+        except OSError as error:  # what can't be seen would count nothing
+            return f"its memory and disk could not be watched any more: {error.strerror}"
         pids = list(below(os.getpid()))
         spent = sum(busy(one) for one in pids)
         self.seconds = SOON if spent != self._spent else min(2 * self.seconds, _LATE)

@@ -113,6 +113,7 @@ _UNIX, _STREAM, _SEQUENCED, _KIND_OF_SOCKET = 1, 1, 5, 0xF
 _OF_TERMINALS = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX; FIOSETOWN, SIOCSPGRP: signals to another process
 _SET_OWNER = (8, 15)  # F_SETOWN, F_SETOWN_EX
 _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
+_FIRST_PROCESS = 1
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """What their first argument says where the second one is a process, and not a group or a user."""
 
@@ -144,7 +145,8 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
         connects: Unix sockets may be connected; where the file system's part of the sandbox hides those of the host.
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
-        others: Files outside and other processes can't be named anyway. Otherwise mode, owner and times of a file that
+        others: Files outside and other processes can't be named anyway, but for the supervisor, whose limits and
+            priority can't be set. Otherwise mode, owner and times of a file that
             is given by its path stay as they are, without an error, because much code sets them for good measure;
             and so do the processors of a process that is not this one; its limits and priority can't be set.
         shared_bytes: How large one piece of shared memory may be, below 4 GB, and no files in memory outside a file
@@ -217,8 +219,7 @@ def _program(
         rules["truncate"] = _NO
     if not signals:
         rules |= _own_signals(ours)
-    if not others:
-        rules |= _own_files_and_processes(ours)
+    rules |= _spared_supervisor() if others else _own_files_and_processes(ours)
     if shared_bytes:
         rules["mmap"] = _small_shared_memory(min(shared_bytes, 0xFFFFFFFF)) + _YES
     answers = {_REFUSED: _NO, _MISSING: _NONE, **rules}
@@ -234,6 +235,17 @@ def _own_signals(ours: int) -> dict[str, bytes]:
         "tkill": _NO,
         "pidfd_send_signal": _NO,
         "fcntl": _if_one_of(1, _SET_OWNER, _NO) + _YES,
+    }
+
+
+def _spared_supervisor() -> dict[str, bytes]:
+    """Return rules that keep limits and priority of the supervisor, the first process of the kernel's namespace."""
+    return {
+        **dict.fromkeys((*_OF_PROCESS, "prlimit64"), _if_one_of(0, (_FIRST_PROCESS,), _NO) + _YES),
+        **{
+            name: _unless_one_of(0, (kind,), _NO) + _if_one_of(1, (_FIRST_PROCESS,), _NO) + _YES
+            for name, kind in _THIS_PROCESS.items()
+        },
     }
 
 

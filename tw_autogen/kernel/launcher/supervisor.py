@@ -29,7 +29,7 @@ from .known_paths import FolderRefusedError
 from .resource_watch import Unseen
 from .sandbox import Sandbox, SandboxFailed
 from .sockets import Sockets
-from .system import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
+from .system import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 _LOOK_SECONDS = 3.0
 _PACKET = 1 << 20
@@ -93,6 +93,7 @@ class _Supervisor:
         if self._child == 0:
             _lead_streams(self._log)
             _become_kernel(self._channel, self._request, self._wall, assignment, self._sockets)
+        prctl(PR_SET_DUMPABLE, 0)  # code of the same user may not reach into the memory of this process
         for one in given:
             os.close(one)
         if assignment is not None:
