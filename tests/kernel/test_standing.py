@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.kernel.test_problem_deaths import until
-from tw_autogen.errors import KernelStartError, SandboxError
+from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import KernelPool
 from tw_autogen.kernel.process import LocalProcess
@@ -129,17 +129,20 @@ def test_a_deep_folder_for_temporary_files_hinders_no_kernel_behind_a_wall(tmp_p
         assert not list(deep.rglob("connection.json"))
 
 
-@pytest.mark.parametrize("warm", [0, 1])
-def test_the_hosts_files_of_a_kernel_lie_where_its_code_may_not_write(tmp_path, monkeypatch, warm):
-    settings, folder = KernelSettings(preload=(), warm=warm), tmp_path / "session"
-    (folder / "tmp").mkdir(parents=True)
-    monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
+@pytest.mark.parametrize("granted", ["folder", "write", "write below a link"])
+@pytest.mark.parametrize("place", [".", "tmp"])
+def test_code_may_not_write_where_the_host_keeps_temporary_files(tmp_path, monkeypatch, granted, place):
+    (tmp_path / "project" / "tmp").mkdir(parents=True)
+    (tmp_path / "project").chmod(0o777)
+    (tmp_path / "link").symlink_to(tmp_path / "project")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "project" / place))
+    folder = tmp_path / ("project" if granted == "folder" else "session")
+    write = {"folder": (), "write": (str(tmp_path / "project"),)}.get(granted, (str(tmp_path / "link"),))
+    problem = "no kernel works here" if granted == "folder" else "can't be granted"
 
-    with KernelPool() as pool:
-        assert pool.wait(settings)
-        with LocalKernel(folder, settings=settings, pool=pool) as kernel:
-            assert kernel.execute("6 * 7", seconds=60).result == "42"
-            assert not kernel._live._connection.runtime.is_relative_to(folder)
+    with pytest.raises(ConfigError, match=rf"{problem}(.|\n)*(temporary files|system's folders)"):  # noqa: SIM117
+        with LocalKernel(folder, settings=KernelSettings(write=write, warm=0)) as kernel:
+            kernel.execute("6 * 7", seconds=60)
 
 
 @pytest.mark.parametrize("fork", [True, False])

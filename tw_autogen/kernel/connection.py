@@ -111,22 +111,18 @@ _BACKLOG = 100
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-def _runtime_folder(outside: Iterable[str]) -> Path:
-    """Make the runtime folder of a kernel.
+def _runtime_folder() -> Path:
+    """Make the runtime folder of a kernel, where the path of a socket in it is short enough if there is such a place.
 
-    Args:
-        outside: Folders that it must not lie in, if there is another place.
-
-    Returns:
-        The folder, where the path of a socket in it is short enough if there is such a place.
+    Code may write nowhere near (`path_policy`).
     """
     first = temporary_folder()
-    if _fits(first, outside):
+    if _short(first):
         return first
-    for place in ("/tmp", "/var/tmp"):  # TMPDIR lies too deep, or where code may write
+    for place in ("/tmp", "/var/tmp"):  # TMPDIR lies too deep
         with contextlib.suppress(OSError):
             made = temporary_folder(place=place)
-            if _fits(made, outside):
+            if _short(made):
                 first.rmdir()
                 return made
             made.rmdir()
@@ -139,10 +135,6 @@ def _write_new(path: Path, data: bytes) -> None:
         os.write(file, data)
     finally:
         os.close(file)
-
-
-def _fits(folder: Path, outside: Iterable[str]) -> bool:
-    return _short(folder) and not any(folder.is_relative_to(one) for one in outside)
 
 
 def _short(folder: Path) -> bool:
@@ -179,12 +171,10 @@ class Connection:
         opens: Connect; otherwise another client does, as `info` says.
         binds: Bind the sockets in the host; otherwise the process does, in its own folder, and `join` connects to them:
             for processes that get no descriptors, such as containers. There can be one such process only.
-        outside: Folders that code may write to, absolute; the runtime folder does not lie in them if there is another
-            place for it.
     """
 
-    def __init__(self, *, opens: bool = True, binds: bool = True, outside: Iterable[str] = ()) -> None:
-        self.runtime = _runtime_folder(outside)
+    def __init__(self, *, opens: bool = True, binds: bool = True) -> None:
+        self.runtime = _runtime_folder()
         by_file = os.name == "posix" and zmq.has("ipc") and _short(self.runtime)
         self.log = self.runtime / "log"
         self._starts = 0

@@ -46,6 +46,10 @@ _KEYS = (
     ".ssh", ".thunderbird", "Library",
 )  # fmt: skip
 _HOLD_KEYS = (".cache", ".local", ".local/share")
+_TEMPORARY = (
+    "a folder for temporary files, in which programs trust what they have written, lies in it or is it; choose a "
+    "folder without one, or set TMPDIR to another place"
+)
 _CLOSED_BELOW = ("/dev", "/etc", "/proc", "/run/secrets", "/sys", "/private/etc")
 """Where what lies below is as much as the folder itself."""
 
@@ -73,6 +77,10 @@ def too_broad_reason(folder: Path) -> str:
     return ""
 
 
+def _holds_temporary_files(folder: Path) -> bool:
+    return any(_below(os.path.realpath(one), str(folder)) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp"))
+
+
 def _below(path: str, folder: str) -> bool:
     """Return whether an absolute path is a folder, or lies in it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
@@ -94,6 +102,8 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> None:
             f"{folder}: no kernel works here, because it is {why}, and code may read and write all of its kernel's "
             "folder; give it one of its own, and name files and folders to be read in kernel.read"
         )
+    if settings.sandbox != OFF and _holds_temporary_files(folder):
+        raise ConfigError(f"{folder}: no kernel works here: {_TEMPORARY}")
 
 
 def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
@@ -175,6 +185,8 @@ def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
             if why := closed(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
+            if key == "write" and settings.sandbox != OFF and _holds_temporary_files(Path(one).expanduser().resolve()):
+                raise ConfigError(f"kernel.write: {one} can't be granted: {_TEMPORARY}")
             if key == "write" and (why := _unprotectable(Path(one).expanduser(), settings, folder)):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
             if folder and (why := shut_off(folder, Path(one).expanduser(), settings)):

@@ -16,7 +16,7 @@ from traitlets import Dict
 
 from tw_autogen.errors import ConfigError, KernelStartError, nearest
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of
+from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.path_policy import check_granted, refuse_folder
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool
@@ -90,7 +90,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             known=pinned.known(),
         )
         if self._connection is None:
-            self._connection = Connection(opens=False, outside=assignment_of(place, settings)["write"])
+            self._connection = Connection(opens=False)
         self._kernel = await asyncio.to_thread(default_pool().take_for, settings, place, self._connection)
         info = self._connection.info
         self.connection_info = {**info, "key": str(info["key"]).encode()}

@@ -228,7 +228,7 @@ def _started(
 ) -> SupervisedKernel:
     """Start a kernel behind one sandbox; where its folders are known, return it once it sees them."""
     assignment = assignment_of(place, settings) if place else None
-    connection = lent or Connection(outside=assignment["write"] if assignment else ())
+    connection = lent or Connection()
     with ExitStack() as undo:
         if lent is None:
             undo.callback(connection.close)
@@ -326,7 +326,7 @@ def start_by(
 
 
 def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | None) -> StartedKernel:
-    connection = Connection(outside=assignment_of(place, settings)["write"] if place else ())
+    connection = Connection()
     try:
         with connection.begin() as new:
             before: tuple[str, ...] = ()
