@@ -1,8 +1,8 @@
-"""Names of the last release that have another name now: they work for one more release, with a warning."""
+"""Names of the last release that have another name or place now: they work for one more release, with a warning."""
 
 from __future__ import annotations
 
-import sys
+import importlib
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ def old_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: Its dotted name.
-        names: The new name by the old one; both stood, or stand, in the package's `__all__`.
+        names: By the old name: the new one in the same package, or the dotted one of another module, whole.
 
     Raises:
         AttributeError: by the function, for a name that is neither.
@@ -22,7 +22,9 @@ def old_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        warnings.warn(f"{package}.{name} is called {names[name]} now", DeprecationWarning, stacklevel=2)
-        return getattr(sys.modules[package], names[name])
+        module, _, new = names[name].rpartition(".")
+        where = f"to be imported from {module}" if new == name else f"called {names[name]}"
+        warnings.warn(f"{package}.{name} is {where} now", DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(module or package), new)
 
     return find

@@ -182,6 +182,9 @@ class KernelStartError(KernelError):
 class SandboxError(KernelStartError):
     """No sandbox, or not the one that was asked for, can stand on this system; no code is run."""
 
+    REMEDY = "What would raise one:"
+    """The words before what to do, in a message that knows it."""
+
 
 class KernelBusyError(KernelError):
     """The kernel is already running a cell: the same cell, through a host call, asked for it again."""

@@ -16,11 +16,12 @@ from tw_autogen.plugin import (
     check_imports,
     check_source,
     installed_plugins,
+    is_name,
     plugin_files,
     read_entry,
+    read_file,
     read_folder,
 )
-from tw_autogen.plugin.folder import is_name, read_file
 from tw_autogen.shipped import shipped_folder
 
 

@@ -56,6 +56,11 @@ class ReplayModel(RequestModel):
         self._lock = threading.Lock()
 
     @property
+    def unused_words(self) -> str:
+        """The roles whose replies were not used, with how many there are for each."""
+        return names_of(self.unused)
+
+    @property
     def unused(self) -> tuple[RecordedReply, ...]:
         """The replies that are not used yet."""
         with self._lock:
@@ -116,7 +121,7 @@ class ReplayModel(RequestModel):
         said += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
         said += f"and one more was asked for after {last!r}."
         if self._left:
-            said += f" Left over are those for {names_of(self._left.values())}."
+            said += f" Left over are those for {self.unused_words}."
         if self.stale:
             said += f" The first difference was {self.stale[0]}."
         return f"{said} Record it anew"

@@ -9,7 +9,6 @@ from pathlib import Path
 from tw_autogen.errors import ScenarioError
 from tw_autogen.events import Handler
 from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
-from tw_autogen.model.replay import names_of
 from tw_autogen.recall import Experience, read_experiences, write_experience
 from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
 from tw_autogen.scenario.scenario import Scenario
@@ -54,7 +53,7 @@ def replay_scenario(
     outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
     problems = outcome.problems
     if model.unused:
-        left = f"{len(model.unused)} recorded replies were left over, for {names_of(model.unused)}"
+        left = f"{len(model.unused)} recorded replies were left over, for {model.unused_words}"
         problems += (f"{left}: the recording and the run have parted",)
     if strict:
         problems += tuple(f"stale: {one}" for one in model.stale)

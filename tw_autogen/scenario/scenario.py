@@ -10,12 +10,12 @@ from typing import Any
 
 from pydantic import PositiveFloat, PositiveInt
 
-from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, ScenarioError, nearest
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import ROOMS
 from tw_autogen.settings import Settings
+from tw_autogen.yaml_files import read_mapping
 
 FILE = "scenario.yaml"
 REPLIES = "replies.yaml"

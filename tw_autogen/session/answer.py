@@ -15,6 +15,12 @@ from tw_autogen.session.landing import save_files
 USER = "User"
 _log = logging.getLogger(__name__)
 
+AGENT_DESCRIPTION = (
+    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
+    "numbers, tables, charts and files."
+)
+"""What an agent with a session inside can do; for hosts that choose the next speaker by it."""
+
 
 @dataclass(frozen=True)
 class Seconds:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError, nearest_path
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.plugin import PluginSpec, check_imports, check_source, read_folder, renamed_parameters
-from tw_autogen.plugin.settings import PluginSettings
-from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
+from tw_autogen.plugin import PluginSettings, PluginSpec, check_imports, check_source, read_folder, renamed_parameters
+from tw_autogen.recall import read_conversation
+from tw_autogen.role import find_role, is_role_file
 from tw_autogen.session.seats import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
@@ -181,7 +180,7 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     found: dict[str, Path] = {}
     for one in places:
         for path in sorted(one.glob("*/*role.yaml")):
-            if path.name == ROLE_FILE or path.name.endswith(SUFFIX):
+            if is_role_file(path):
                 found.setdefault(path.parent.name, path.parent)
     return found
 

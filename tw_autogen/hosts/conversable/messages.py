@@ -6,7 +6,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from tw_autogen.session import Answer, AnswerKey, Line, answer_text, files_of
+from tw_autogen.hosts.conversation import Line
+from tw_autogen.hosts.conversations import AnswerKey
+from tw_autogen.session import Answer, answer_text, files_of
 
 Message = Mapping[str, Any]
 
