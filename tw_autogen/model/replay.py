@@ -121,7 +121,7 @@ class ReplayModel(RequestModel):
         said += f"{held} {'reply' if held == 1 else 'replies'}{f' for {role}' if role else ''}, "
         said += f"and one more was asked for after {last!r}."
         if self._left:
-            said += f" Left over are those for {self.unused_words}."
+            said += f" Left over are those for {names_of(self._left.values())}."
         if self.stale:
             said += f" The first difference was {self.stale[0]}."
         return f"{said} Record it anew"
