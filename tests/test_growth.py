@@ -12,7 +12,8 @@ import pytest
 
 from tw_autogen import bounded_json
 from tw_autogen.cli.terminal import clean
-from tw_autogen.code_interpreter import POLICIES, verify
+from tw_autogen.code_interpreter import verify
+from tw_autogen.code_interpreter.policy import POLICIES
 from tw_autogen.conversation import AnswerForm, Plan, unfenced_json
 from tw_autogen.errors import ConversationFormatError, Unreadable
 from tw_autogen.hosts.files import linked_files
@@ -20,7 +21,7 @@ from tw_autogen.kernel.connection import _message as kernel_message
 from tw_autogen.kernel.gateway_client import _message as gateway_message
 from tw_autogen.kernel.request import _report
 from tw_autogen.model import CodeStream, FieldStream, read_code, read_object
-from tw_autogen.planner import read_reply
+from tw_autogen.planner.reply import read_reply
 from tw_autogen.plugin.annotation import short_type, type_and_words
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.mcp.names import identifier

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ def old_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: Its dotted name.
-        names: By the old name: the new one in the same package, or the dotted one of another module, whole.
+        names: By the old name: the new one in the same package, or where it is now, dotted from `tw_autogen` on.
 
     Raises:
         AttributeError: by the function, for a name that is neither.
@@ -22,9 +23,8 @@ def old_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, _, new = names[name].rpartition(".")
-        where = f"to be imported from {module}" if new == name else f"called {names[name]}"
-        warnings.warn(f"{package}.{name} is {where} now", DeprecationWarning, stacklevel=2)
-        return getattr(importlib.import_module(module or package), new)
+        new = names[name]
+        warnings.warn(f"{package}.{name} is called {new} now", DeprecationWarning, stacklevel=2)
+        return pkgutil.resolve_name(new) if "." in new else getattr(sys.modules[package], new)
 
     return find

@@ -229,6 +229,13 @@ class RoundError(TwAutogenError):
         super().__init__(message)
         self.round = round
 
+    def in_words(self) -> str:
+        """Return for a chat that the request could not be answered, why, and what was found out until then."""
+        posts = self.round.posts
+        found = [post.message for post in posts if post.send_to != posts[0].send_from]
+        last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
+        return f"I could not answer this request: {self}{last}"
+
 
 class RoundTooLong(RoundError):
     """More posts than `session.max_posts` and no answer for the user."""

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.probe import probe_format
 from tw_autogen.cli.trusting import HOW
 from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
+from tw_autogen.planner import probe_format
 from tw_autogen.session import read_settings, trust_lines
 from tw_autogen.settings import Settings
 

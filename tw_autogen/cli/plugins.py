@@ -19,18 +19,20 @@ from rich.text import Text
 
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.plugin_lists import Listed, files_of_plugins, listed_plugins
 from tw_autogen.cli.terminal import clean, link, marks, out
 from tw_autogen.cli.trusting import settings_of
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin import (
     Flaw,
+    Listed,
     PluginSettings,
     PluginSpec,
     PluginTests,
     check_files,
+    files_of_plugins,
     is_name,
+    listed_plugins,
     plugin_files,
     write_plugin,
 )

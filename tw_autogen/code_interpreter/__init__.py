@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tw_autogen.code_interpreter.cells import Cells
 from tw_autogen.code_interpreter.choose import names_used
 from tw_autogen.code_interpreter.interpreter import CodeInterpreter
-from tw_autogen.code_interpreter.policy import POLICIES, Policy, find_policy
+from tw_autogen.code_interpreter.policy import Policy, find_policy
 from tw_autogen.code_interpreter.report import cut, findings_report
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
@@ -17,7 +17,6 @@ __all__ = [
     "CodeInterpreter",
     "CodeInterpreterSettings",
     "Finding",
-    "POLICIES",
     "Policy",
     "cut",
     "find_policy",
@@ -30,6 +29,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
+            "POLICIES": "tw_autogen.code_interpreter.policy.POLICIES",
             "read_policy": "tw_autogen.code_interpreter.policy.read_policy",
         },
     )

@@ -15,7 +15,7 @@ from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import RoundError, SessionClosedError
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
-from tw_autogen.session import USER, Answer, FilesWanted, IdleTimer, Session, answer_text, failure_text, several
+from tw_autogen.session import USER, Answer, FilesWanted, IdleTimer, Session, several
 
 CONTINUE = "Go on."
 """The request of an agent that is given the word although nobody has said anything new."""
@@ -334,9 +334,9 @@ class Conversation:
         session.subscribe(watch)
         try:
             answer = session.ask(request, files, images=[url for one in news for url in one.images])
-            return Reply(answer_text(answer), answer.round, answer.stop, session.round_usage, answer)
+            return Reply(answer.markdown(), answer.round, answer.stop, session.round_usage, answer)
         except RoundError as error:
-            return Reply(failure_text(error), error.round, "Failed", session.round_usage)
+            return Reply(error.in_words(), error.round, "Failed", session.round_usage)
         finally:
             session.unsubscribe(watch)
 

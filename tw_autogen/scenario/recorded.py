@@ -13,7 +13,6 @@ from tw_autogen.recall import Experience, read_experiences, write_experience
 from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
 from tw_autogen.scenario.scenario import Scenario
 
-FAILED_REPLIES = "replies.failed.yaml"
 _UNDER_WAY = "replies.under_way.yaml"
 
 
@@ -89,7 +88,7 @@ def record_scenario(
         ConfigError: a role or a plugin is wrong; nothing has run.
         ScenarioError: what the earlier try has left can't be read.
     """
-    under_way, failed = scenario.folder / _UNDER_WAY, scenario.folder / FAILED_REPLIES
+    under_way, failed = scenario.folder / _UNDER_WAY, scenario.folder / scenario.FAILED_REPLIES
     _keep(under_way, failed, _known(failed))  # of a try that was killed
     recorder = RecordingModel(model, under_way, hide=_hidden(workspace), known=_known(failed) if resume else ())
     try:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer, answer_text, failure_text, files_of
+from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer
 from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
 from tw_autogen.session.budget import IdleTimer, count_asked
 from tw_autogen.session.inputs import FilesWanted, several
@@ -51,16 +51,13 @@ __all__ = [
     "Session",
     "SessionSettings",
     "USER",
-    "answer_text",
     "check_plugins",
     "check_roles",
     "checked_models",
     "checked_policy",
     "count_asked",
     "example_files",
-    "failure_text",
     "files_not_made",
-    "files_of",
     "is_project",
     "open_kernel",
     "open_session",
@@ -85,11 +82,14 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
+            "answer_text": "tw_autogen.session.Answer.markdown",
             "AnswerKey": "tw_autogen.hosts.conversations.AnswerKey",
             "asked_role": "tw_autogen.hosts.agent_role.asked_role",
             "CONTINUE": "tw_autogen.hosts.conversation.CONTINUE",
             "Conversation": "tw_autogen.hosts.conversation.Conversation",
             "Conversations": "tw_autogen.hosts.conversations.Conversations",
+            "failure_text": "tw_autogen.errors.RoundError.in_words",
+            "files_of": "tw_autogen.session.Answer.files_markdown",
             "idle_seconds": "tw_autogen.hosts.conversations.idle_seconds",
             "Journal": "tw_autogen.session.journal.Journal",
             "keep_example": "tw_autogen.recall.keep_example",

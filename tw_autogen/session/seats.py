@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tw_autogen.approval import Approve
-from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import (
@@ -129,7 +129,7 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
     if not only:
         return policy
-    plugins_only = POLICIES["plugins-only"]
+    plugins_only = find_policy("plugins-only")
     blocked = plugins_only.blocked_functions | frozenset(own.blocked_functions)
     return replace(plugins_only, install=policy.install, blocked_functions=blocked)
 

@@ -27,7 +27,6 @@ from tw_autogen.session import (
     Seat,
     Session,
     SessionSettings,
-    failure_text,
     open_team,
     read_settings,
     several,
@@ -202,7 +201,7 @@ class SharedChat(Conversation):
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])
             self._close_round(session, reason=str(error))
-            return failure_text(failed)
+            return failed.in_words()
         except BaseException as error:
             self._close_round(session, reason=str(error) or type(error).__name__)
             raise
