@@ -18,7 +18,7 @@ from tw_autogen.model.resolve import resolve_model
 from tw_autogen.model.retry import ask
 from tw_autogen.model.settings import ModelSettings
 from tw_autogen.model.streams import CodeStream, FieldStream
-from tw_autogen.model.token_estimate import TOKEN_CHARS, chars_of, token_chars
+from tw_autogen.model.token_estimate import TokenEstimate
 
 __all__ = [
     "ChatModel",
@@ -41,13 +41,12 @@ __all__ = [
     "ReplayModel",
     "RequestModel",
     "Reserve",
-    "TOKEN_CHARS",
+    "TokenEstimate",
     "ToolCall",
     "Usage",
     "ask",
     "asked_as",
     "call_model",
-    "chars_of",
     "complete",
     "is_too_long",
     "prompt_hash",
@@ -56,7 +55,6 @@ __all__ = [
     "resolve_model",
     "resolve_ranker",
     "run_abandonable",
-    "token_chars",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
@@ -64,12 +62,15 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         __name__,
         {
             "cache_folder": "tw_autogen.model.vectors.cache_folder",
+            "chars_of": "tw_autogen.model.TokenEstimate.chars",
             "Embedder": "tw_autogen.model.embed.Embedder",
             "EmbeddingRanker": "tw_autogen.model.embed.EmbeddingRanker",
             "FolderEmbedder": "tw_autogen.model.embedders.FolderEmbedder",
             "is_loopback": "tw_autogen.model.openai.is_loopback",
             "OpenAIEmbedder": "tw_autogen.model.embedders.OpenAIEmbedder",
             "Price": "tw_autogen.model.settings.Price",
+            "TOKEN_CHARS": "tw_autogen.model.token_estimate.TOKEN_CHARS",
+            "token_chars": "tw_autogen.model.token_estimate.token_chars",
             "Unreadable": "tw_autogen.errors.Unreadable",
             "VectorCache": "tw_autogen.model.vectors.VectorCache",
         },
