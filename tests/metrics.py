@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -60,23 +60,63 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+def faces() -> dict[str, list[str]]:
+    """Return the names that other packages may import, by package: each `__init__` below the first that has `__all__`.
+
+    A package in a package is a face of its own if it has names: the two hosts, which are never imported together,
+    `plugin.mcp`, which needs another distribution, and `kernel.guest`, which is what runs elsewhere.
+    """
+    return {
+        ".".join(path.parent.relative_to(PACKAGE).parts): names
+        for path in sorted(PACKAGE.rglob("__init__.py"))
+        if path.parent != PACKAGE and "_shipped" not in path.parts and (names := _all_of(path))
+    }
+
+
 def past_faces() -> list[str]:
-    """Return the imports from another package that do not go through its `__init__`, as `file:line: module`."""
-    found = []
-    packages = {path.parent for path in PACKAGE.rglob("__init__.py")} - {PACKAGE}
+    """Return what is imported from another package and is no name on a face, as `file:line: what; what to do`."""
+    found, face = [], faces()
+    packages = {path.parent.relative_to(PACKAGE).parts[0] for path in PACKAGE.glob("*/__init__.py")}
     for path in modules():
         own = path.relative_to(PACKAGE).parts[0]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tw_autogen."):
-                parts = node.module.split(".")[1:]
-                if parts[0] != own and len(parts) > 1 and PACKAGE / parts[0] in packages:
-                    found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.module}")
+            names = [one.name for one in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            if isinstance(node, ast.Import):
+                imported = [(name, "") for name in names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported = [(str(node.module), name) for name in names]
+            else:
+                continue
+            for module, name in imported:
+                root, *parts = module.split(".")
+                if root != "tw_autogen" or not parts or parts[0] not in packages or parts[0] == own:
+                    continue
+                package = ".".join(parts)
+                if name not in face.get(package, ()):
+                    remedy = _instead(name, parts[0], face)
+                    found.append(
+                        f"{path.relative_to(PACKAGE)}:{node.lineno}: {name or 'the module'} of {module}; {remedy}"
+                    )
     return found
 
 
+def _instead(name: str, package: str, face: Mapping[str, Sequence[str]]) -> str:
+    """Return what to import in the place of a name that is on no face.
+
+    Args:
+        name: What is imported.
+        package: Of which; the first part of its name below `tw_autogen`.
+        face: The names on faces by package.
+    """
+    homes = [one for one in face if name in face[one] and one.split(".")[0] == package]
+    if homes:
+        return f"from tw_autogen.{homes[0]} import {name}"
+    return f"tw_autogen.{package} has on its face: {', '.join(face.get(package, ()))}"
+
+
 def face_names() -> int:
-    """Return how many names the `__all__` of the packages directly below `tw_autogen` hold."""
-    return sum(len(_all_of(path)) for path in PACKAGE.glob("*/__init__.py"))
+    """Return how many names all faces hold; names that stand on two are counted twice."""
+    return sum(map(len, faces().values()))
 
 
 def _all_of(path: Path) -> list[str]:

@@ -12,20 +12,22 @@ import pytest
 
 from tw_autogen import bounded_json
 from tw_autogen.cli.terminal import clean
-from tw_autogen.code_interpreter import POLICIES, verify
-from tw_autogen.conversation import AnswerForm, read_conversation, unfenced_json
-from tw_autogen.errors import ConversationFormatError
+from tw_autogen.code_interpreter import verify
+from tw_autogen.code_interpreter.policy import POLICIES
+from tw_autogen.conversation import AnswerForm, Plan, unfenced_json
+from tw_autogen.errors import ConversationFormatError, Unreadable
+from tw_autogen.hosts.files import linked_files
 from tw_autogen.kernel.connection import _message as kernel_message
 from tw_autogen.kernel.gateway_client import _message as gateway_message
 from tw_autogen.kernel.request import _report
-from tw_autogen.model import CodeStream, FieldStream, Unreadable, read_code, read_object
-from tw_autogen.planner import Plan, read_reply
+from tw_autogen.model import CodeStream, FieldStream, read_code, read_object
+from tw_autogen.planner.reply import read_reply
 from tw_autogen.plugin.annotation import short_type, type_and_words
 from tw_autogen.plugin.docstring import read_doc
-from tw_autogen.plugin.files import linked_files
 from tw_autogen.plugin.mcp.names import identifier
 from tw_autogen.plugin.schema import json_schema
 from tw_autogen.plugin.spec import Parameter, PluginSpec
+from tw_autogen.recall import read_conversation
 from tw_autogen.secret import redactor
 
 SHORT, LONG = 2_000, 8_000

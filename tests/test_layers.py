@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.metrics import face_names, past_faces
+
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"deprecated", "errors", "safe_folder", "shipped", "secret", "taskweaver_config", "visible"}
-    | {"bounded_json", "bounded_yaml"},
+    {"deprecated"},
+    {"errors", "safe_folder", "shipped", "secret", "taskweaver_config", "visible"}
+    | {"bounded_json", "bounded_yaml", "variable_names"},
     {"private"},
     {"trust"},
     {"trusted_files"},
+    {"yaml_files"},
     {"conversation", "settings"},
     {"events"},
     {"approval"},
@@ -25,6 +29,8 @@ LAYERS = [
     {"hosts"},
     {"cli"},
 ]
+MOST_NAMES = 262
+"""The names on all faces together; less is better."""
 FRAMEWORKS = {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "ag2", "agent_framework"}
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 BELOW = [PACKAGE / "kernel" / "guest", PACKAGE / "kernel" / "launcher"]
@@ -72,6 +78,14 @@ def test_a_module_imports_downwards_only(path):
         if root == "tw_autogen" and rest:
             assert not inside, f"{where}: inside a function"
             assert rest[0] == room or LEVEL[rest[0]] < LEVEL[room], f"{where}: not below {room}"
+
+
+def test_another_package_is_reached_through_its_face_only():
+    assert past_faces() == []
+
+
+def test_faces_do_not_grow():
+    assert face_names() <= MOST_NAMES, "let one function do what its callers do by hand, or move it where it is used"
 
 
 def test_every_module_is_short_enough_to_read_at_a_sitting():

@@ -1,7 +1,9 @@
 """The face of the package: what importing it costs, and that its names are there."""
 
+import ast
 import importlib
 import io
+import pkgutil
 import re
 import subprocess
 import sys
@@ -43,31 +45,35 @@ def test_dir_shows_public_names_only():
     assert dir(tw_autogen) == sorted(tw_autogen.__all__)
 
 
-RENAMED = {
-    "plugin.Trial": "PluginTests",
-    "plugin.renamings": "renamed_parameters",
-    "recall.Talk": "ChatHistory",
-    "recall.fitting_examples": "select_examples",
-    "recall.fitting_experiences": "select_experiences",
-    "recall.lived_experience": "collect_experience",
-    "recall.remember": "add_examples",
-    "role.Growing": "PostStream",
-    "scenario.AskedBack": "ReplyRule",
-    "scenario.HeardModel": "SpyModel",
-    "scenario.Seen": "RoundEvidence",
-}
+def old_names_of(path):
+    """Return a package's old names, each with the new one, as its `__init__` has them."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "old_names":
+            return ast.literal_eval(node.args[1])
+    return {}
 
 
-@pytest.mark.parametrize("old", RENAMED)
-def test_an_old_name_works_with_a_warning_that_has_the_new_one(old):
-    package, _, name = old.partition(".")
+OLD = [
+    (path.parent.name, old, new)
+    for path in sorted(Path(tw_autogen.__file__).parent.glob("*/__init__.py"))
+    for old, new in old_names_of(path).items()
+]
+
+
+@pytest.mark.parametrize(("package", "old", "new"), OLD, ids=[f"{package}.{old}" for package, old, _ in OLD])
+def test_an_old_name_works_with_a_warning_that_has_the_new_one_or_its_place(package, old, new):
     module = importlib.import_module(f"tw_autogen.{package}")
 
-    with pytest.warns(DeprecationWarning, match=rf"tw_autogen\.{package}\.{name} is called {RENAMED[old]} now"):
-        found = getattr(module, name)
+    with pytest.warns(DeprecationWarning, match=re.escape(f"tw_autogen.{package}.{old} is called {new} now")):
+        found = getattr(module, old)
 
-    assert found is getattr(module, RENAMED[old])
-    assert RENAMED[old] in module.__all__
+    assert found is pkgutil.resolve_name(new if "." in new else f"{module.__name__}.{new}")
+    assert old not in module.__all__
+
+
+@pytest.mark.parametrize("name", ["session.Journal", "plugin.Trial", "planner.Plan", "kernel.PluginContext"])
+def test_a_name_that_left_its_package_is_among_the_old_ones(name):
+    assert name in [f"{package}.{old}" for package, old, _ in OLD]
 
 
 def test_type_checkers_see_that_the_package_is_typed():

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from tw_autogen.approval import Decision, Proposal
 from tw_autogen.cli import main
 from tw_autogen.cli.exits import Exit
-from tw_autogen.code_interpreter import POLICIES, read_policy
+from tw_autogen.code_interpreter.policy import POLICIES, read_policy
 from tw_autogen.events import Event
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.testing import codes, plans, replay_server

@@ -7,7 +7,8 @@ import pytest
 
 from tw_autogen import Attachment, AttachmentType, Post, Role, open_session
 from tw_autogen.errors import RoleSpecError, RoundError, SettingsError
-from tw_autogen.role import find_role, read_role
+from tw_autogen.role import find_role
+from tw_autogen.role.find import read_role
 from tw_autogen.shipped import shipped_folder
 from tw_autogen.testing import ROLE_CHECKS, FakeKernel, ScriptedModel, check_role, plans
 

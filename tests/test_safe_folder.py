@@ -20,7 +20,8 @@ import pytest
 from tw_autogen.code_interpreter.folder import snapshot
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import CellRan, CellStarted
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.hosts.files import bring, linked_files, named_files
+from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.guest.artifacts import FileNames
@@ -28,7 +29,6 @@ from tw_autogen.kernel.guest.checkpoint import FOLDER as JOURNAL_FOLDER
 from tw_autogen.kernel.guest.exchange import FOLDER
 from tw_autogen.kernel.journal import CellJournal
 from tw_autogen.kernel.ownership import USERS, FolderOwnership, hand_over
-from tw_autogen.plugin.files import bring, linked_files, named_files, new_file
 from tw_autogen.safe_folder import SafeFolder, open_unlinked, remove_folder
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.report import _picture
@@ -220,7 +220,7 @@ def write_given(folder):
 
 
 def write_agents(folder):
-    path, file = new_file(folder, "sub/it.txt", "file")
+    path, file = Artifact.new_file(folder, "sub/it.txt", "file")
     with file:
         file.write(b"written")
 
@@ -567,9 +567,9 @@ def test_pieces_of_a_transferred_file_come_in_order_and_within_the_limit(inside)
 
 def test_a_name_that_is_taken_between_look_and_creation_gets_a_number(inside):
     FileNames(inside).free("it.txt", "file")
-    first, file = new_file(inside, "it.txt", "file")
+    first, file = Artifact.new_file(inside, "it.txt", "file")
     file.close()
-    second, file = new_file(inside, "it.txt", "file")
+    second, file = Artifact.new_file(inside, "it.txt", "file")
     file.close()
 
     assert (first.name, second.name) == ("it.txt", "it-2.txt")

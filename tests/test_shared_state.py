@@ -16,7 +16,7 @@ SHARED = {
     "safe_folder/kept.py _UNUSED": "descriptors of such folders that are no longer needed",
     "safe_folder/kept.py _USERS": "who is about to use such a descriptor",
     "safe_folder/temporary.py _RECORDS": "temporary folders that end with this process",
-    "session/conversation.py _ALIVE": "sessions that are closed when the process ends",
+    "hosts/conversation.py _ALIVE": "sessions that are closed when the process ends",
     "trusted_files.py _GUARDED": "folders that Python's own import system, which is one a process, compares",
 }
 

@@ -1,7 +1,8 @@
-"""Names of the last release that have another name now: they work for one more release, with a warning."""
+"""Names of the last release that have another name or place now: they work for one more release, with a warning."""
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ def old_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
 
     Args:
         package: Its dotted name.
-        names: The new name by the old one; both stood, or stand, in the package's `__all__`.
+        names: By the old name: the new one in the same package, or where it is now, dotted from `tw_autogen` on.
 
     Raises:
         AttributeError: by the function, for a name that is neither.
@@ -22,7 +23,8 @@ def old_names(package: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        warnings.warn(f"{package}.{name} is called {names[name]} now", DeprecationWarning, stacklevel=2)
-        return getattr(sys.modules[package], names[name])
+        new = names[name]
+        warnings.warn(f"{package}.{name} is called {new} now", DeprecationWarning, stacklevel=2)
+        return pkgutil.resolve_name(new) if "." in new else getattr(sys.modules[package], new)
 
     return find

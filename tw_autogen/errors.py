@@ -182,6 +182,9 @@ class KernelStartError(KernelError):
 class SandboxError(KernelStartError):
     """No sandbox, or not the one that was asked for, can stand on this system; no code is run."""
 
+    REMEDY = "What would raise one:"
+    """The words before what to do, in a message that knows it."""
+
 
 class KernelBusyError(KernelError):
     """The kernel is already running a cell: the same cell, through a host call, asked for it again."""
@@ -225,6 +228,13 @@ class RoundError(TwAutogenError):
     def __init__(self, message: str, *, round: Round) -> None:  # noqa: A002 - the word of the field
         super().__init__(message)
         self.round = round
+
+    def in_words(self) -> str:
+        """Return for a chat that the request could not be answered, why, and what was found out until then."""
+        posts = self.round.posts
+        found = [post.message for post in posts if post.send_to != posts[0].send_from]
+        last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
+        return f"I could not answer this request: {self}{last}"
 
 
 class RoundTooLong(RoundError):

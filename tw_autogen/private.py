@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
 import stat
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -117,3 +119,24 @@ def _tighten(number: int) -> None:
     found = os.fstat(number)
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != FILE_MODE:
         os.fchmod(number, FILE_MODE)
+
+
+def cache_folder(host: Mapping[str, str]) -> Path:
+    """Return a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
+    wanted = [Path(cache) / "tw-autogen"] if os.path.isabs(cache := host.get("XDG_CACHE_HOME", "")) else []
+    with contextlib.suppress(RuntimeError):  # this user has no home
+        wanted.append(Path.home() / ".cache" / "tw-autogen")
+    for folder in wanted:
+        with contextlib.suppress(OSError):  # a home that can't be written to: the next one
+            (folder / "matplotlib").mkdir(parents=True, exist_ok=True)
+            if os.access(folder / "matplotlib", os.W_OK):
+                return folder
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir(), f"tw-autogen-{user}")
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "getuid") and state.st_uid != os.getuid()):
+        folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))  # somebody else has put that there
+    (folder / "matplotlib").mkdir(exist_ok=True)
+    return folder

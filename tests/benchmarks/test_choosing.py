@@ -5,8 +5,9 @@ import time
 from itertools import islice, product
 
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
+from tw_autogen.code_interpreter.choose import choose
 from tw_autogen.model import LexicalRanker
-from tw_autogen.plugin import Parameter, PluginSpec, choose
+from tw_autogen.plugin import Parameter, PluginSpec
 from tw_autogen.session import Session
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes
 

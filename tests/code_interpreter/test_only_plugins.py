@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, verify
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, verify
+from tw_autogen.code_interpreter.policy import POLICIES
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Completion, ToolCall

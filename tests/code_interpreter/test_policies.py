@@ -2,7 +2,8 @@
 
 import pytest
 
-from tw_autogen.code_interpreter import POLICIES, Policy, find_policy, read_policy, verify
+from tw_autogen.code_interpreter import Policy, find_policy, verify
+from tw_autogen.code_interpreter.policy import POLICIES, read_policy
 from tw_autogen.code_interpreter.prompts import introduction, static_prompt
 from tw_autogen.conversation import CONVENTIONS
 from tw_autogen.errors import ConfigError, PolicyError

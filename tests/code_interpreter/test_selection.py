@@ -7,10 +7,11 @@ from itertools import count
 import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
+from tw_autogen.code_interpreter.unclear import unclear_calls
 from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.events import PluginsSelected
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.plugin import Parameter, PluginSpec, callable_plugin, unclear_calls
+from tw_autogen.plugin import Parameter, PluginSpec, callable_plugin
 from tw_autogen.session import Session, open_session, read_settings
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes
 

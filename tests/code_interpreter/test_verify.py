@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.code_interpreter import POLICIES, Finding, Policy, verify
+from tw_autogen.code_interpreter import Finding, Policy, verify
+from tw_autogen.code_interpreter.policy import POLICIES
 
 PLUGINS = ("anomaly_detection", "sql_pull_data")
 STRICT = POLICIES["strict"]

@@ -3,18 +3,11 @@
 import pytest
 import yaml
 
-from tw_autogen.conversation import (
-    Attachment,
-    AttachmentType,
-    Conversation,
-    Memory,
-    Post,
-    Round,
-    RoundState,
-    read_conversation,
-)
+from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
 from tw_autogen.conversation.memory import wrap_temporal
 from tw_autogen.errors import ConversationFormatError
+from tw_autogen.recall import read_conversation
+from tw_autogen.recall.conversation_files import Conversation
 
 EXAMPLE = """\
 enabled: True

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tw_autogen.conversation import Depends, Plan, Status
+from tw_autogen.conversation import Plan, Status
+from tw_autogen.conversation.plan import Depends
 
 TEXT = """\
 1. load a.csv

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from tw_autogen.errors import ModelError, ModelUnreadable
-from tw_autogen.model import Completion, ModelRequest, Unreadable, Usage, ask, read_object
+from tw_autogen.errors import ModelError, ModelUnreadable, Unreadable
+from tw_autogen.model import Completion, ModelRequest, Usage, ask, read_object
 from tw_autogen.testing import ScriptedModel
 
 

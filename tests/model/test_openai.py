@@ -9,8 +9,10 @@ import time
 import pytest
 
 from tw_autogen.errors import ConfigError, ModelError, NoModelError
-from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, Price, ToolCall, Usage, is_loopback, resolve_model
+from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, ToolCall, Usage, resolve_model
+from tw_autogen.model.openai import is_loopback
 from tw_autogen.model.request import reporting_delays
+from tw_autogen.model.settings import Price
 from tw_autogen.session import read_settings
 
 from .scripted_server import Broken, Reply, has_models, refused, said, scripted_server, streamed

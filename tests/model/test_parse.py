@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tw_autogen.model import CodeReply, CodeStream, FieldStream, Unreadable, read_code, read_object
+from tw_autogen.errors import Unreadable
+from tw_autogen.model import CodeReply, CodeStream, FieldStream, read_code, read_object
 
 TABLE = yaml.safe_load((Path(__file__).parent / "replies.yaml").read_text(encoding="utf-8"))
 GOOD = [row for row in TABLE if "object" in row]

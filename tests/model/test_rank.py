@@ -7,19 +7,10 @@ import threading
 import pytest
 
 from tw_autogen.errors import ConfigError, ModelError, NoModelError
-from tw_autogen.model import (
-    Embedder,
-    EmbeddingRanker,
-    EmbeddingSettings,
-    FolderEmbedder,
-    LexicalRanker,
-    ModelSettings,
-    OpenAIEmbedder,
-    Ranker,
-    VectorCache,
-    cache_folder,
-    resolve_ranker,
-)
+from tw_autogen.model import EmbeddingSettings, LexicalRanker, ModelSettings, Ranker, resolve_ranker
+from tw_autogen.model.embed import Embedder, EmbeddingRanker
+from tw_autogen.model.embedders import FolderEmbedder, OpenAIEmbedder
+from tw_autogen.model.vectors import VectorCache, cache_folder
 
 from .scripted_server import Reply, refused, scripted_server
 

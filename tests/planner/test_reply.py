@@ -5,9 +5,8 @@ import json
 import pytest
 
 from tw_autogen.conversation import AnswerForm
-from tw_autogen.model import Unreadable
-from tw_autogen.planner import Stop, read_reply, reply_schema
-from tw_autogen.planner.reply import ReplyReader, fallback_reply, match_name
+from tw_autogen.errors import Unreadable
+from tw_autogen.planner.reply import ReplyReader, Stop, fallback_reply, match_name, read_reply, reply_schema
 
 WORKERS = ["CodeInterpreter", "Echo"]
 GOOD = {

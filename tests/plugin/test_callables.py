@@ -7,7 +7,8 @@ import pytest
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, PluginSpecError
-from tw_autogen.plugin import HostPlugin, Parameter, PluginSpec, callable_plugin, check_source, find_plugins
+from tw_autogen.plugin import HostPlugin, Parameter, PluginSpec, callable_plugin, find_plugins
+from tw_autogen.plugin.load import check_source
 
 
 class Price(BaseModel):

@@ -3,9 +3,9 @@
 import pytest
 
 from tw_autogen.errors import CallCycleError, HostCallError
+from tw_autogen.hosts.chain import calling, chain
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.plugin import HostPlugin, callable_plugin
-from tw_autogen.plugin.chain import calling, chain
 
 ANALYST, LEGAL = object(), object()
 

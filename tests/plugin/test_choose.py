@@ -1,6 +1,8 @@
 import pytest
 
-from tw_autogen.plugin import Parameter, PluginSpec, choose, names_used
+from tw_autogen.code_interpreter import names_used
+from tw_autogen.code_interpreter.choose import choose
+from tw_autogen.plugin import Parameter, PluginSpec
 
 SUBJECTS = ("invoice", "weather", "parcel", "patient", "satellite", "recipe", "contract", "sensor")
 VERBS = ("fetch", "archive", "translate", "forecast", "visualise", "compress", "validate", "merge")

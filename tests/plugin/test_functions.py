@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import PluginLoadError, PluginSpecError
-from tw_autogen.plugin import HostPlugin, Parameter, find_plugins, plugin, read_functions
+from tw_autogen.plugin import HostPlugin, Parameter, find_plugins, plugin
+from tw_autogen.plugin.functions import read_functions
 
 HEAD = "from tw_autogen.plugin import plugin\n\n\n"
 PRICE = HEAD + (

@@ -3,7 +3,9 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError
-from tw_autogen.plugin import NO_DEFAULT, Parameter, PluginSpec, find_plugins, read_spec, renamed_parameters
+from tw_autogen.plugin import Parameter, PluginSpec, find_plugins, read_spec
+from tw_autogen.plugin.load import renamed_parameters
+from tw_autogen.plugin.spec import NO_DEFAULT
 from tw_autogen.shipped import shipped_folder
 
 HEAD = "from taskweaver.plugin import Plugin, register_plugin\n\n\n"

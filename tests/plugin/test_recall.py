@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.plugin import TASK_TYPES
+from tw_autogen.code_interpreter.task_type import TASK_TYPES
 
 from .choosing import recall
 

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import PluginSpecError
-from tw_autogen.plugin import NO_DEFAULT, Parameter, PluginSpec, read_spec
+from tw_autogen.plugin import Parameter, PluginSpec, read_spec
+from tw_autogen.plugin.spec import NO_DEFAULT
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import ast
 
 import pytest
 
+from tw_autogen.code_interpreter.unclear import unclear_calls
 from tw_autogen.plugin import Parameter, PluginSpec, find_plugins
-from tw_autogen.plugin.unclear import unclear_calls
 
 
 def test_a_stub_keeps_types_defaults_descriptions_and_examples():

@@ -4,7 +4,8 @@ import pytest
 
 from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import ModelError
-from tw_autogen.recall import ChatHistory, compress
+from tw_autogen.recall import ChatHistory
+from tw_autogen.recall.compression import compress
 from tw_autogen.testing import ScriptedModel
 
 

@@ -5,7 +5,8 @@ import pytest
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
-from tw_autogen.recall import cleaned_example, read_examples, select_examples, write_example
+from tw_autogen.recall import read_examples
+from tw_autogen.recall.examples import cleaned_example, select_examples, write_example
 from tw_autogen.recall.writing import write_text
 
 EXAMPLE = """

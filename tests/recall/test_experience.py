@@ -5,14 +5,9 @@ import pytest
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
-from tw_autogen.recall import (
-    Experience,
-    collect_experience,
-    distill,
-    read_experiences,
-    select_experiences,
-    write_experience,
-)
+from tw_autogen.recall import Experience, read_experiences, write_experience
+from tw_autogen.recall.distillation import distill
+from tw_autogen.recall.experience import collect_experience, select_experiences
 from tw_autogen.testing import ScriptedModel
 
 K = AttachmentType

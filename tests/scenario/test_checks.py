@@ -17,7 +17,8 @@ from tw_autogen.events import (
     RoundOpened,
     TalkShortened,
 )
-from tw_autogen.scenario import CHECKS, read_scenario
+from tw_autogen.scenario import read_scenario
+from tw_autogen.scenario.check import CHECKS
 from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.expect import read_expectation
 

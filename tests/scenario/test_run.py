@@ -12,7 +12,6 @@ from tw_autogen.model import Completion, Recording, Usage
 from tw_autogen.scenario import (
     Runs,
     costs_table,
-    find_scenarios,
     judge,
     put_table,
     read_scenario,
@@ -22,6 +21,7 @@ from tw_autogen.scenario import (
     write_report,
 )
 from tw_autogen.scenario.costs import BEGIN, END
+from tw_autogen.scenario.scenario import find_scenarios
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 ASKS = """\

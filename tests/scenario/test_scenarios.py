@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.model import Recording
-from tw_autogen.scenario import costs_table, find_scenarios, put_table, replay_scenario
+from tw_autogen.scenario import costs_table, put_table, replay_scenario
+from tw_autogen.scenario.scenario import find_scenarios
 from tw_autogen.testing import plans
 
 ROOT = Path(__file__).parents[2]

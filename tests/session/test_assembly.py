@@ -8,7 +8,8 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, NoModelError, SettingsError
 from tw_autogen.kernel import Execution
-from tw_autogen.model import ModelSettings, OpenAIModel, Price
+from tw_autogen.model import ModelSettings, OpenAIModel
+from tw_autogen.model.settings import Price
 from tw_autogen.session import read_settings
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans, replay_server
 

@@ -173,7 +173,7 @@ def test_the_last_component_is_held_everywhere_and_all_below_a_folder_that_code_
         save_files(made("chart.png"), target / "results")
     (saved,) = Landing(Path(), out=target / "results" / "deeper", project=target).land(made("chart.png"), "plot")
     assert "results is a link" in saved.problem
-    monkeypatch.setattr("tw_autogen.session.landing.KERNEL_FOLDERS", {target})
+    monkeypatch.setattr("tw_autogen.safe_folder.held.KERNEL_FOLDERS", {target})
     with pytest.raises(PermissionError, match="results is a link"):
         save_files(made("chart.png"), target / "results" / "deeper")
 

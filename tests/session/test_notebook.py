@@ -14,7 +14,7 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
-from tw_autogen.kernel.folder import KERNEL_FOLDERS
+from tw_autogen.safe_folder import KERNEL_FOLDERS
 from tw_autogen.scenario.report import write_report
 from tw_autogen.session.journal import Journal
 from tw_autogen.session.notebook import notebook, write_notebook

@@ -9,7 +9,7 @@ import zipfile
 import pandas as pd
 import pytest
 
-from tw_autogen.session import profile_file, profile_request, profile_value
+from tw_autogen.session.profile import profile_file, profile_request, profile_value
 
 
 def test_a_csv_is_told_with_rows_columns_types_missing_values_and_head(tmp_path):

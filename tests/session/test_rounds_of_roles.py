@@ -5,17 +5,20 @@ import json
 import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
-from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState
+from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import RoleError, RoundTooCostly
 from tw_autogen.events import RoundClosed
 from tw_autogen.hosts.conversable.messages import reply_text
+from tw_autogen.hosts.conversation import Conversation as Talk
+from tw_autogen.hosts.conversation import Line
 from tw_autogen.kernel import Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
-from tw_autogen.recall import Example, Recall
+from tw_autogen.recall import Recall
+from tw_autogen.recall.conversation_files import Conversation
+from tw_autogen.recall.examples import Example
 from tw_autogen.role import Role
-from tw_autogen.session import Conversation as Talk
-from tw_autogen.session import Line, Session, SessionSettings, answer_text, read_journal, rounds_of
+from tw_autogen.session import Session, SessionSettings, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -70,7 +73,7 @@ def test_a_longer_answer_is_whole_with_a_file_and_chats_get_its_beginning(team, 
 
     assert answer.text == (NAMES if planned else f"This code does it.\n\n{NAMES}")
     assert [one.path.read_text(encoding="utf-8") for one in answer.artifacts] == [NAMES]
-    for words in (answer.message, answer_text(answer), reply_text(answer), answer.round.posts[-1].message):
+    for words in (answer.message, answer.markdown(), reply_text(answer), answer.round.posts[-1].message):
         assert "name 0001\n" in words
         assert f"… the whole answer, {len(NAMES)} characters, is in answer.txt" in words
         assert len(words) < 5000

@@ -26,8 +26,7 @@ from tw_autogen.cli.terminal import clean, link, marks, out
 from tw_autogen.cli.trusting import ask_trust
 from tw_autogen.cli.unresponsive import Unresponsive
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
-from tw_autogen.kernel import KernelSettings
-from tw_autogen.kernel.journal import CellJournal
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import Landing, Session, files_not_made, read_settings
 from tw_autogen.settings import Setting
@@ -120,7 +119,7 @@ class Chat:
         """Close a session, and remove the copy of its variables that was made for this chat only."""
         session.close()
         if self._own_checkpoints:
-            CellJournal(session.folder).clear()
+            LocalKernel.forget(session.folder)
 
     def _open(self) -> Session:
         approve = self._asker.approve if self._asker.somebody else None

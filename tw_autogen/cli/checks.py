@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.probe import probe_format
 from tw_autogen.cli.trusting import HOW
 from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.launcher.sandbox import OFF
-from tw_autogen.kernel.sandbox import RAISES, standing, words
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
+from tw_autogen.planner import probe_format
 from tw_autogen.session import read_settings, trust_lines
 from tw_autogen.settings import Settings
 
@@ -118,12 +116,12 @@ def check_kernel(options: Options) -> Iterator[Check]:
 
 def _check_sandbox(settings: KernelSettings) -> Check:
     try:
-        level = standing(settings)
+        found = LocalKernel.sandbox_words(settings).removeprefix("sandbox: ")
     except SandboxError as error:
-        found, _, remedy = str(error).partition(f"{RAISES} ")
+        found, _, remedy = str(error).partition(f"{SandboxError.REMEDY} ")
         return Check("sandbox", "fail", found.strip(), remedy)
-    found = words(level, settings).removeprefix("sandbox: ")
-    return Check("sandbox", "warn", found, "kernel.sandbox=auto") if level == OFF else Check("sandbox", "ok", found)
+    off = settings.sandbox == "off"
+    return Check("sandbox", "warn", found, "kernel.sandbox=auto") if off else Check("sandbox", "ok", found)
 
 
 def check_model(options: Options) -> Iterator[Check]:

@@ -18,7 +18,7 @@ from tw_autogen.events import Event
 from tw_autogen.model import Recording, ReplayModel
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario import Outcome, Scenario, read_scenario, run_scenario
-from tw_autogen.session.notebook import write_notebook
+from tw_autogen.session import write_notebook
 from tw_autogen.shipped import shipped_folder
 
 _SCENARIO = "anomaly_detection"

@@ -8,7 +8,8 @@ import click
 
 from tw_autogen.cli.trusting import HOW
 from tw_autogen.errors import ConfigError
-from tw_autogen.session import SessionSettings, keep_example, read_journal, read_settings, rounds_of, trust_lines
+from tw_autogen.recall import keep_example
+from tw_autogen.session import SessionSettings, read_journal, read_settings, rounds_of, trust_lines
 
 _JOURNAL = "events.jsonl"
 

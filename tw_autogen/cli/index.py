@@ -12,14 +12,15 @@ from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.trusting import settings_of
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
-from tw_autogen.recall.documents import GLOBS
+
+_GLOBS = " ".join(DocumentIndex.GLOBS)
 
 
 @with_options(MODEL_OPTIONS)
 @click.command("index")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file; default: FOLDER/tw-index.json.")
-@click.option("--glob", "globs", multiple=True, metavar="GLOB", help=f"Which files; default: {' '.join(GLOBS)}.")
+@click.option("--glob", "globs", multiple=True, metavar="GLOB", help=f"Which files; default: {_GLOBS}.")
 @click.option("--chars", default=1000, show_default=True, type=click.IntRange(100), help="How long a passage may be.")
 def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, **shared: Any) -> None:
     """Make an index of the texts in FOLDER, for the role document_retriever.
@@ -30,7 +31,7 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     options = Options(**shared)
     settings = settings_of(options, partial(click.echo, err=True))
     ranker = resolve_ranker(settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings))
-    index = DocumentIndex.build(folder, globs=globs or GLOBS, passage_chars=chars)
+    index = DocumentIndex.build(folder, globs=globs or DocumentIndex.GLOBS, passage_chars=chars)
     index.prepare(ranker)
     file = index.write(out)
     for line in index.skipped:

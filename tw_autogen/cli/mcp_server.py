@@ -21,7 +21,7 @@ from tw_autogen.errors import RoundError, TwAutogenError, nearest
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import AGENT_DESCRIPTION, Answer, Session, failure_text
+from tw_autogen.session import AGENT_DESCRIPTION, Answer, Session
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class AgentServer:
             wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
             return self._failed(f"{params.name}: {wrong}")
         except RoundError as error:
-            return self._failed(failure_text(error))
+            return self._failed(error.in_words())
         except (TwAutogenError, OSError) as error:
             return self._failed(str(error))
 

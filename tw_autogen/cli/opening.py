@@ -13,8 +13,7 @@ from tw_autogen.cli.trusting import settings_of
 from tw_autogen.cli.workspace import fallback_workspace
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.events import Handler
-from tw_autogen.kernel import KernelSettings
-from tw_autogen.kernel.path_policy import closed, shut_off, too_broad_reason
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.model import OpenAIModel
 from tw_autogen.planner import Planner
 from tw_autogen.role import Placed
@@ -121,9 +120,6 @@ def readable_folders(options: Options) -> tuple[Path, ...]:
 def _unreadable(folder: Path, options: Options, settings: Settings) -> str:
     """Return the reason why code may not, or can't, read a whole folder; empty if it may."""
     kernel, session = settings.read("kernel", KernelSettings), settings.read("session", SessionSettings)
-    hidden = shut_off(Path(options.workspace or session.workspace) / "session", folder, kernel)
-    return (
-        too_broad_reason(folder)
-        or closed(folder, kernel)
-        or (f"above the sessions' folder, and {hidden}" if hidden else "")
+    return LocalKernel.unreadable_reason(
+        folder, kernel, folder=Path(options.workspace or session.workspace) / "session"
     )

@@ -19,15 +19,24 @@ from rich.text import Text
 
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.plugin_lists import Listed, files_of_plugins, listed_plugins
 from tw_autogen.cli.terminal import clean, link, marks, out
 from tw_autogen.cli.trusting import settings_of
-from tw_autogen.conversation import read_conversation
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.plugin import Flaw, PluginSpec, PluginTests, check_files, plugin_files, write_plugin
-from tw_autogen.plugin.folder import is_name
-from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.plugin import (
+    Flaw,
+    Listed,
+    PluginSettings,
+    PluginSpec,
+    PluginTests,
+    check_files,
+    files_of_plugins,
+    is_name,
+    listed_plugins,
+    plugin_files,
+    write_plugin,
+)
+from tw_autogen.recall import read_conversation
 from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies

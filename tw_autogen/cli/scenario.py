@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,21 +15,20 @@ import click
 
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
-from tw_autogen.cli.scenario_names import find_named, refuse_hindered, unrecorded
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
 from tw_autogen.cli.terminal import err, out
 from tw_autogen.cli.trusting import settings_of
+from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.scenario import (
-    FAILED_REPLIES,
     PATIENCE,
-    REPLIES,
     Outcome,
     Runs,
     Scenario,
     SpyModel,
     check_report,
     costs_table,
+    find_named,
     judge,
     put_table,
     record_scenario,
@@ -104,7 +103,7 @@ def run(
     with _workspace(workspace) as folder:
         try:
             for scenario in scenarios:
-                done.append(Runs(scenario, skipped=scenario.hindrance or unrecorded(scenario, replay, names)))
+                done.append(Runs(scenario, skipped=scenario.hindrance or _unrecorded(scenario, replay, names)))
                 for number in range(1, 1 if done[-1].skipped else times + 1):
                     if model is None:
                         done[-1] = done[-1].plus(replay_scenario(scenario, workspace=folder, strict=strict))
@@ -143,7 +142,7 @@ def run(
 @click.option(
     "--resume",
     is_flag=True,
-    help=f"Don't ask again what an earlier try has left in {FAILED_REPLIES}, where the prompts are the same.",
+    help=f"Don't ask again what an earlier try has left in {Scenario.FAILED_REPLIES}, where the prompts are the same.",
 )
 @_WORKSPACE
 @_SECONDS
@@ -161,14 +160,14 @@ def record(
     scenarios = find_named(names)
     for scenario in scenarios:
         if not scenario.lessons:  # these may be taught by one that is recorded before
-            refuse_hindered(scenario)
+            _refuse_hindered(scenario)
     model, console, done = _model(options, seconds), err(color=not options.no_color), []
     with _workspace(workspace) as folder:
         for scenario in scenarios:
-            refuse_hindered(scenario)
+            _refuse_hindered(scenario)
             console.print(f"{scenario.name}: recording ...", soft_wrap=True)
             outcome = record_scenario(scenario, model, workspace=folder, seconds=seconds, resume=resume)
-            kept = REPLIES if outcome.ok else FAILED_REPLIES
+            kept = scenario.replies.name if outcome.ok else scenario.FAILED_REPLIES
             console.print(
                 f"{scenario.name}: {outcome.summary}; the replies are in {scenario.folder / kept}", soft_wrap=True
             )
@@ -237,3 +236,19 @@ def _workspace(wanted: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="tw-scenario-") as made:
         yield Path(made)
+
+
+def _unrecorded(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:
+    """Return a line that there is nothing to replay; one asked for by its own name or folder fails instead."""
+    asked_for = scenario.name in names or any(Path(name).resolve() == scenario.folder for name in names)
+    return "" if asked_for or not replay or scenario.replies.exists() else "not recorded yet"
+
+
+def _refuse_hindered(scenario: Scenario) -> None:
+    """Refuse one that can't run here.
+
+    Raises:
+        ScenarioError: says why.
+    """
+    if scenario.hindrance:
+        raise ScenarioError(f"can't be recorded: it {scenario.hindrance}", path=scenario.folder)

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from tw_autogen.cli.tally import short
 from tw_autogen.cli.terminal import clean, marks
-from tw_autogen.model import Message
-from tw_autogen.model.prompt_hash import prompt_hash
+from tw_autogen.model import Message, prompt_hash
 from tw_autogen.scenario import Outcome, Runs, Scenario
 
 

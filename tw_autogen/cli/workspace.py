@@ -8,7 +8,7 @@ from pathlib import Path
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.streams import words_of_os_error
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.environment import cache_folder
+from tw_autogen.private import cache_folder
 from tw_autogen.session import SessionSettings
 from tw_autogen.settings import Settings
 

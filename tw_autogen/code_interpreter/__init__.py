@@ -1,19 +1,35 @@
 """The CodeInterpreter: turns one task into Python, checks it, runs it, mends it, and reports."""
 
+from typing import TYPE_CHECKING
+
 from tw_autogen.code_interpreter.cells import Cells
+from tw_autogen.code_interpreter.choose import names_used
 from tw_autogen.code_interpreter.interpreter import CodeInterpreter
-from tw_autogen.code_interpreter.policy import POLICIES, Policy, find_policy, read_policy
+from tw_autogen.code_interpreter.policy import Policy, find_policy
+from tw_autogen.code_interpreter.report import cut, findings_report
+from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
-from tw_autogen.code_interpreter.verify import Finding, verify
+from tw_autogen.code_interpreter.verify import verify
+from tw_autogen.deprecated import old_names
 
 __all__ = [
-    "POLICIES",
     "Cells",
     "CodeInterpreter",
     "CodeInterpreterSettings",
     "Finding",
     "Policy",
+    "cut",
     "find_policy",
-    "read_policy",
+    "findings_report",
+    "names_used",
     "verify",
 ]
+
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(
+        __name__,
+        {
+            "POLICIES": "tw_autogen.code_interpreter.policy.POLICIES",
+            "read_policy": "tw_autogen.code_interpreter.policy.read_policy",
+        },
+    )

@@ -12,14 +12,14 @@ from typing import Any
 from tw_autogen.approval import noting_person_time
 from tw_autogen.code_interpreter.budget import CallBudget
 from tw_autogen.code_interpreter.cell import CURRENT, Cell
+from tw_autogen.code_interpreter.choose import names_used
 from tw_autogen.code_interpreter.folder import new_files, snapshot
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import CallBudgetError, PluginLoadError
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
 from tw_autogen.kernel import Execution, Kernel
 from tw_autogen.model import ChatModel, call_model
-from tw_autogen.plugin import HostPlugin, PluginSpec, names_used
-from tw_autogen.plugin.functions import SUFFIX
+from tw_autogen.plugin import HostPlugin, PluginSpec
 from tw_autogen.role import Turn
 
 _log = logging.getLogger(__name__)
@@ -124,8 +124,7 @@ class Cells:
         except PluginLoadError as error:
             if not spec.optional:
                 raise
-            python = spec.path is not None and spec.path.suffix == SUFFIX  # has no YAML that could say it
-            remedy = "take @plugin off it" if python else "say `enabled: false`"
+            remedy = "take @plugin off it" if spec.in_python else "say `enabled: false`"
             _log.warning("left out: the plugin %s: %s; mend it, or %s", spec.name, error, remedy)
             return False
         return True

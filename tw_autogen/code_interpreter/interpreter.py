@@ -10,6 +10,7 @@ from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import report
 from tw_autogen.code_interpreter.approving import approve_cell, asks_for
 from tw_autogen.code_interpreter.cells import Cells
+from tw_autogen.code_interpreter.choose import selects
 from tw_autogen.code_interpreter.own_errors import raised_by_cell
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState
@@ -25,8 +26,7 @@ from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask, read_code
-from tw_autogen.plugin import PluginSpec, selects
-from tw_autogen.plugin.files import new_file
+from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import ChatHistory, Recall
 from tw_autogen.role import Killable, PostStream, Role, Turn
 
@@ -316,7 +316,7 @@ class CodeInterpreter(Role):
         text = report.output_text(work.execution, work.artifacts, _UNCUT_CHARS, form=work.form)
         if len(text) > self._settings.answer_chars and not is_json(text):
             folder = self.folder or turn.folder
-            path, file = new_file(folder, "answer.txt", "file")
+            path, file = Artifact.new_file(folder, "answer.txt", "file")
             with file:
                 file.write(text.encode("utf-8", "replace"))
             work.artifacts.append(Artifact(path.name, "file", path, f"all {len(text)} characters of the answer"))

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 from tw_autogen.code_interpreter import rules as table
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.syntax import ModulePath, calls_in, format_attributes
-from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, PolicyError, nearest
+from tw_autogen.yaml_files import read_mapping
 
 PLUGIN: Final = "<plugin>"
 """The root of paths that lead into plugins."""

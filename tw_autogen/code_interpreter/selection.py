@@ -6,23 +6,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tw_autogen.code_interpreter.choose import Chosen, choose, names_used, rank, selects, texts_of
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
+from tw_autogen.code_interpreter.task_type import task_type
+from tw_autogen.code_interpreter.unclear import LOOKUP, looked_up, unclear_calls
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import PluginsSelected
 from tw_autogen.model import LexicalRanker, Ranker
-from tw_autogen.plugin import (
-    LOOKUP,
-    Chosen,
-    PluginSpec,
-    choose,
-    looked_up,
-    names_used,
-    rank,
-    selects,
-    task_type,
-    texts_of,
-    unclear_calls,
-)
+from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import ChatHistory
 from tw_autogen.role import Turn
 

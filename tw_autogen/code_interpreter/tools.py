@@ -6,9 +6,9 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from tw_autogen.model import Completion, Unreadable
-from tw_autogen.plugin import PluginSpec
-from tw_autogen.plugin.schema import is_table, json_schema
+from tw_autogen.errors import Unreadable
+from tw_autogen.model import Completion
+from tw_autogen.plugin import PluginSpec, is_table, json_schema
 
 _TABLE_NOTE = "the name of a variable that holds the table"
 

@@ -30,7 +30,7 @@ from tw_autogen.code_interpreter.policy import Policy, RuleSet, listed, rules_of
 from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, Finding
 from tw_autogen.code_interpreter.syntax import assumed
 from tw_autogen.code_interpreter.visitor import PolicyChecker
-from tw_autogen.kernel.guest.packages import install_words
+from tw_autogen.kernel.guest import install_words
 
 __all__ = ["Finding", "verify"]
 

@@ -1,21 +1,21 @@
 """What was said: posts with attachments, in rounds with a board, and what one role may see of them."""
 
+from typing import TYPE_CHECKING
+
 from tw_autogen.conversation.conventions import CONVENTIONS
-from tw_autogen.conversation.file_mentions import file_names, is_document, is_mentioned
-from tw_autogen.conversation.files import Conversation, read_conversation
+from tw_autogen.conversation.file_mentions import file_names, is_document, is_mentioned, split_suffix
 from tw_autogen.conversation.form import AnswerForm, is_json, unfenced_json
-from tw_autogen.conversation.memory import Memory
-from tw_autogen.conversation.plan import Depends, Plan, Status, Step
-from tw_autogen.conversation.post import Attachment, AttachmentType, Post
+from tw_autogen.conversation.memory import Memory, wrap_temporal
+from tw_autogen.conversation.plan import Plan, Status, Step
+from tw_autogen.conversation.post import Attachment, AttachmentType, Post, new_id
 from tw_autogen.conversation.round import Round, RoundState
+from tw_autogen.deprecated import old_names
 
 __all__ = [
-    "CONVENTIONS",
-    "AnswerForm",
     "Attachment",
     "AttachmentType",
-    "Conversation",
-    "Depends",
+    "AnswerForm",
+    "CONVENTIONS",
     "Memory",
     "Plan",
     "Post",
@@ -27,6 +27,18 @@ __all__ = [
     "is_document",
     "is_json",
     "is_mentioned",
-    "read_conversation",
+    "new_id",
+    "split_suffix",
     "unfenced_json",
+    "wrap_temporal",
 ]
+
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(
+        __name__,
+        {
+            "Conversation": "tw_autogen.recall.conversation_files.Conversation",
+            "Depends": "tw_autogen.conversation.plan.Depends",
+            "read_conversation": "tw_autogen.recall.read_conversation",
+        },
+    )

@@ -13,7 +13,7 @@ _SUFFIXES = frozenset({
     ".bmp", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".tif", ".tiff", ".webp",
     ".docx", ".html", ".md", ".odt", ".pptx", ".rst", ".tex", ".txt",
 })  # fmt: skip
-PACKED = (".bz2", ".gz", ".xz", ".zst")
+_PACKED = (".bz2", ".gz", ".xz", ".zst")
 _QUOTED = re.compile(r"""(?<![\w.])(["'`])(?P<name>[^"'`\n]{1,200}\.\w{1,10})\1""")
 _RUN = re.compile(r"""[^\s"'`<>|*?:;,()\[\]{}=]+""")
 _SUFFIX = re.compile(r"""\.\w{2,10}(?![\w/\\-]|\.\w)""")
@@ -21,10 +21,20 @@ _SUFFIX = re.compile(r"""\.\w{2,10}(?![\w/\\-]|\.\w)""")
 
 def is_document(name: str) -> bool:
     """Return whether a plain name has a suffix of data, pictures or documents, and is no dotfile or protected name."""
-    stem, suffix = os.path.splitext(name.lower())
-    if suffix in PACKED:
-        suffix = os.path.splitext(stem)[1]
-    return suffix in _SUFFIXES and not name.startswith(".") and not is_protected(name)
+    return split_suffix(name.lower())[1] in _SUFFIXES and not name.startswith(".") and not is_protected(name)
+
+
+def split_suffix(name: str) -> tuple[str, str, str]:
+    """Split a name into its stem, its suffix, and the suffix of a packed file.
+
+    Example:
+        >>> split_suffix("a.csv.gz"), split_suffix("b.png")
+        (('a', '.csv', '.gz'), ('b', '.png', ''))
+    """
+    stem, suffix = os.path.splitext(name)
+    if suffix.lower() not in _PACKED:
+        return stem, suffix, ""
+    return (*os.path.splitext(stem), suffix)
 
 
 def file_names(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-NUMBERED = re.compile(
+_NUMBERED = re.compile(
     r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"
     r"\*{0,2}\s+(?P<text>\S.*)$",
     re.IGNORECASE,
@@ -95,7 +95,7 @@ class Plan:
         """
         found: list[tuple[int, list[str]]] = []
         for line in filter(str.strip, text.splitlines()):
-            numbered, bullet = NUMBERED.match(line), _BULLET.match(line)
+            numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
             if numbered:
                 found.append((int(numbered["number"] or numbered["step"]), [numbered["text"]]))
             elif bullet or not found:
@@ -107,6 +107,11 @@ class Plan:
         plan = cls(tuple(_step(number, " ".join(words)) for number, words in found))
         plan._check_ids()
         return plan
+
+    @staticmethod
+    def is_numbered(line: str) -> bool:
+        """Return whether a line begins a step by its number."""
+        return _NUMBERED.match(line) is not None
 
     def at(self, current: str, *, role: str = "") -> Plan:
         """Return the plan with every step's status, from the words of the current step.

@@ -1,9 +1,11 @@
 """Kernels: Python processes that remember, in which generated code runs."""
 
+from typing import TYPE_CHECKING
+
+from tw_autogen.deprecated import old_names
 from tw_autogen.kernel.container import ContainerKernel
 from tw_autogen.kernel.gateway import GatewayKernel
-from tw_autogen.kernel.guest import Plugin, PluginContext, register_plugin, test_plugin
-from tw_autogen.kernel.kernel import Artifact, Execution, Kernel, Loadable, Log, OnOutput, Variable
+from tw_autogen.kernel.kernel import Artifact, Execution, Kernel, Loadable, Log, Variable
 from tw_autogen.kernel.local import LocalKernel
 from tw_autogen.kernel.settings import KernelSettings
 
@@ -17,10 +19,17 @@ __all__ = [
     "Loadable",
     "LocalKernel",
     "Log",
-    "OnOutput",
-    "Plugin",
-    "PluginContext",
     "Variable",
-    "register_plugin",
-    "test_plugin",
 ]
+
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(
+        __name__,
+        {
+            "OnOutput": "tw_autogen.kernel.kernel.OnOutput",
+            "Plugin": "tw_autogen.kernel.guest.plugin.Plugin",
+            "PluginContext": "tw_autogen.kernel.guest.context.PluginContext",
+            "register_plugin": "tw_autogen.kernel.guest.plugin.register_plugin",
+            "test_plugin": "tw_autogen.plugin.test_plugin",
+        },
+    )

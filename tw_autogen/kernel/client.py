@@ -17,8 +17,9 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.folder import HostExchange, session_name
+from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.guest.codec import Codec
+from tw_autogen.kernel.guest.context import session_name
 from tw_autogen.kernel.guest.crash_output import file_name
 from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
 from tw_autogen.kernel.guest.output import MARK_CHARS

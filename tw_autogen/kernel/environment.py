@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import functools
 import os
 import re
-import stat
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+
+from tw_autogen.private import cache_folder
 
 _PASSED = (
     # what the system and the interpreter need
@@ -85,24 +84,3 @@ def kernel_environment(
         for name in ("TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"):
             passed.pop(name, None)
     return passed
-
-
-def cache_folder(host: Mapping[str, str]) -> Path:
-    """Return a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
-    wanted = [Path(cache) / "tw-autogen"] if os.path.isabs(cache := host.get("XDG_CACHE_HOME", "")) else []
-    with contextlib.suppress(RuntimeError):  # this user has no home
-        wanted.append(Path.home() / ".cache" / "tw-autogen")
-    for folder in wanted:
-        with contextlib.suppress(OSError):  # a home that can't be written to: the next one
-            (folder / "matplotlib").mkdir(parents=True, exist_ok=True)
-            if os.access(folder / "matplotlib", os.W_OK):
-                return folder
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    folder = Path(tempfile.gettempdir(), f"tw-autogen-{user}")
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    state = folder.lstat()
-    if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "getuid") and state.st_uid != os.getuid()):
-        folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))  # somebody else has put that there
-    (folder / "matplotlib").mkdir(exist_ok=True)
-    return folder

@@ -12,22 +12,6 @@ from typing import BinaryIO
 from tw_autogen.kernel.guest.exchange import FOLDER
 from tw_autogen.safe_folder import SafeFolder
 
-KERNEL_FOLDERS: set[Path] = set()
-"""The folders of all kernels that this process has had, and what these could write to: code may have made links."""
-
-SESSION_FILES = "files"
-"""The folder in a session's own in which its code runs."""
-
-
-def session_name(folder: Path) -> str:
-    """Return the name of the session that works in a folder: the folder's own, or its parent's for a session's `files`.
-
-    Example:
-        >>> session_name(Path(".tw/sessions/session-3be272b9ccf6/files")), session_name(Path("work"))
-        ('session-3be272b9ccf6', 'work')
-    """
-    return folder.parent.name if folder.name == SESSION_FILES else folder.name
-
 
 class HostExchange:
     """The host's side of the folder in which tables cross.

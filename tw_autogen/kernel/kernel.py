@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, runtime_checkable
+
+from tw_autogen.kernel.guest.artifacts import FileNames
+from tw_autogen.safe_folder import SafeFolder
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,32 @@ class Artifact:
     def from_dict(cls, plain: Mapping[str, str]) -> Artifact:
         """Read what `to_dict` gave."""
         return cls(plain["name"], plain["kind"], Path(plain["path"]), plain.get("preview", ""))
+
+    @staticmethod
+    def new_file(folder: Path, name: str, kind: str) -> tuple[Path, BinaryIO]:
+        """Make a file for an artifact below a kernel's folder; no link that code left there leads out of it.
+
+        Args:
+            folder: The kernel's.
+            name: A wish, with folders below it; made safe, and numbered if there is one of that name.
+            kind: Of artifact; it gives a missing suffix.
+
+        Returns:
+            Its path, and the file, open for writing; the caller closes it.
+
+        Raises:
+            OSError: it can't be made, or a link is in the way.
+        """
+        below, _, plain = name.rpartition("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        names = FileNames(folder / below)
+        with SafeFolder(folder) as opened:
+            if below:
+                opened.make_folder(below, parents=True)
+            while True:
+                path = names.free(plain, kind)
+                with contextlib.suppress(FileExistsError):
+                    return path, opened.create_file(path.relative_to(folder).as_posix())
 
     def markdown(self) -> str:
         """Return one line of a Markdown list: name, place, and the first line of the preview."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.kernel.environment import cache_folder, kernel_environment
+from tw_autogen.kernel.environment import kernel_environment
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.readable import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.private import cache_folder
 from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
-from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.kernel.host_calls import HostFunctions
 from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variable
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
@@ -23,7 +22,7 @@ from tw_autogen.kernel.request import ExecuteRequest, RawResult
 from tw_autogen.kernel.results import ROLLBACK, execution_of, went_well
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.wire import WakeupSocket
-from tw_autogen.safe_folder import SafeFolder, real_path, temporary_folder
+from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self

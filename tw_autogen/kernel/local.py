@@ -190,6 +190,64 @@ class LocalKernel(LiveKernel):
             return f"local kernel, {self._settings.python}, {process}, {self._walls()}"
         return f"local kernel, {process}, {self._live.walls}"
 
+    @staticmethod
+    def check_settings(settings: KernelSettings, folder: Path | None = None) -> None:
+        """Refuse settings with which no kernel starts, before one is needed.
+
+        Args:
+            settings: `sandbox`, `read` and `write` are looked at.
+            folder: Where the kernel is to work; None: not known yet.
+
+        Raises:
+            SandboxError: no sandbox can stand here.
+            ConfigError: a folder can't be granted; names the setting, the path, and what to do.
+        """
+        standing(settings)
+        check_granted(settings, folder)
+
+    @staticmethod
+    def check_folder(folder: Path, settings: KernelSettings) -> None:
+        """Refuse to let code work in a folder that holds more than its own.
+
+        Args:
+            folder: Where a kernel is to work.
+            settings: Without a sandbox nothing is refused.
+
+        Raises:
+            ConfigError: names the folder, why, and what to do.
+        """
+        refuse_folder(folder, settings)
+
+    @staticmethod
+    def unreadable_reason(granted: Path, settings: KernelSettings, *, folder: Path) -> str:
+        """Return the reason why code may not, or can't, be granted a whole folder to read; empty if it can.
+
+        Args:
+            granted: Absolute, links resolved.
+            settings: `sandbox` says what keeps code from reading.
+            folder: Where the kernel is to work.
+
+        Raises:
+            SandboxError: no sandbox can stand here.
+        """
+        hidden = shut_off(folder, granted, settings)
+        why = too_broad_reason(granted) or closed(granted, settings)
+        return why or (f"above the sessions' folder, and {hidden}" if hidden else "")
+
+    @staticmethod
+    def sandbox_words(settings: KernelSettings) -> str:
+        """Describe in one line the sandbox that a kernel would get, and what would raise a stronger one.
+
+        Raises:
+            SandboxError: none can stand here.
+        """
+        return words(standing(settings), settings)
+
+    @staticmethod
+    def forget(folder: Path) -> None:
+        """Remove the checkpoints and the journal of cells from a folder in which no kernel works any more."""
+        CellJournal(folder).clear()
+
     def _walls(self) -> str:
         """Describe in one line what will stand around the process."""
         if self._start is not None:

@@ -50,8 +50,6 @@ _REMEDIES = {
 }
 _ELSEWHERE = "Linux, for one in WSL or in a container (`ContainerKernel`)"
 _PROGRAMS = {BUBBLEWRAP: "bwrap", SEATBELT: PROGRAM}
-RAISES = "What would raise one:"
-"""Stands in an error before the remedies."""
 
 _failed: dict[str, str] = {}
 _numbers = itertools.count(os.getpid())
@@ -83,7 +81,7 @@ def levels(settings: KernelSettings) -> Iterator[str]:
             yield level
     reasons = "; ".join(f"{level}: {_failed[level]}" for level in wanted) or f"none of ours on {system}"
     raise SandboxError(
-        f"no sandbox can stand here ({reasons}), so no code is run. {RAISES} "
+        f"no sandbox can stand here ({reasons}), so no code is run. {SandboxError.REMEDY} "
         f"{' or '.join(_REMEDIES[level] for level in wanted) or _ELSEWHERE}. "
         "To run code with all that this user may do, set kernel.sandbox to 'off'"
     )

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.conversation.plain import Block, OneLine, read_yaml, readable_yaml
 from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model.chat import ChatModel, Completion, ToolCall, Usage
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.model.request import ModelRequest, RequestModel, complete
 from tw_autogen.private import touch_private
+from tw_autogen.yaml_files import Block, OneLine, read_yaml, readable_yaml
 
 FORMAT = 1
 _WIDTH = 1_000_000  # no line is folded, so that a diff shows what has changed

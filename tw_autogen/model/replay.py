@@ -56,6 +56,11 @@ class ReplayModel(RequestModel):
         self._lock = threading.Lock()
 
     @property
+    def unused_words(self) -> str:
+        """The roles whose replies were not used, with how many there are for each."""
+        return names_of(self.unused)
+
+    @property
     def unused(self) -> tuple[RecordedReply, ...]:
         """The replies that are not used yet."""
         with self._lock:

@@ -11,20 +11,49 @@ TOKEN_CHARS = 4.0
 _IMAGE_CHARS = 4000
 
 
-def chars_of(messages: Iterable[Message]) -> int:
-    """Add up the characters of messages; an image counts as 4000.
+class TokenEstimate:
+    """The tokens of prompts by their characters, calibrated by what a server has counted.
 
-    Args:
-        messages: In OpenAI's form; their content is text, or text and image parts.
+    Example:
+        >>> estimate = TokenEstimate()
+        >>> before = estimate.tokens(1000)
+        >>> estimate.calibrate(1000, 500)
+        >>> before, estimate.tokens(1000)
+        (250.0, 500.0)
     """
-    return sum(map(_chars, messages))
+
+    def __init__(self) -> None:
+        self._token_chars = TOKEN_CHARS
+
+    @staticmethod
+    def chars(messages: Iterable[Message]) -> int:
+        """Add up the characters of messages; an image counts as 4000.
+
+        Args:
+            messages: In OpenAI's form; their content is text, or text and image parts.
+        """
+        return sum(map(_chars, messages))
+
+    def tokens(self, chars: int) -> float:
+        """Return the estimated tokens of a prompt of so many characters."""
+        return chars / self._token_chars
+
+    def calibrate(self, chars: int, prompt_tokens: int) -> None:
+        """Calibrate by a prompt that a server has counted; as `token_chars` does.
+
+        Args:
+            chars: Of the prompt, as `chars` gives them.
+            prompt_tokens: As the server reported them; 0: it reported none, and the estimate stays.
+        """
+        if prompt_tokens > 0:
+            self._token_chars = token_chars(chars, prompt_tokens)
 
 
 def token_chars(chars: int, prompt_tokens: int) -> float:
     """Return the characters per token of a prompt that a server has counted.
 
     Args:
-        chars: Of the prompt, as `chars_of` gives them.
+        chars: Of the prompt.
         prompt_tokens: As the server reported them, more than 0.
 
     Returns:

@@ -1,18 +1,28 @@
 """The Planner: splits a request into steps, hands them to workers, and answers the user."""
 
-from tw_autogen.conversation import Depends, Plan, Status, Step
+from typing import TYPE_CHECKING
+
+from tw_autogen.deprecated import old_names
 from tw_autogen.planner.planner import Planner, PlannerSettings
-from tw_autogen.planner.reply import PlannerReply, Stop, read_reply, reply_schema
+from tw_autogen.planner.probe import probe_format
 
 __all__ = [
-    "Depends",
-    "Plan",
     "Planner",
-    "PlannerReply",
     "PlannerSettings",
-    "Status",
-    "Step",
-    "Stop",
-    "read_reply",
-    "reply_schema",
+    "probe_format",
 ]
+
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(
+        __name__,
+        {
+            "Depends": "tw_autogen.conversation.plan.Depends",
+            "Plan": "tw_autogen.conversation.Plan",
+            "PlannerReply": "tw_autogen.planner.reply.PlannerReply",
+            "read_reply": "tw_autogen.planner.reply.read_reply",
+            "reply_schema": "tw_autogen.planner.reply.reply_schema",
+            "Status": "tw_autogen.conversation.Status",
+            "Step": "tw_autogen.conversation.Step",
+            "Stop": "tw_autogen.planner.reply.Stop",
+        },
+    )

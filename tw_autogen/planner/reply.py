@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Any
 
 from tw_autogen.conversation import AnswerForm, Plan, Step, is_json, unfenced_json
-from tw_autogen.conversation.plan import NUMBERED
-from tw_autogen.model import NoObject, Unreadable, read_object
+from tw_autogen.errors import Unreadable
+from tw_autogen.model import NoObject, read_object
 
 USER = "User"
 _ALIASES = {
@@ -407,7 +407,7 @@ def _plan_text(said: Any) -> str:
     if isinstance(said, list | dict):
         steps = [_step_text(one) for one in (said.values() if isinstance(said, dict) else said)]
         lines = [" ".join(one.split()) for one in steps if one.strip()]
-        if any(map(NUMBERED.match, lines)):
+        if any(map(Plan.is_numbered, lines)):
             return "\n".join(lines)
         return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
     return "" if said is None else str(said)

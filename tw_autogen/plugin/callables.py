@@ -15,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.guest import plugin_options
-from tw_autogen.kernel.names import name_problem
 from tw_autogen.plugin.annotation import spelled
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of
 from tw_autogen.plugin.spec import Parameter, PluginSpec
+from tw_autogen.variable_names import name_problem
 
 Parameters = Sequence[Parameter] | Mapping[str, Any]
 """Parameters; or, by name, a type (`int`, `"list[str]"`) or words that describe it (`"how many rows"`)."""

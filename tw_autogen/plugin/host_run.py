@@ -11,9 +11,7 @@ from typing import Any
 
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
-from tw_autogen.kernel.folder import session_name
-from tw_autogen.kernel.guest import PluginContext, PluginProblem, load_plugin, run_plugin_tests
-from tw_autogen.kernel.guest.context import Made
+from tw_autogen.kernel.guest import Made, PluginContext, PluginProblem, load_plugin, run_plugin_tests
 from tw_autogen.plugin.callables import run_through
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports
@@ -54,9 +52,7 @@ class HostPlugin:
     ) -> None:
         self.spec = spec
         self.name = spec.name
-        self._context = PluginContext(
-            folder, session_id=session_name(folder), session_variables=session_variables, call_llm=call_model
-        )
+        self._context = PluginContext(folder, session_variables=session_variables, call_llm=call_model)
         self._on_artifact = on_artifact or _ignore
         self._on_log = on_log or _ignore
         self._numbers = itertools.count(1)

@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from tw_autogen.conversation.plain import read_yaml
 from tw_autogen.errors import PluginSpecError, nearest
 from tw_autogen.kernel import Loadable
 from tw_autogen.kernel.guest import PluginContext
-from tw_autogen.kernel.names import RESERVED, name_problem
-from tw_autogen.plugin.stub import as_function, as_line
+from tw_autogen.plugin.stub import as_function, as_line, signature
 from tw_autogen.trusted_files import TrustedFiles, read_text
+from tw_autogen.variable_names import RESERVED, name_problem
+from tw_autogen.yaml_files import read_yaml
 
 NO_DEFAULT: Any = inspect.Parameter.empty
 
@@ -142,6 +142,15 @@ class PluginSpec:
             whole: With all parameters and what comes back, for whoever writes calls.
         """
         return as_line(self, whole=whole)
+
+    def signature(self) -> inspect.Signature:
+        """Return how a call may give the parameters, as the stub shows it."""
+        return signature(self.parameters)
+
+    @property
+    def in_python(self) -> bool:
+        """Whether a Python file declares it, and no YAML."""
+        return self.path is not None and self.path.suffix == ".py"
 
     def source(self) -> Path:
         """Return the path of the implementation.

@@ -78,6 +78,16 @@ def kinds(parameters: Sequence[Parameter]) -> tuple[inspect._ParameterKind, ...]
     return tuple(found)
 
 
+def signature(parameters: Sequence[Parameter]) -> inspect.Signature:
+    """Return the signature as the stub shows it; what stands for a default is None."""
+    return inspect.Signature(
+        [
+            inspect.Parameter(one.name, kind, default=inspect.Parameter.empty if one.required else None)
+            for one, kind in zip(parameters, kinds(parameters), strict=True)
+        ]
+    )
+
+
 def _arguments(parameters: tuple[Parameter, ...]) -> str:
     parts: list[str] = []
     before: inspect._ParameterKind | None = None

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.conversation.plain import readable_yaml
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.plugin.callables import callable_plugin
 from tw_autogen.plugin.load import check_source
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
+from tw_autogen.yaml_files import readable_yaml
 
 _PYTHON = '''"""`{module}.{name}` as a plugin."""
 

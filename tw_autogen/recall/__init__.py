@@ -4,59 +4,48 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
 from tw_autogen.recall.chat_history import ChatHistory
-from tw_autogen.recall.compress import compress
-from tw_autogen.recall.distill import distill
+from tw_autogen.recall.conversation_files import read_conversation
 from tw_autogen.recall.documents import DocumentIndex, Passage
-from tw_autogen.recall.examples import (
-    Example,
-    cleaned_example,
-    load_examples,
-    read_examples,
-    select_examples,
-    write_example,
-)
-from tw_autogen.recall.experience import (
-    Experience,
-    collect_experience,
-    read_experiences,
-    select_experiences,
-    write_experience,
-)
+from tw_autogen.recall.examples import load_examples, read_examples
+from tw_autogen.recall.experience import Experience, read_experiences, write_experience
+from tw_autogen.recall.learning import Learner, keep_example
 from tw_autogen.recall.recall import Recall, add_examples
 from tw_autogen.recall.settings import RecallSettings
-from tw_autogen.recall.writing import without_paths
 
 __all__ = [
     "ChatHistory",
     "DocumentIndex",
-    "Example",
     "Experience",
+    "Learner",
     "Passage",
     "Recall",
     "RecallSettings",
     "add_examples",
-    "cleaned_example",
-    "collect_experience",
-    "compress",
-    "distill",
+    "keep_example",
     "load_examples",
+    "read_conversation",
     "read_examples",
     "read_experiences",
-    "select_examples",
-    "select_experiences",
-    "without_paths",
-    "write_example",
     "write_experience",
 ]
 
-if not TYPE_CHECKING:
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
-            "Talk": "ChatHistory",
-            "fitting_examples": "select_examples",
-            "fitting_experiences": "select_experiences",
-            "lived_experience": "collect_experience",
+            "cleaned_example": "tw_autogen.recall.examples.cleaned_example",
+            "collect_experience": "tw_autogen.recall.experience.collect_experience",
+            "compress": "tw_autogen.recall.compression.compress",
+            "distill": "tw_autogen.recall.distillation.distill",
+            "Example": "tw_autogen.recall.examples.Example",
+            "fitting_examples": "tw_autogen.recall.examples.select_examples",
+            "fitting_experiences": "tw_autogen.recall.experience.select_experiences",
+            "lived_experience": "tw_autogen.recall.experience.collect_experience",
             "remember": "add_examples",
+            "select_examples": "tw_autogen.recall.examples.select_examples",
+            "select_experiences": "tw_autogen.recall.experience.select_experiences",
+            "Talk": "ChatHistory",
+            "without_paths": "tw_autogen.recall.writing.without_paths",
+            "write_example": "tw_autogen.recall.examples.write_example",
         },
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
-from tw_autogen.model import TOKEN_CHARS, chars_of, token_chars
+from tw_autogen.model import TokenEstimate
 
 _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""
@@ -35,7 +35,7 @@ class ChatHistory:
         self._postponed_to = 0
         self.most_tokens = 0
         """The most tokens that a prompt may have, after the model has refused longer ones; 0: none was refused."""
-        self._token_chars = TOKEN_CHARS
+        self._estimate = TokenEstimate()
 
     @property
     def tokens(self) -> int:
@@ -44,7 +44,7 @@ class ChatHistory:
 
     def estimate_tokens(self, messages: Sequence[Mapping[str, Any]]) -> int:
         """Return the estimated number of tokens of these messages."""
-        return round(chars_of(messages) / self._token_chars)
+        return round(self._estimate.tokens(TokenEstimate.chars(messages)))
 
     def calibrate(self, prompt_tokens: int) -> None:
         """Calibrate the estimate by the tokens that the server counted in the prompt of the newest answer.
@@ -52,8 +52,7 @@ class ChatHistory:
         Args:
             prompt_tokens: As reported; 0: it reported none, and the estimate stays.
         """
-        if prompt_tokens > 0:
-            self._token_chars = token_chars(chars_of(self.messages[:-1]), prompt_tokens)
+        self._estimate.calibrate(TokenEstimate.chars(self.messages[:-1]), prompt_tokens)
 
     def end_examples(self, words: str) -> None:
         """Make all messages so far, the examples, part of the static beginning, which is never shortened.

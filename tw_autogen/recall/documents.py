@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
@@ -19,7 +19,6 @@ from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust import read_regular
 
 INDEX_FILE = "tw-index.json"
-GLOBS = ("*.md", "*.txt", "*.rst")
 _FORMAT = 1
 _HEADING = re.compile(r"#{1,6}\s+(\S.*)")
 _MOST_BYTES = 20_000_000
@@ -74,6 +73,7 @@ class DocumentIndex:
     files: Mapping[str, str]
     passages: tuple[Passage, ...]
     skipped: tuple[str, ...] = ()
+    GLOBS: ClassVar[tuple[str, ...]] = ("*.md", "*.txt", "*.rst")
 
     @classmethod
     def build(

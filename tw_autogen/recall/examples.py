@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tw_autogen.conversation import Attachment, AttachmentType, Conversation, Post, Round, RoundState, read_conversation
+from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import Ranker
+from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.writing import without_paths, write_text
 
 _TOKEN_CHARS = 4

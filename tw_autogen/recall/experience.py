@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.conversation import AttachmentType, Round, RoundState
-from tw_autogen.conversation.plain import read_plain, readable_yaml
-from tw_autogen.conversation.post import new_id
+from tw_autogen.conversation import AttachmentType, Round, RoundState, new_id
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import Ranker
 from tw_autogen.recall.writing import write_text
+from tw_autogen.yaml_files import read_plain, readable_yaml
 
 _FILE = re.compile(r"(?:handcrafted_)?exp_(?P<id>[^/]+)\.ya?ml")
 _KEYS = (

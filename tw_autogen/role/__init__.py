@@ -3,13 +3,12 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.role.find import ROLE_FILE, find_role, read_role
+from tw_autogen.role.find import find_role, is_role_file
 from tw_autogen.role.loading import as_role
 from tw_autogen.role.role import (
     CodeRunner,
     Interruptible,
     Killable,
-    Offering,
     Placed,
     PostStream,
     Role,
@@ -18,30 +17,35 @@ from tw_autogen.role.role import (
     report_call,
 )
 from tw_autogen.role.spec import RoleSpec
-from tw_autogen.role.taskweaver import SUFFIX
 from tw_autogen.role.validation import checked_post, offer_of, role_error
 
 __all__ = [
     "CodeRunner",
-    "PostStream",
     "Interruptible",
     "Killable",
-    "Offering",
     "Placed",
-    "ROLE_FILE",
+    "PostStream",
     "Role",
     "RoleSpec",
-    "SUFFIX",
     "Turn",
     "Worker",
     "as_role",
     "checked_post",
     "find_role",
+    "is_role_file",
     "offer_of",
-    "read_role",
     "report_call",
     "role_error",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
-    __getattr__ = old_names(__name__, {"Growing": "PostStream"})
+    __getattr__ = old_names(
+        __name__,
+        {
+            "Growing": "PostStream",
+            "Offering": "tw_autogen.role.role.Offering",
+            "read_role": "tw_autogen.role.find.read_role",
+            "ROLE_FILE": "tw_autogen.role.find.ROLE_FILE",
+            "SUFFIX": "tw_autogen.role.taskweaver.spec.SUFFIX",
+        },
+    )

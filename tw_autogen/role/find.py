@@ -11,10 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
-from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import RoleSpecError, nearest, nearest_path
 from tw_autogen.role.spec import RoleSpec, check_entry, replies
-from tw_autogen.role.taskweaver import find_role_yaml, read_role_yaml
+from tw_autogen.role.taskweaver.spec import SUFFIX, find_role_yaml, read_role_yaml
+from tw_autogen.yaml_files import read_mapping
 
 ROLE_FILE = "role.yaml"
 ENTRY_POINTS = "tw_autogen.roles"
@@ -42,6 +42,11 @@ def read_role(folder: Path) -> RoleSpec:
     if any(sign in str(module) for sign in ("/", "\\", ":", "\0", "..")):
         raise RoleSpecError(f"`module` must be the name of a file beside this one, not {module!r}", path=path)
     return RoleSpec(plain["alias"], plain["intro"].strip(), path, name, str(module), settings)
+
+
+def is_role_file(path: Path) -> bool:
+    """Return whether a file of this name declares a role, in the package's own form or in TaskWeaver's."""
+    return path.name == ROLE_FILE or path.name.endswith(SUFFIX)
 
 
 def find_role(

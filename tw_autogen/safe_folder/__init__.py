@@ -1,20 +1,22 @@
 """Operations of the host in a folder that untrusted code can write to; none of them reaches a file outside it."""
 
+from typing import TYPE_CHECKING
+
+from tw_autogen.deprecated import old_names
 from tw_autogen.safe_folder.folder import (
-    Entry,
     SafeFolder,
     open_unlinked,
     open_unlinked_folder,
     read_unlinked,
     remove_folder,
 )
-from tw_autogen.safe_folder.held import held_folder
+from tw_autogen.safe_folder.held import KERNEL_FOLDERS, held_folder
 from tw_autogen.safe_folder.kept import KeptFolder, kept_path, real_path
 from tw_autogen.safe_folder.protected import is_protected, protected_below
 from tw_autogen.safe_folder.temporary import temporary_folder
 
 __all__ = [
-    "Entry",
+    "KERNEL_FOLDERS",
     "KeptFolder",
     "SafeFolder",
     "held_folder",
@@ -28,3 +30,11 @@ __all__ = [
     "remove_folder",
     "temporary_folder",
 ]
+
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(
+        __name__,
+        {
+            "Entry": "tw_autogen.safe_folder.folder.Entry",
+        },
+    )

@@ -9,13 +9,17 @@ from pathlib import Path
 
 from tw_autogen.safe_folder.folder import SafeFolder
 
+KERNEL_FOLDERS: set[Path] = set()
+"""The folders of all kernels that this process has had, and what these could write to: code may have made links."""
+
 
 def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFolder:
     """Open a folder, and make it if it is missing; the caller closes it.
 
     Args:
         path: Absolute, or relative to the current folder. Its last component must not be a link, nor any below the
-            current folder or below one of `below`. Links above those are the user's own and are followed.
+            current folder, below a kernel's or below one of `below`. Links above those are the user's own and are
+            followed.
         below: Other folders that untrusted code may write to. What is missing or a link itself is left out.
 
     Raises:
@@ -24,7 +28,7 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
     """
     full = Path(os.path.abspath(path))
     name, base = "", Path.cwd()
-    for one in (base, *map(Path, below)):
+    for one in (base, *map(Path, below), *KERNEL_FOLDERS):
         try:
             with SafeFolder(one) as folder:
                 found = folder.name_of(full)

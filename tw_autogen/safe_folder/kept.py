@@ -157,14 +157,18 @@ def _release(path: str, at: int) -> None:
 
 
 def _close_unused() -> None:
-    while _UNUSED:
-        path, at = _UNUSED.popleft()
-        left = tuple(one for one in _KEPT.get(path, ()) if one != at)
-        if left:
-            _KEPT[path] = left
-        else:
-            _KEPT.pop(path, None)
-        os.close(at)
+    _USERS.append(None)  # what is collected meanwhile is queued, and closed by this very loop
+    try:
+        while _UNUSED:
+            path, at = _UNUSED.popleft()
+            left = tuple(one for one in _KEPT.get(path, ()) if one != at)
+            if left:
+                _KEPT[path] = left
+            else:
+                _KEPT.pop(path, None)
+            os.close(at)
+    finally:
+        _USERS.pop()
 
 
 def _removed(at: int) -> bool:

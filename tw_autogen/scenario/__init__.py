@@ -3,44 +3,26 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.scenario.check import CHECKS
 from tw_autogen.scenario.costs import costs_table, put_table
-from tw_autogen.scenario.evidence import Evidence, RoundEvidence
-from tw_autogen.scenario.expect import Expectation, read_expectation
-from tw_autogen.scenario.judging import Judgement, judge
-from tw_autogen.scenario.numbers import numbers_in
-from tw_autogen.scenario.recorded import FAILED_REPLIES, record_scenario, replay_scenario
-from tw_autogen.scenario.reply_rules import ReplyRule
+from tw_autogen.scenario.judging import judge
+from tw_autogen.scenario.recorded import record_scenario, replay_scenario
 from tw_autogen.scenario.report import check_report, write_report
 from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
 from tw_autogen.scenario.runs import Runs
-from tw_autogen.scenario.scenario import FILE, REPLIES, Limits, Scenario, find_scenarios, read_scenario
-from tw_autogen.scenario.spy_model import Call, SpyModel
+from tw_autogen.scenario.scenario import Scenario, find_named, read_scenario
+from tw_autogen.scenario.spy_model import SpyModel
 
 __all__ = [
-    "CHECKS",
-    "FAILED_REPLIES",
-    "FILE",
-    "PATIENCE",
-    "REPLIES",
-    "ReplyRule",
-    "Call",
-    "Evidence",
-    "Expectation",
-    "SpyModel",
-    "Judgement",
-    "Limits",
     "Outcome",
+    "PATIENCE",
     "Runs",
     "Scenario",
-    "RoundEvidence",
+    "SpyModel",
     "check_report",
     "costs_table",
-    "find_scenarios",
+    "find_named",
     "judge",
-    "numbers_in",
     "put_table",
-    "read_expectation",
     "read_scenario",
     "record_scenario",
     "replay_scenario",
@@ -50,4 +32,25 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
-    __getattr__ = old_names(__name__, {"AskedBack": "ReplyRule", "HeardModel": "SpyModel", "Seen": "RoundEvidence"})
+    __getattr__ = old_names(
+        __name__,
+        {
+            "AskedBack": "tw_autogen.scenario.reply_rules.ReplyRule",
+            "Call": "tw_autogen.scenario.spy_model.Call",
+            "CHECKS": "tw_autogen.scenario.check.CHECKS",
+            "Evidence": "tw_autogen.scenario.evidence.Evidence",
+            "Expectation": "tw_autogen.scenario.expect.Expectation",
+            "FAILED_REPLIES": "tw_autogen.scenario.Scenario.FAILED_REPLIES",
+            "FILE": "tw_autogen.scenario.scenario.FILE",
+            "find_scenarios": "tw_autogen.scenario.scenario.find_scenarios",
+            "HeardModel": "SpyModel",
+            "Judgement": "tw_autogen.scenario.judging.Judgement",
+            "Limits": "tw_autogen.scenario.scenario.Limits",
+            "numbers_in": "tw_autogen.scenario.numbers.numbers_in",
+            "read_expectation": "tw_autogen.scenario.expect.read_expectation",
+            "REPLIES": "tw_autogen.scenario.scenario.REPLIES",
+            "ReplyRule": "tw_autogen.scenario.reply_rules.ReplyRule",
+            "RoundEvidence": "tw_autogen.scenario.evidence.RoundEvidence",
+            "Seen": "tw_autogen.scenario.evidence.RoundEvidence",
+        },
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tw_autogen.errors import ModelError
-from tw_autogen.model import ChatModel, Unreadable, Usage, read_object
+from tw_autogen.errors import ModelError, Unreadable
+from tw_autogen.model import ChatModel, Usage, read_object
 from tw_autogen.scenario.run import Outcome
 from tw_autogen.scenario.scenario import Scenario
 

@@ -9,12 +9,10 @@ from pathlib import Path
 from tw_autogen.errors import ScenarioError
 from tw_autogen.events import Handler
 from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
-from tw_autogen.model.replay import names_of
 from tw_autogen.recall import Experience, read_experiences, write_experience
 from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
 from tw_autogen.scenario.scenario import Scenario
 
-FAILED_REPLIES = "replies.failed.yaml"
 _UNDER_WAY = "replies.under_way.yaml"
 
 
@@ -54,7 +52,7 @@ def replay_scenario(
     outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
     problems = outcome.problems
     if model.unused:
-        left = f"{len(model.unused)} recorded replies were left over, for {names_of(model.unused)}"
+        left = f"{len(model.unused)} recorded replies were left over, for {model.unused_words}"
         problems += (f"{left}: the recording and the run have parted",)
     if strict:
         problems += tuple(f"stale: {one}" for one in model.stale)
@@ -90,7 +88,7 @@ def record_scenario(
         ConfigError: a role or a plugin is wrong; nothing has run.
         ScenarioError: what the earlier try has left can't be read.
     """
-    under_way, failed = scenario.folder / _UNDER_WAY, scenario.folder / FAILED_REPLIES
+    under_way, failed = scenario.folder / _UNDER_WAY, scenario.folder / scenario.FAILED_REPLIES
     _keep(under_way, failed, _known(failed))  # of a try that was killed
     recorder = RecordingModel(model, under_way, hide=_hidden(workspace), known=_known(failed) if resume else ())
     try:

@@ -22,7 +22,6 @@ from tw_autogen.events import (
     PostClosed,
     TalkShortened,
 )
-from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.safe_folder import held_folder, read_unlinked
 from tw_autogen.scenario.evidence import RoundEvidence
 from tw_autogen.scenario.run import Outcome
@@ -66,7 +65,7 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     template = made.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     path = Path(path)
     text = template.render(title=title, all_runs=[_plain(one) for one in all_runs]) + "\n"
-    with held_folder(path.parent, below=KERNEL_FOLDERS) as folder:
+    with held_folder(path.parent) as folder:
         folder.write_file(path.name, text.encode())
     return path
 

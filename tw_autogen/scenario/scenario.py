@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import PositiveFloat, PositiveInt
 
-from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, ScenarioError, nearest
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import ROOMS
 from tw_autogen.settings import Settings
+from tw_autogen.shipped import shipped_folder
+from tw_autogen.yaml_files import read_mapping
 
 FILE = "scenario.yaml"
 REPLIES = "replies.yaml"
@@ -60,6 +61,9 @@ class Scenario:
             after the last request; empty: none is.
         lessons: The path, from the folder, of lessons that are recalled; empty: none are.
     """
+
+    FAILED_REPLIES: ClassVar[str] = "replies.failed.yaml"
+    """The file that keeps what a recording got that failed."""
 
     name: str
     folder: Path
@@ -233,3 +237,26 @@ def _piece(key: str, name: str, folder: Path, path: Path) -> str:
     if not (folder / name).exists():
         raise ScenarioError(f"{key}: there is no {name!r} beside it", path=path)
     return str(folder / name)
+
+
+def find_named(names: Sequence[str]) -> tuple[Scenario, ...]:
+    """Read scenarios by name or folder; all shipped ones where none is named.
+
+    Raises:
+        ScenarioError: there is no such scenario, or it is wrong.
+    """
+    shipped = shipped_folder("scenarios")
+    found: list[Scenario] = []
+    for name in names or (str(shipped),):
+        path = Path(name)
+        if path.name == FILE and path.is_file():
+            found.append(read_scenario(path))
+        elif path.name == name and (shipped / name / FILE).is_file():
+            found.append(read_scenario(shipped / name))
+        elif path.is_dir():
+            own = (path / FILE).is_file()
+            found += [read_scenario(path)] if own else find_scenarios(path)
+        else:
+            known = [one.name for one in shipped.iterdir() if (one / FILE).is_file()]
+            raise ScenarioError(f"neither a folder nor a shipped scenario{nearest(name, known)}", path=name)
+    return tuple(found)

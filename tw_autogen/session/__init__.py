@@ -1,17 +1,16 @@
 """Sessions: rounds, routing, limits, journal; and the one place where the parts of one are put together."""
 
-from tw_autogen.session.answer import USER, Answer, Seconds, answer_text, failure_text, files_of
-from tw_autogen.session.asked import asked_role
+from typing import TYPE_CHECKING
+
+from tw_autogen.deprecated import old_names
+from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer
 from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
-from tw_autogen.session.budget import count_asked
-from tw_autogen.session.conversation import AGENT_DESCRIPTION, CONTINUE, Conversation, Line, Reply
-from tw_autogen.session.conversations import AnswerKey, Conversations, idle_seconds
+from tw_autogen.session.budget import IdleTimer, count_asked
 from tw_autogen.session.inputs import FilesWanted, several
-from tw_autogen.session.journal import Journal, read_journal, rounds_of
+from tw_autogen.session.journal import read_journal, rounds_of
 from tw_autogen.session.landing import Landing, Saved
-from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.named_files import files_not_made
-from tw_autogen.session.profile import profile_file, profile_request, profile_value
+from tw_autogen.session.notebook import write_notebook
 from tw_autogen.session.project import Project, example_files, is_project, read_project
 from tw_autogen.session.seats import (
     KernelWanted,
@@ -22,6 +21,7 @@ from tw_autogen.session.seats import (
     Seat,
     checked_models,
     checked_policy,
+    policy_of,
     role_name,
 )
 from tw_autogen.session.session import Session
@@ -33,62 +33,72 @@ from tw_autogen.session.workspace import PastSession, outside_reason, past_sessi
 __all__ = [
     "AGENT_DESCRIPTION",
     "Answer",
-    "CONTINUE",
-    "AnswerKey",
-    "Conversation",
-    "Conversations",
-    "Journal",
     "FilesWanted",
+    "IdleTimer",
     "KernelWanted",
     "Landing",
-    "Learner",
-    "Line",
     "ModelWanted",
     "PastSession",
     "PluginsWanted",
     "PolicyWanted",
     "Project",
     "ROOMS",
-    "Reply",
+    "Review",
     "RoleWanted",
     "RolesWanted",
-    "Review",
     "Saved",
     "Seat",
-    "Seconds",
     "Session",
     "SessionSettings",
     "USER",
-    "answer_text",
-    "asked_role",
     "check_plugins",
     "check_roles",
     "checked_models",
     "checked_policy",
     "count_asked",
     "example_files",
-    "failure_text",
-    "files_of",
+    "files_not_made",
     "is_project",
-    "keep_example",
-    "idle_seconds",
     "open_kernel",
     "open_session",
     "open_team",
     "outside_reason",
     "past_sessions",
-    "profile_file",
-    "profile_request",
-    "profile_value",
+    "policy_of",
     "prune_sessions",
     "read_journal",
-    "read_project",
     "read_logged",
+    "read_project",
     "read_settings",
     "review_folder",
     "role_name",
     "rounds_of",
     "several",
     "trust_lines",
-    "files_not_made",
+    "write_notebook",
 ]
+
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(
+        __name__,
+        {
+            "answer_text": "tw_autogen.session.Answer.markdown",
+            "AnswerKey": "tw_autogen.hosts.conversations.AnswerKey",
+            "asked_role": "tw_autogen.hosts.agent_role.asked_role",
+            "CONTINUE": "tw_autogen.hosts.conversation.CONTINUE",
+            "Conversation": "tw_autogen.hosts.conversation.Conversation",
+            "Conversations": "tw_autogen.hosts.conversations.Conversations",
+            "failure_text": "tw_autogen.errors.RoundError.in_words",
+            "files_of": "tw_autogen.session.Answer.files_markdown",
+            "idle_seconds": "tw_autogen.hosts.conversations.idle_seconds",
+            "Journal": "tw_autogen.session.journal.Journal",
+            "keep_example": "tw_autogen.recall.keep_example",
+            "Learner": "tw_autogen.recall.Learner",
+            "Line": "tw_autogen.hosts.conversation.Line",
+            "profile_file": "tw_autogen.session.profile.profile_file",
+            "profile_request": "tw_autogen.session.profile.profile_request",
+            "profile_value": "tw_autogen.session.profile.profile_value",
+            "Reply": "tw_autogen.hosts.conversation.Reply",
+            "Seconds": "tw_autogen.session.answer.Seconds",
+        },
+    )

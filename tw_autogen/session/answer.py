@@ -1,4 +1,4 @@
-"""`Answer`: what a user gets for a request; and how hosts put an answer, or a failure, into words."""
+"""`Answer`: what a user gets for a request; as values, files and Markdown."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, Round
-from tw_autogen.errors import RoundError
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.session.landing import save_files
 
 USER = "User"
 _log = logging.getLogger(__name__)
+
+AGENT_DESCRIPTION = (
+    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
+    "numbers, tables, charts and files."
+)
+"""What an agent with a session inside can do; for hosts that choose the next speaker by it."""
 
 
 @dataclass(frozen=True)
@@ -99,23 +104,13 @@ class Answer:
         stop = last.content(AttachmentType.stop, "Completed") if last.send_to == USER else ""
         return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds())
 
+    def files_markdown(self) -> str:
+        """Return a Markdown list of the files, each with place and preview; empty if there are none."""
+        return "\n".join(one.markdown() for one in self.artifacts)
 
-def files_of(answer: Answer) -> str:
-    """Return a Markdown list of an answer's files, each with place and preview; empty if there are none."""
-    return "\n".join(one.markdown() for one in answer.artifacts)
-
-
-def answer_text(answer: Answer) -> str:
-    """Return an answer as Markdown for a chat: its message, then a line for each file."""
-    return "\n\n".join(part for part in (answer.message.rstrip(), files_of(answer)) if part)
-
-
-def failure_text(error: RoundError) -> str:
-    """Return in words that a request could not be answered, why, and what was found out until then."""
-    posts = error.round.posts
-    found = [post.message for post in posts if post.send_to != posts[0].send_from]
-    last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
-    return f"I could not answer this request: {error}{last}"
+    def markdown(self) -> str:
+        """Return Markdown for a chat: the message, then a line for each file."""
+        return "\n\n".join(part for part in (self.message.rstrip(), self.files_markdown()) if part)
 
 
 def _artifacts(here: Round) -> tuple[Artifact, ...]:

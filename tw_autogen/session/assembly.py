@@ -11,11 +11,10 @@ from typing import Any
 
 from tw_autogen.approval import Approve, Decision, Proposal, checked_approve, decide
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
-from tw_autogen.conversation.post import new_id
+from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
-from tw_autogen.kernel import Kernel, KernelSettings
-from tw_autogen.kernel.path_policy import refuse_folder
+from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
@@ -256,7 +255,7 @@ def open_kernel(
     """
     sources = checked_inputs(files, variables or {}, distrusted=distrusted_folder(read))
     place = Path(folder or Path(read.read("session", SessionSettings).workspace, new_id(name))).resolve()
-    refuse_folder(place, read.read("kernel", KernelSettings))
+    LocalKernel.check_folder(place, read.read("kernel", KernelSettings))
     if folder is None:
         refuse_link(read, place)
     kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from tw_autogen.conversation import AttachmentType, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundLooped, RoundTimedOut, RoundTooCostly, RoundTooLong
 from tw_autogen.events import CellRan, Event, ModelCalled
-from tw_autogen.model import TOKEN_CHARS, Message, Usage, chars_of, token_chars
+from tw_autogen.model import Message, TokenEstimate, Usage
 from tw_autogen.session.answer import USER, Seconds
 from tw_autogen.session.settings import SessionSettings
 
@@ -99,7 +99,7 @@ class RoundBudget:
         self.usage = Usage()
         self._dollars = 0.0  # what is known of them: one unknown price must not lift the limit
         self._reserved: list[_Reservation] = []
-        self._token_chars = TOKEN_CHARS
+        self._estimate = TokenEstimate()
         self.model_seconds = 0.0
         self.kernel_seconds = 0.0
 
@@ -162,7 +162,7 @@ class RoundBudget:
     @contextmanager
     def _reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[Callable[[], None]]:
         with self._lock:
-            mine = self._expected(chars_of(messages))
+            mine = self._expected(TokenEstimate.chars(messages))
             reached = self._reached(mine)
             if not reached:
                 self._reserved.append(mine)
@@ -183,12 +183,11 @@ class RoundBudget:
         mine = next((one for one in reversed(self._reserved) if one.thread == here and one.answered), None)
         if mine is not None:
             self._reserved.remove(mine)
-            if prompt_tokens:
-                self._token_chars = token_chars(mine.chars, prompt_tokens)
+            self._estimate.calibrate(mine.chars, prompt_tokens)
 
     def _expected(self, chars: int) -> _Reservation:
         spent = self._tokens
-        tokens = chars / self._token_chars + self.usage.completion_tokens / max(1, self.usage.calls)
+        tokens = self._estimate.tokens(chars) + self.usage.completion_tokens / max(1, self.usage.calls)
         return _Reservation(threading.get_ident(), chars, tokens, tokens * self._dollars / spent if spent else 0.0)
 
     @property

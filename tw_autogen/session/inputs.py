@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError, nearest_path
-from tw_autogen.kernel.folder import KERNEL_FOLDERS
-from tw_autogen.kernel.guest.codec import untransferable_reason
-from tw_autogen.kernel.names import name_problem
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.kernel.guest import untransferable_reason
+from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
 from tw_autogen.session.journal import JOURNAL
+from tw_autogen.variable_names import name_problem
 
 FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""

@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tw_autogen.conversation import is_document
-from tw_autogen.conversation.file_mentions import PACKED
+from tw_autogen.conversation import is_document, split_suffix
 from tw_autogen.kernel import Artifact, KernelSettings
-from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked
 
 _MOST_OF_A_NAME = 1000
@@ -68,7 +66,7 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
     Raises:
         OSError: the folder can't be made or opened, or a link is in the way, which the message names.
     """
-    with held_folder(folder, below=KERNEL_FOLDERS) as target:
+    with held_folder(folder) as target:
         return _save_in(target, artifacts, limit_mb)
 
 
@@ -194,7 +192,7 @@ class Landing:
 
     def _open(self) -> SafeFolder:
         if self._out:
-            return held_folder(self._out, below=(*self._distrusted, *KERNEL_FOLDERS))
+            return held_folder(self._out, below=self._distrusted)
         if self.folder == self.folder.parent:
             return SafeFolder(self.folder)
         with SafeFolder(self.folder.anchor) as root:  # it was resolved at first: a link in it now has come since
@@ -234,11 +232,8 @@ def _numbered(name: str, number: int) -> str:
     """Return `name (2).png` for the second of a name; of `a.csv.gz` both suffixes stay together."""
     if number == 1:
         return name
-    stem, suffix = os.path.splitext(name)
-    if suffix.lower() in PACKED:
-        stem, inner = os.path.splitext(stem)
-        suffix = inner + suffix
-    return f"{stem} ({number}){suffix}"
+    stem, suffix, packed = split_suffix(name)
+    return f"{stem} ({number}){suffix}{packed}"
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
+from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpServers, McpWanted, read_mcp_servers
-from tw_autogen.plugin.settings import McpApproval, PluginSettings
 from tw_autogen.session.seats import Seat, runs_code
 from tw_autogen.session.trust import server_files
 from tw_autogen.settings import PROJECT_FILE, Settings

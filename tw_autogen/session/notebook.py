@@ -9,10 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatchmethod
 from pathlib import Path
-from typing import Any
-
-import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.events import (
     CellOutput,
@@ -25,11 +22,13 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
-from tw_autogen.kernel.folder import KERNEL_FOLDERS
 from tw_autogen.safe_folder import held_folder, read_unlinked
 from tw_autogen.session.journal import read_journal
 from tw_autogen.session.svg import UnsafeSvgError, safe_svg
 from tw_autogen.shipped import shipped_folder
+
+if TYPE_CHECKING:
+    import nbformat
 
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
 _EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
@@ -37,6 +36,13 @@ _NEEDS_PLUGINS = (
     'The code calls plugins of tw-autogen; to run it again, install them: `pip install "tw-autogen[data]"`.'
 )
 _LARGEST_IMAGE_BYTES = 5_000_000
+
+
+def _nbformat() -> Any:
+    """Import the format of notebooks when the first one is written: it takes as long as half of this package."""
+    import nbformat.v4
+
+    return nbformat
 
 
 def notebook(events: Iterable[Event] | Path | str) -> nbformat.NotebookNode:
@@ -72,8 +78,8 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str) -> Pa
         OSError: it can't be written, or a link that code may have made is in the way.
     """
     path = Path(path)
-    with held_folder(path.parent, below=KERNEL_FOLDERS) as folder:
-        folder.write_file(path.name, (nbformat.writes(notebook(events)) + "\n").encode())
+    with held_folder(path.parent) as folder:
+        folder.write_file(path.name, (_nbformat().writes(notebook(events)) + "\n").encode())
     return path
 
 
@@ -96,11 +102,15 @@ class _Notebook:
         called = [name for name in self._plugins if re.search(rf"\b{re.escape(name)}\b", code)]
         if called:
             self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
-            self._add(new_code_cell(_loading(called), metadata={"tags": ["plugins"]}), at=self._place_of_plugins)
+            self._add(
+                _nbformat().v4.new_code_cell(_loading(called), metadata={"tags": ["plugins"]}),
+                at=self._place_of_plugins,
+            )
         language = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        whole = new_notebook(cells=self._cells, metadata={"kernelspec": kernel, "language_info": language})
-        nbformat.validate(whole)
+        metadata = {"kernelspec": kernel, "language_info": language}
+        whole = _nbformat().v4.new_notebook(cells=self._cells, metadata=metadata)
+        _nbformat().validate(whole)
         return whole
 
     @singledispatchmethod
@@ -133,18 +143,18 @@ class _Notebook:
             marks = "`" * max(3, 1 + max(map(len, re.findall("`+", event.code)), default=0))
             findings = "".join(f"- {finding}\n" for finding in event.findings)
             words = f"**Not run, because it breaks rules:**\n\n{marks}python\n{event.code}\n{marks}\n\n{findings}"
-            self._add(new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
+            self._add(_nbformat().v4.new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
 
     @take.register
     def _cell_started(self, event: CellStarted) -> None:
-        self._running[event.cell] = new_code_cell(event.code, execution_count=event.cell)
+        self._running[event.cell] = _nbformat().v4.new_code_cell(event.code, execution_count=event.cell)
         self._written[event.cell] = []
         self._add(self._running[event.cell])
 
     @take.register
     def _cell_output(self, event: CellOutput) -> None:
         if event.cell in self._written:  # kept only for a cell that never comes to an end: `CellRan` has it whole
-            self._written[event.cell].append(new_output("stream", name=event.stream, text=event.text))
+            self._written[event.cell].append(_nbformat().v4.new_output("stream", name=event.stream, text=event.text))
 
     @take.register
     def _cell_ran(self, event: CellRan) -> None:
@@ -166,7 +176,7 @@ class _Notebook:
             self._say(f"## No answer\n\nThe round failed: {event.error}")
 
     def _say(self, markdown: str) -> None:
-        self._add(new_markdown_cell(markdown))
+        self._add(_nbformat().v4.new_markdown_cell(markdown))
 
     def _add(self, cell: nbformat.NotebookNode, *, at: int | None = None) -> None:
         """Add a cell under an id that depends on its place and words only, so that notebooks can be compared."""
@@ -191,15 +201,17 @@ def _loading(plugins: Iterable[str]) -> str:
 
 def _outputs(event: CellRan) -> list[nbformat.NotebookNode]:
     streams = {"stdout": event.stdout, "stderr": event.stderr}
-    outputs = [new_output("stream", name=name, text=text) for name, text in streams.items() if text]
-    outputs += [new_output("display_data", data=_picture(one)) for one in event.artifacts]
+    outputs = [_nbformat().v4.new_output("stream", name=name, text=text) for name, text in streams.items() if text]
+    outputs += [_nbformat().v4.new_output("display_data", data=_picture(one)) for one in event.artifacts]
     if event.result is not None:
-        outputs.append(new_output("execute_result", data={"text/plain": event.result}, execution_count=event.cell))
+        outputs.append(
+            _nbformat().v4.new_output("execute_result", data={"text/plain": event.result}, execution_count=event.cell)
+        )
     if not event.ok:
         lines = event.error.splitlines()
         said = next((match for line in reversed(lines) if (match := _EXCEPTION.match(line))), None)
         name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
-        outputs.append(new_output("error", ename=name, evalue=value, traceback=lines))
+        outputs.append(_nbformat().v4.new_output("error", ename=name, evalue=value, traceback=lines))
     return outputs
 
 

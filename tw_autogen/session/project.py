@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tw_autogen.conversation import read_conversation
-from tw_autogen.errors import ConfigError, ConversationFormatError, PluginLoadError, nearest_path
+from tw_autogen.errors import ConfigError, ConversationFormatError, nearest_path
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.plugin import PluginSpec, check_imports, check_source, read_folder, renamed_parameters
-from tw_autogen.plugin.settings import PluginSettings
-from tw_autogen.role import ROLE_FILE, SUFFIX, find_role
+from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
+from tw_autogen.recall import read_conversation
+from tw_autogen.role import find_role, is_role_file
 from tw_autogen.session.seats import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
@@ -128,7 +127,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     options = settings.read("plugin", PluginSettings)
     place = folder / options.folder
     python = settings.read("kernel", KernelSettings).python
-    plugins, left_out, notes = _plugins(place, python) if brings_code and options.load else ([], [], [])
+    plugins, left_out, notes = project_plugins(place, python) if brings_code and options.load else ([], [], [])
     examples: list[Path] = []
     for path in example_files(folder) if brings_code else own_examples(folder):
         try:
@@ -181,7 +180,7 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     found: dict[str, Path] = {}
     for one in places:
         for path in sorted(one.glob("*/*role.yaml")):
-            if path.name == ROLE_FILE or path.name.endswith(SUFFIX):
+            if is_role_file(path):
                 found.setdefault(path.parent.name, path.parent)
     return found
 
@@ -194,29 +193,3 @@ def example_files(folder: Path) -> list[Path]:
 def own_examples(folder: Path) -> list[Path]:
     """Return the files in a project's example folders that lie in it, their links followed."""
     return [path for path in example_files(folder) if path.resolve().is_relative_to(folder.resolve())]
-
-
-def _plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], list[str]]:
-    found: dict[str, PluginSpec] = {}
-    left_out: list[str] = []
-    notes: list[str] = []
-    idle: list[str] = []
-    for one in read_folder(place, needed=False) if place.is_dir() else ():
-        if isinstance(one, ConfigError):
-            left_out.append(str(one))
-        elif one.enabled:
-            try:
-                spec = check_source(one)
-                check_imports(spec, python)
-                if one.name in found:
-                    raise PluginLoadError(f"there is a plugin {one.name!r} already", path=one.path or one.name)
-            except ConfigError as error:
-                left_out.append(str(error))
-            else:
-                found[spec.name] = replace(spec, optional=True)
-                notes += [f"{one.path}: {line}" for line in renamed_parameters(one, spec)]
-        else:
-            idle.append(one.name)
-    if idle and not found and not left_out:
-        notes.append(f"{place}: no plugin is enabled; one is brought by its name: {', '.join(idle)}")
-    return list(found.values()), left_out, notes

@@ -9,11 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from tw_autogen.approval import Approve
-from tw_autogen.code_interpreter import POLICIES, CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
-from tw_autogen.kernel.path_policy import check_granted
-from tw_autogen.kernel.sandbox import standing
 from tw_autogen.model import (
     ChatModel,
     EmbeddingSettings,
@@ -26,10 +24,9 @@ from tw_autogen.model import (
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.private import make_private_folder
-from tw_autogen.recall import Recall, RecallSettings, load_examples, read_examples
+from tw_autogen.recall import Learner, Recall, RecallSettings, load_examples, read_examples
 from tw_autogen.role import Role, RoleSpec, find_role
 from tw_autogen.session.grants import Grants
-from tw_autogen.session.learning import Learner
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
@@ -132,7 +129,7 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
     if not only:
         return policy
-    plugins_only = POLICIES["plugins-only"]
+    plugins_only = find_policy("plugins-only")
     blocked = plugins_only.blocked_functions | frozenset(own.blocked_functions)
     return replace(plugins_only, install=policy.install, blocked_functions=blocked)
 
@@ -277,8 +274,7 @@ class Kernels:
                 if not Path(self._user_folder).expanduser().is_dir():
                     raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
                 options = replace(options, read=(*options.read, self._user_folder))
-            standing(options)  # where no sandbox can stand, that is said before any model is asked
-            check_granted(options, self._folder)
+            LocalKernel.check_settings(options, self._folder)  # what is wrong is said before any model is asked
             self.shared = self._own(
                 lambda folder: LocalKernel(folder, settings=options, approve=self._approve, on_refused=self._on_refused)
             )

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState
-from tw_autogen.conversation.post import new_id
+from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState, new_id
 from tw_autogen.errors import (
     ConfigError,
     RoundError,
@@ -40,6 +39,7 @@ from tw_autogen.events import (
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
 from tw_autogen.private import keep_private_folder, make_private_folder
+from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_call, role_error
 from tw_autogen.safe_folder import real_path, remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
@@ -48,7 +48,6 @@ from tw_autogen.session.grants import Grants
 from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
 from tw_autogen.session.journal import JOURNAL, Journal
 from tw_autogen.session.landing import Landing
-from tw_autogen.session.learning import Learner, keep_example
 from tw_autogen.session.named_files import Named, NamedFiles
 from tw_autogen.session.profile import profile_request
 from tw_autogen.session.settings import SessionSettings

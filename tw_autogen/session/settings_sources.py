@@ -13,7 +13,7 @@ from tw_autogen.code_interpreter import CodeInterpreterSettings
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.model import EmbeddingSettings, ModelSettings
 from tw_autogen.planner import PlannerSettings
-from tw_autogen.plugin.settings import PluginSettings
+from tw_autogen.plugin import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust import Review, trust_lines

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.plugin import PluginSpec, read_folder
-from tw_autogen.plugin.folder import inner_folder
+from tw_autogen.plugin import PluginSettings, PluginSpec, inner_folder, read_folder
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
-from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.session.project import (
     EXAMPLES,
     ROLE_FOLDERS,

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.kernel import Execution, Loadable, OnOutput, Variable
+from tw_autogen.kernel import Execution, Loadable, Variable
 
 Answer = Execution | str | BaseException
 """What came of a cell; text is a result without anything printed; an exception is raised by `execute`."""
@@ -57,7 +57,7 @@ class FakeKernel:
         code: str,
         *,
         seconds: float,
-        on_output: OnOutput | None = None,
+        on_output: Callable[[str, str], None] | None = None,
         cancelled: threading.Event | None = None,
     ) -> Execution:
         """Return the next answer; what it says was printed is handed to `on_output` first.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.plugin import HostPlugin, PluginContext, PluginSpec, find_plugins
-from tw_autogen.plugin.host_run import CallModel
 from tw_autogen.shipped import shipped_folder
 
+_CallModel = Callable[[list[dict[str, Any]]], str]
 
-def plugin_context(folder: Path, *, call_model: CallModel | None = None, **session_variables: Any) -> PluginContext:
+
+def plugin_context(folder: Path, *, call_model: _CallModel | None = None, **session_variables: Any) -> PluginContext:
     """Return what a plugin needs as `ctx`, for a test that makes it itself, as in `Sales("sales", context, {"k": 1})`.
 
     Args:
@@ -26,7 +28,7 @@ def load_plugin(
     plugin: Path | str | PluginSpec,
     folder: Path | str,
     *,
-    call_model: CallModel | None = None,
+    call_model: _CallModel | None = None,
     configurations: dict[str, Any] | None = None,
     **session_variables: Any,
 ) -> HostPlugin:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
+from tw_autogen.code_interpreter.choose import rank
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.plugin.choose import rank
 
 HERE = Path(__file__).parent
 

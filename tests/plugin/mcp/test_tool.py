@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from tw_autogen.kernel.guest import PluginContext
-from tw_autogen.plugin.mcp import tool_spec
 from tw_autogen.plugin.mcp.names import tool_names
+from tw_autogen.plugin.mcp.tool import tool_spec
 from tw_autogen.plugin.mcp.types import Schema
 
 TREE = {

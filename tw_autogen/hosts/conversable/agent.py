@@ -20,13 +20,13 @@ from tw_autogen.hosts.conversable.running import begin
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.streams import on_loop
 from tw_autogen.hosts.conversable.talk import InnerTalk
+from tw_autogen.hosts.conversation import Conversation
+from tw_autogen.hosts.conversations import Conversations, idle_seconds
 from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (
     AGENT_DESCRIPTION,
-    Conversation,
-    Conversations,
     FilesWanted,
     KernelWanted,
     ModelWanted,
@@ -39,7 +39,6 @@ from tw_autogen.session import (
     check_roles,
     checked_models,
     checked_policy,
-    idle_seconds,
     open_session,
     read_settings,
     several,

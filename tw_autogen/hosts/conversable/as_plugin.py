@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tw_autogen.hosts.agent_plugin import asked_plugin
 from tw_autogen.hosts.conversable.asking import Asker
-from tw_autogen.plugin import PluginSpec
-from tw_autogen.plugin.agent_adapter import asked_plugin
-from tw_autogen.plugin.callables import Parameters, Returns
+from tw_autogen.plugin import Parameters, PluginSpec, Returns
 
 
 def agent_plugin(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tw_autogen.hosts.agent_role import asked_role
 from tw_autogen.hosts.conversable.asking import Asker
 from tw_autogen.role import Role
-from tw_autogen.session import asked_role
 
 
 def agent_role(agent: Any, *, name: str = "", intro: str = "", max_turns: int = 10) -> Callable[[], Role]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import HostCallError
+from tw_autogen.hosts.chain import Link, asking, chain, continued
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.hosts.conversable.messages import text_of
 from tw_autogen.hosts.conversable.speaking import SILENT, Speaking
 from tw_autogen.model import Usage
-from tw_autogen.plugin.chain import Link, asking, chain, continued
 from tw_autogen.session import count_asked
 
 _KEPT_BY_PARTNER = (

@@ -12,16 +12,23 @@ from types import TracebackType
 from typing import Any
 
 from tw_autogen.approval import Approve
-from tw_autogen.code_interpreter import Cells, CodeInterpreterSettings, Policy, verify
-from tw_autogen.code_interpreter.report import cut, findings_report
+from tw_autogen.code_interpreter import Cells, CodeInterpreterSettings, Policy, cut, findings_report, verify
 from tw_autogen.conversation import Round
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.install import import_autogen
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
 from tw_autogen.model import ChatModel, Completion, ModelRequest, RequestModel
 from tw_autogen.role import Turn
-from tw_autogen.session import FilesWanted, PluginsWanted, PolicyWanted, check_plugins, open_kernel, read_logged
-from tw_autogen.session.seats import Seat, policy_of
+from tw_autogen.session import (
+    FilesWanted,
+    PluginsWanted,
+    PolicyWanted,
+    Seat,
+    check_plugins,
+    open_kernel,
+    policy_of,
+    read_logged,
+)
 from tw_autogen.settings import Settings
 
 _coding: Any = import_autogen().coding

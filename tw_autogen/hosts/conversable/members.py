@@ -16,11 +16,11 @@ from tw_autogen.hosts.conversable.running import begin
 from tw_autogen.hosts.conversable.shared import SharedChat, SharedSession
 from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
 from tw_autogen.hosts.conversable.streams import on_loop
+from tw_autogen.hosts.conversations import Conversations
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.role import find_role
 from tw_autogen.session import (
-    Conversations,
     KernelWanted,
     PluginsWanted,
     PolicyWanted,

@@ -6,7 +6,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from tw_autogen.session import Answer, AnswerKey, Line, answer_text, files_of
+from tw_autogen.hosts.conversation import Line
+from tw_autogen.hosts.conversations import AnswerKey
+from tw_autogen.session import Answer
 
 Message = Mapping[str, Any]
 
@@ -109,12 +111,12 @@ def reply_text(answer: Answer, request: str = "", system_message: str = "") -> s
         `TERMINATE` stands at the end only if that was asked for and the request was answered to its end; words that
         merely come from data or printed output don't end a chat.
     """
-    text, lines = answer.message.rstrip(), files_of(answer)
+    text, lines = answer.message.rstrip(), answer.files_markdown()
     bare = text.removesuffix(_TERMINATE).rstrip() if text.endswith(_TERMINATE) else text
     ends = text != bare
     wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
     if wanted and answer.stop == "Completed":
         return "\n\n".join(part for part in (bare, lines, _TERMINATE) if part)
     if not ends:
-        return answer_text(answer)
+        return answer.markdown()
     return "\n\n".join(part for part in (f"{bare} `{_TERMINATE}`".strip(), lines) if part)

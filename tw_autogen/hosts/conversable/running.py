@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextvars import ContextVar
 
-from tw_autogen.session import Conversation
+from tw_autogen.hosts.conversation import Conversation
 
 
 class Running:

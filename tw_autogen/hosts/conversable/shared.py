@@ -17,20 +17,16 @@ from tw_autogen.events import Handler
 from tw_autogen.hosts.conversable.approval import approval_by
 from tw_autogen.hosts.conversable.messages import reply_text
 from tw_autogen.hosts.conversable.talk import InnerTalk
+from tw_autogen.hosts.conversation import CONTINUE, Conversation, Line
+from tw_autogen.hosts.conversations import Conversations, idle_seconds
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
-    CONTINUE,
     USER,
     Answer,
-    Conversation,
-    Conversations,
     FilesWanted,
-    Line,
     Seat,
     Session,
     SessionSettings,
-    failure_text,
-    idle_seconds,
     open_team,
     read_settings,
     several,
@@ -205,7 +201,7 @@ class SharedChat(Conversation):
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])
             self._close_round(session, reason=str(error))
-            return failure_text(failed)
+            return failed.in_words()
         except BaseException as error:
             self._close_round(session, reason=str(error) or type(error).__name__)
             raise

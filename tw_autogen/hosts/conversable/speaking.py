@@ -12,16 +12,16 @@ from contextvars import ContextVar
 from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError, nearest
+from tw_autogen.hosts.chain import calling
 from tw_autogen.hosts.conversable.install import import_autogen, installed
 from tw_autogen.hosts.conversable.messages import ServiceAnswer, key_of
 from tw_autogen.hosts.conversable.model import refuse_settings
 from tw_autogen.hosts.conversable.running import RUNNING, Running
 from tw_autogen.hosts.conversable.streams import streamed
+from tw_autogen.hosts.conversation import Conversation
+from tw_autogen.hosts.conversations import Conversations
 from tw_autogen.hosts.loops import on_thread
-from tw_autogen.plugin import PluginSpec
-from tw_autogen.plugin.callables import callable_plugin
-from tw_autogen.plugin.chain import calling
-from tw_autogen.session import Conversation, Conversations
+from tw_autogen.plugin import PluginSpec, callable_plugin
 
 ConversableAgent: Any = import_autogen().ConversableAgent
 Messages = list[dict[str, Any]]

@@ -18,10 +18,9 @@ import pandas as pd
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.hosts.files import table_words
 from tw_autogen.kernel import Artifact
-from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted
-from tw_autogen.plugin.files import new_file, table_words
-from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
+from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import check_plugins, open_kernel, read_logged
 
@@ -270,7 +269,7 @@ class PluginTools:
         return f"{len(text)} characters, all of them in {path.name}. They begin:\n{text[:_LONG_CHARS]}"
 
     def _saved(self, name: str, text: str) -> Path:
-        path, file = new_file(self.folder, name, "file")
+        path, file = Artifact.new_file(self.folder, name, "file")
         with file:
             file.write(text.encode("utf-8", "replace"))
         return path

@@ -2,14 +2,18 @@
 
 It is also the only definition of what a plugin's author writes against: `Plugin`, `PluginContext`, `plugin`,
 `register_plugin`, `test_plugin`. The modules import one another relatively, because in the kernel the package is called
-`tw_guest`.
+`tw_guest`. The host's side takes only the names below.
 """
 
-from .context import Kept, PluginContext
+from .codec import untransferable_reason
+from .context import Made, PluginContext
+from .packages import install_words
 from .plugin import (
     Plugin,
     PluginProblem,
+    install_names,
     load_plugin,
+    plugin,
     plugin_options,
     register_plugin,
     run_plugin_tests,
@@ -17,13 +21,17 @@ from .plugin import (
 )
 
 __all__ = [
-    "Kept",
+    "Made",
     "Plugin",
     "PluginContext",
     "PluginProblem",
+    "install_names",
+    "install_words",
     "load_plugin",
+    "plugin",
     "plugin_options",
     "register_plugin",
     "run_plugin_tests",
     "test_plugin",
+    "untransferable_reason",
 ]

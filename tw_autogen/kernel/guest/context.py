@@ -61,12 +61,26 @@ _HERE: ContextVar[Mapping[PluginContext, Made]] = ContextVar("tw_made", default=
 """What each context's call in this thread has made; a mapping, because a plugin's call may lead to another's."""
 
 
+_SESSION_FILES = "files"
+"""The folder in a session's own in which its code runs."""
+
+
+def session_name(folder: Path) -> str:
+    """Return the name of the session that works in a folder: the folder's own, or its parent's for a session's `files`.
+
+    Example:
+        >>> session_name(Path(".tw/sessions/session-3be272b9ccf6/files")), session_name(Path("work"))
+        ('session-3be272b9ccf6', 'work')
+    """
+    return folder.parent.name if folder.name == _SESSION_FILES else folder.name
+
+
 class PluginContext:
     """What a plugin may ask of the session: files for the user, logs, settings from the environment, variables.
 
     Args:
         folder: Where its files go.
-        session_id: The session's name.
+        session_id: The session's name; empty: what the folder says, as `session_name` has it.
         env_id: The kernel's name.
         session_variables: Read by `get_session_var`; looked up at each call.
         environment: Where `get_env` looks; the process's own if None.
@@ -92,7 +106,7 @@ class PluginContext:
         max_artifact_bytes: int = 100 << 20,
     ) -> None:
         self.folder = Path(folder).resolve()
-        self._session_id = session_id
+        self._session_id = session_id or session_name(self.folder)
         self._env_id = env_id
         self._variables: Mapping[str, Any] = {} if session_variables is None else session_variables
         self._environment: Mapping[str, str] = os.environ if environment is None else environment

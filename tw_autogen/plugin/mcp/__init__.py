@@ -3,6 +3,11 @@
 from tw_autogen.plugin.mcp.config import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.plugin.mcp.connection import sdk
 from tw_autogen.plugin.mcp.servers import McpServers
-from tw_autogen.plugin.mcp.tool import tool_spec
 
-__all__ = ["McpServer", "McpServers", "McpWanted", "read_mcp_servers", "sdk", "tool_spec"]
+__all__ = [
+    "McpServer",
+    "McpServers",
+    "McpWanted",
+    "read_mcp_servers",
+    "sdk",
+]

@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 
-from tw_autogen.kernel.names import RESERVED
+from tw_autogen.variable_names import RESERVED
 
 _NO_WORD = re.compile(r"\W+")
 

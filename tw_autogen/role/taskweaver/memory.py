@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen import conversation
-from tw_autogen.conversation import AttachmentType
-from tw_autogen.conversation.memory import wrap_temporal
-from tw_autogen.conversation.post import new_id
+from tw_autogen.conversation import AttachmentType, new_id, wrap_temporal
 
 UNKNOWN = "Unknown"
 """The receiver of a post for which the role has set none."""

@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post
-from tw_autogen.conversation.plain import read_mapping
 from tw_autogen.errors import ConfigError, RoleSpecError
 from tw_autogen.model import ChatModel
 from tw_autogen.role.loading import line_in, load_source
@@ -24,6 +23,7 @@ from tw_autogen.role.taskweaver.memory import Memory as TheirMemory
 from tw_autogen.role.taskweaver.memory import Post as TheirPost
 from tw_autogen.settings import PROJECT_FILE
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
+from tw_autogen.yaml_files import read_mapping
 
 SUFFIX = ".role.yaml"
 _KEYS = ("name", "alias", "module", "intro")

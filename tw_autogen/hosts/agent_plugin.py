@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, Unreadable
+from tw_autogen.hosts.files import bring, linked_files, table_words
+from tw_autogen.kernel import Artifact
 from tw_autogen.kernel.guest import PluginContext
-from tw_autogen.model import Unreadable, read_object
-from tw_autogen.plugin.callables import Parameters, Returns, as_model, callable_plugin
-from tw_autogen.plugin.files import bring, linked_files, new_file, table_words
-from tw_autogen.plugin.spec import Parameter, PluginSpec
+from tw_autogen.model import read_object
+from tw_autogen.plugin import Parameter, Parameters, PluginSpec, Returns, as_model, callable_plugin
 
 _REQUEST = (Parameter("request", "str", required=True, description="what is wanted, in whole sentences"),)
 _LONG_CHARS = 4000
@@ -173,7 +173,7 @@ class _AgentFunction:
 
     def _saved(self, name: str, text: str) -> Path:
         """Save what is too much for a message; a hidden folder, because it is nothing for the user."""
-        path, file = new_file(self._context.folder, f"{_ASKED}/{self._spec.name}_{name}", "file")
+        path, file = Artifact.new_file(self._context.folder, f"{_ASKED}/{self._spec.name}_{name}", "file")
         with file:
             file.write(text.encode("utf-8", "replace"))
         return path

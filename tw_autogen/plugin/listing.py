@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import ConfigError, nearest
-from tw_autogen.plugin import (
-    NO_DEFAULT,
-    Parameter,
-    PluginSpec,
-    check_imports,
-    check_source,
-    installed_plugins,
-    plugin_files,
-    read_entry,
-    read_folder,
-)
-from tw_autogen.plugin.folder import is_name, read_file
+from tw_autogen.errors import ConfigError, PluginLoadError, nearest
+from tw_autogen.plugin.folder import is_name, plugin_files, read_file, read_folder
+from tw_autogen.plugin.imports import check_imports
+from tw_autogen.plugin.installed import installed_plugins, read_entry
+from tw_autogen.plugin.load import check_source, renamed_parameters
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
 from tw_autogen.shipped import shipped_folder
 
 
@@ -151,3 +144,38 @@ def _plain(one: Parameter) -> dict[str, Any]:
     if default is not NO_DEFAULT and not one.required:
         plain["default"] = default if isinstance(default, str | int | float | bool | None) else repr(default)
     return plain
+
+
+def project_plugins(place: Path, python: str) -> tuple[list[PluginSpec], list[str], list[str]]:
+    """Read the plugins that a project brings: those of its folder that are enabled and whose Python fits them.
+
+    Args:
+        place: Its folder of plugins; none are there if it is missing.
+        python: The interpreter of kernels, in which what they import has to be.
+
+    Returns:
+        The plugins, each optional; what was left out, with the reason; and notes for the user.
+    """
+    found: dict[str, PluginSpec] = {}
+    left_out: list[str] = []
+    notes: list[str] = []
+    idle: list[str] = []
+    for one in read_folder(place, needed=False) if place.is_dir() else ():
+        if isinstance(one, ConfigError):
+            left_out.append(str(one))
+        elif one.enabled:
+            try:
+                spec = check_source(one)
+                check_imports(spec, python)
+                if one.name in found:
+                    raise PluginLoadError(f"there is a plugin {one.name!r} already", path=one.path or one.name)
+            except ConfigError as error:
+                left_out.append(str(error))
+            else:
+                found[spec.name] = replace(spec, optional=True)
+                notes += [f"{one.path}: {line}" for line in renamed_parameters(one, spec)]
+        else:
+            idle.append(one.name)
+    if idle and not found and not left_out:
+        notes.append(f"{place}: no plugin is enabled; one is brought by its name: {', '.join(idle)}")
+    return list(found.values()), left_out, notes

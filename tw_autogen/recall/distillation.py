@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.model import ChatModel, ModelRequest, Unreadable, ask, read_object
+from tw_autogen.errors import Unreadable
+from tw_autogen.model import ChatModel, ModelRequest, ask, read_object
 from tw_autogen.recall.experience import Experience
 
 _PROMPT = Path(__file__).with_name("lesson.md").read_text(encoding="utf-8").strip()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from tw_autogen.conversation import is_mentioned
-from tw_autogen.kernel.guest.artifacts import FileNames
+from tw_autogen.kernel import Artifact
 from tw_autogen.safe_folder import SafeFolder, open_unlinked
 
 _HEAD_ROWS = 5
@@ -60,29 +59,6 @@ def table_words(table: Any) -> str:
     return f"{len(table)} rows; columns: {columns}; its head:\n{head}"
 
 
-def new_file(folder: Path, name: str, kind: str) -> tuple[Path, BinaryIO]:
-    """Make a file below a session's folder; no link that code left there leads out of it.
-
-    Args:
-        folder: The session's.
-        name: A wish, with folders below it; made safe, and numbered if there is one of that name.
-        kind: Of artifact; it gives a missing suffix.
-
-    Raises:
-        OSError: it can't be made, or a link is in the way.
-    """
-    below, _, plain = name.rpartition("/")
-    folder.mkdir(parents=True, exist_ok=True)
-    names = FileNames(folder / below)
-    with SafeFolder(folder) as opened:
-        if below:
-            opened.make_folder(below, parents=True)
-        while True:
-            path = names.free(plain, kind)
-            with contextlib.suppress(FileExistsError):
-                return path, opened.create_file(path.relative_to(folder).as_posix())
-
-
 def bring(source: Path, folder: Path) -> Path:
     """Copy a file into a session's folder, under its own name if that is free.
 
@@ -94,7 +70,7 @@ def bring(source: Path, folder: Path) -> Path:
         OSError: a link has been put in the way meanwhile, or the system refuses.
     """
     with open_unlinked(source) as opened:
-        path, target = new_file(folder, source.name, "file")
+        path, target = Artifact.new_file(folder, source.name, "file")
         with target:
             shutil.copyfileobj(opened, target)
     return path

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post
-from tw_autogen.model import ChatModel, Unreadable
-from tw_autogen.planner import Planner, read_reply, reply_schema
+from tw_autogen.errors import Unreadable
+from tw_autogen.model import ChatModel
+from tw_autogen.planner.planner import Planner
+from tw_autogen.planner.reply import read_reply, reply_schema
 from tw_autogen.role import Role
 
 _REQUESTS = (

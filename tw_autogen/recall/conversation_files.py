@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.conversation.plain import read_plain, readable_yaml
-from tw_autogen.conversation.post import new_id
-from tw_autogen.conversation.round import Round
+from tw_autogen.conversation import Round, new_id
 from tw_autogen.errors import ConversationFormatError
+from tw_autogen.yaml_files import read_plain, readable_yaml
 
 _KEYS = ("id", "enabled", "rounds", "plugins", "roles", "plugin_only")
 

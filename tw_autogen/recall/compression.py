@@ -8,7 +8,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from tw_autogen.model import ChatModel, ModelRequest, Unreadable, ask
+from tw_autogen.errors import Unreadable
+from tw_autogen.model import ChatModel, ModelRequest, ask
 from tw_autogen.recall.chat_history import ChatHistory
 
 _PROMPT = Template(Path(__file__).with_name("summary.md").read_text(encoding="utf-8").strip())

@@ -15,19 +15,10 @@ from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import RoundError, SessionClosedError
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
-from tw_autogen.session.answer import USER, Answer, answer_text, failure_text
-from tw_autogen.session.budget import IdleTimer
-from tw_autogen.session.inputs import FilesWanted, several
-from tw_autogen.session.session import Session
+from tw_autogen.session import USER, Answer, FilesWanted, IdleTimer, Session, several
 
 CONTINUE = "Go on."
 """The request of an agent that is given the word although nobody has said anything new."""
-
-AGENT_DESCRIPTION = (
-    "Does data work: plans a request, writes Python, checks it, runs it in a kernel that remembers, and answers with "
-    "numbers, tables, charts and files."
-)
-"""What an agent with a session inside can do; for hosts that choose the next speaker by it."""
 
 _FRESH_KERNEL = "(This chat is resumed: what was said is known, but variables of earlier requests are gone.)"
 """Said to the model with the first request of a session that has rounds which it has not lived through."""
@@ -343,9 +334,9 @@ class Conversation:
         session.subscribe(watch)
         try:
             answer = session.ask(request, files, images=[url for one in news for url in one.images])
-            return Reply(answer_text(answer), answer.round, answer.stop, session.round_usage, answer)
+            return Reply(answer.markdown(), answer.round, answer.stop, session.round_usage, answer)
         except RoundError as error:
-            return Reply(failure_text(error), error.round, "Failed", session.round_usage)
+            return Reply(error.in_words(), error.round, "Failed", session.round_usage)
         finally:
             session.unsubscribe(watch)
 

@@ -10,16 +10,10 @@ from pathlib import Path
 from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import ChatModel, ModelRequest
-from tw_autogen.recall import (
-    Experience,
-    cleaned_example,
-    collect_experience,
-    distill,
-    read_experiences,
-    without_paths,
-    write_example,
-    write_experience,
-)
+from tw_autogen.recall.distillation import distill
+from tw_autogen.recall.examples import cleaned_example, write_example
+from tw_autogen.recall.experience import Experience, collect_experience, read_experiences, write_experience
+from tw_autogen.recall.writing import without_paths
 from tw_autogen.secret import redactor
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Sequence
 
-from tw_autogen.plugin.choose import names_used, parsed
-from tw_autogen.plugin.spec import PluginSpec
-from tw_autogen.plugin.stub import kinds
+from tw_autogen.code_interpreter.choose import names_used, parsed
+from tw_autogen.plugin import PluginSpec
 
 LOOKUP = "find_plugins"
 """What code calls, with words, to be told which plugins there are for it; it is answered, and never run."""
@@ -71,19 +69,10 @@ def _fits(call: ast.Call, spec: PluginSpec) -> bool:
     if None in names or any(isinstance(one, ast.Starred) for one in call.args):
         return False
     try:
-        _signature(spec).bind(*call.args, **{str(name): True for name in names})
+        spec.signature().bind(*call.args, **{str(name): True for name in names})
     except TypeError:
         return False
     return len(set(names)) == len(names)
-
-
-def _signature(spec: PluginSpec) -> inspect.Signature:
-    """Return the signature as the stub shows it."""
-    parameters = [
-        inspect.Parameter(one.name, kind, default=inspect.Parameter.empty if one.required else None)
-        for one, kind in zip(spec.parameters, kinds(spec.parameters), strict=True)
-    ]
-    return inspect.Signature(parameters)
 
 
 def _bound(tree: ast.AST) -> frozenset[str]:

@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-from tw_autogen.session.conversation import Conversation, close_all
-from tw_autogen.session.settings import SessionSettings
+from tw_autogen.hosts.conversation import Conversation, close_all
+from tw_autogen.session import SessionSettings
 from tw_autogen.settings import Settings
 
 Kept = TypeVar("Kept", bound=Conversation)

@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tw_autogen.code_interpreter.task_type import task_type
 from tw_autogen.model import LexicalRanker, Ranked, Ranker
-from tw_autogen.plugin.spec import PluginSpec
-from tw_autogen.plugin.task_type import task_type
+from tw_autogen.plugin import PluginSpec
 
 Enabled = bool | Literal["auto"]
 
