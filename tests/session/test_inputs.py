@@ -9,7 +9,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session, open_session, read_settings
-from tw_autogen.session.inputs import checked_inputs, working_names
+from tw_autogen.session.inputs import checked_inputs, place_inputs, readable_by_path, working_names
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 
@@ -117,3 +117,44 @@ def test_code_and_models_see_both_files_of_one_name(tmp_path):
     assert told.count("- north_Alabama.csv: ") == 1
     assert "pd.read_csv('south_Alabama.csv', sep=';'" in told
     assert "- Alabama.csv: " in model.calls[1][-1]["content"]
+
+
+def test_what_is_exchanged_for_a_link_after_the_check_is_not_copied_from_a_folder_that_is_not_trusted(tmp_path):
+    here, folder, secret = tmp_path / "here", tmp_path / "session", tmp_path / "secret.csv"
+    here.mkdir()
+    folder.mkdir()
+    secret.write_text("SECRET")
+    (here / "data.csv").write_text("x")
+    paths = checked_inputs(here / "data.csv", {}, distrusted=here)
+    (here / "data.csv").unlink()
+    (here / "data.csv").symlink_to(secret)
+
+    with pytest.raises(ConfigError, match=r"data\.csv: can't be read: it has become a link out of"):
+        place_inputs(paths, folder, lambda path: False, distrusted=here)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_is_exchanged_while_it_is_described_is_an_error_in_a_folder_that_is_not_trusted(tmp_path):
+    here, folder = tmp_path / "here", tmp_path / "session"
+    here.mkdir()
+    folder.mkdir()
+    for name in ("data.csv", "other.csv"):
+        (here / name).write_text("x")
+
+    with (
+        pytest.raises(ConfigError, match=r"data\.csv: was written to or exchanged while it was described"),
+        readable_by_path([here / "data.csv"], folder, distrusted=here),
+    ):
+        (here / "other.csv").replace(here / "data.csv")
+
+
+def test_a_link_within_a_folder_that_is_not_trusted_is_followed(tmp_path):
+    here, folder = tmp_path / "here", tmp_path / "session"
+    here.mkdir()
+    folder.mkdir()
+    (here / "real.csv").write_text("rows")
+    (here / "data.csv").symlink_to("real.csv")
+
+    paths = checked_inputs(here / "data.csv", {}, distrusted=here)
+
+    assert place_inputs(paths, folder, lambda path: False, distrusted=here)[0].read_text() == "rows"

@@ -179,8 +179,10 @@ class LocalKernel(LiveKernel):
             return True
         if self._live is not None and not self._fresh:
             return False
+        self._pinned.add((str(path),))
+        if self._pinned.real((str(path),)) != (str(path),):  # a link has taken its place
+            return False
         self._read = (*self._read, str(path))
-        self._pinned.add(self._read)
         if self._live is not None:
             self._end()
         return True

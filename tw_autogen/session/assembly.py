@@ -260,7 +260,7 @@ def open_kernel(
         refuse_link(read, place)
     kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))
     for one, name in zip(sources, working_names(sources), strict=True):
-        copy_in(one, place, name)
+        copy_in(one, place, name, distrusted_folder(read))
     return kernel
 
 

@@ -143,13 +143,16 @@ def working_names(paths: Sequence[Path]) -> list[str]:
             depths[at] += depths[at] == deepest
 
 
-def place_inputs(paths: Sequence[Path], folder: Path, show: Callable[[Path], bool]) -> list[Path]:
+def place_inputs(
+    paths: Sequence[Path], folder: Path, show: Callable[[Path], bool], *, distrusted: Path | None = None
+) -> list[Path]:
     """Copy files read-only into a folder, but for large ones that code can read at their own place.
 
     Args:
         paths: The files, as `checked_inputs` returned them.
         folder: The session's.
         show: Lets code read a file at its own place, and returns whether it can.
+        distrusted: As of `checked_inputs`; what is exchanged there meanwhile is not copied.
 
     Returns:
         For each file the path that code opens: the copy, or the file itself, absolute.
@@ -161,11 +164,13 @@ def place_inputs(paths: Sequence[Path], folder: Path, show: Callable[[Path], boo
     for path, name in zip(paths, working_names(paths), strict=True):
         real = path.resolve()
         large = path.stat().st_size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
-        placed.append(real if large and os.access(real, os.R_OK) and show(real) else copy_in(path, folder, name))
+        placed.append(
+            real if large and os.access(real, os.R_OK) and show(real) else copy_in(path, folder, name, distrusted)
+        )
     return placed
 
 
-def copy_in(path: Path, folder: Path, name: str = "") -> Path:
+def copy_in(path: Path, folder: Path, name: str = "", distrusted: Path | None = None) -> Path:
     """Copy a file read-only into a folder; one that lies there already stays as it is.
 
     What code may have left under that name is replaced; a link of its making is not followed.
@@ -174,6 +179,7 @@ def copy_in(path: Path, folder: Path, name: str = "") -> Path:
         path: The file.
         folder: The session's.
         name: Of the copy; empty: the file's own.
+        distrusted: As of `checked_inputs`.
 
     Returns:
         The copy.
@@ -192,7 +198,7 @@ def copy_in(path: Path, folder: Path, name: str = "") -> Path:
                 raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {name!r}")
         except FileNotFoundError:
             pass
-        with opened_as_given(path, folder) as given:
+        with opened_as_given(path, folder, distrusted) as given:
             try:
                 opened.copy_in(given, name, mode=stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
             except PermissionError as error:
@@ -200,12 +206,13 @@ def copy_in(path: Path, folder: Path, name: str = "") -> Path:
     return target
 
 
-def opened_as_given(path: Path, folder: Path) -> BinaryIO:
+def opened_as_given(path: Path, folder: Path, distrusted: Path | None = None) -> BinaryIO:
     """Open a file that a request brings; in a folder where code runs or ran, no link is followed.
 
     Args:
         path: The file.
         folder: The session's.
+        distrusted: As of `checked_inputs`; a link there is followed to what lies in it too, and to nothing else.
 
     Raises:
         ConfigError: it is no plain file of such a folder; names the reason.
@@ -216,13 +223,19 @@ def opened_as_given(path: Path, folder: Path) -> BinaryIO:
                 with SafeFolder(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
+        if distrusted is not None:
+            with SafeFolder(distrusted.resolve()) as opened:
+                if name := opened.name_of(path.resolve()):
+                    return opened.open_file(name)
+                if opened.name_of(path):
+                    raise ConfigError(f"{path}: can't be read: it has become a link out of {distrusted}")
         return path.open("rb")
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
 
 @contextlib.contextmanager
-def readable_by_path(paths: Sequence[Path], folder: Path) -> Iterator[list[Path]]:
+def readable_by_path(paths: Sequence[Path], folder: Path, *, distrusted: Path | None = None) -> Iterator[list[Path]]:
     """Return paths under which the files of a request can be read by name.
 
     A file in a folder where code runs or ran is copied to a folder of the host's own, which is removed at the end.
@@ -230,9 +243,10 @@ def readable_by_path(paths: Sequence[Path], folder: Path) -> Iterator[list[Path]
     Args:
         paths: The files.
         folder: The session's.
+        distrusted: As of `checked_inputs`.
 
     Raises:
-        ConfigError: as of `opened_as_given`.
+        ConfigError: as of `opened_as_given`; or a file of `distrusted` was exchanged until the end.
     """
     with tempfile.TemporaryDirectory(prefix="tw-given-") as own:
         found = []
@@ -245,7 +259,22 @@ def readable_by_path(paths: Sequence[Path], folder: Path) -> Iterator[list[Path]
                 found.append(target)
             else:
                 found.append(path)
+        before = [_stamps(path, distrusted) for path in found]
         yield found
+        for path, stamps in zip(found, before, strict=True):
+            if _stamps(path, distrusted) != stamps:
+                raise ConfigError(f"{path}: was exchanged while it was read; ask again when nobody writes there")
+
+
+def _stamps(path: Path, distrusted: Path | None) -> list[tuple[int, int, int]]:
+    """Return number, size and time of change, which a rename changes too, of a file of a folder and of those above."""
+    if distrusted is None:
+        return []
+    with SafeFolder(distrusted.resolve()) as opened:
+        parts = opened.name_of(path).split("/")
+        names = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)] if parts != [""] else []
+        found = [opened.info(name) for name in names]
+    return [(one.st_ino, one.st_size if stat.S_ISREG(one.st_mode) else 0, one.st_ctime_ns) for one in found]
 
 
 def _is_below(path: Path, folder: Path) -> bool:

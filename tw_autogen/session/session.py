@@ -263,13 +263,14 @@ class Session:
             named = Named() if send_to else self._named.bring(text, {path.name for path in sources})
             self.missing = named.missing
             sources += named.found
-            placed = place_inputs(sources, self.folder, self.grants.show)
+            placed = place_inputs(sources, self.folder, self.grants.show, distrusted=self._distrusted)
             self.variables.update(variables)
             self.rounds.append(Round(text))
             self._budget.open_round(self.rounds[-1])
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in placed]))
             try:
-                with readable_by_path(sources, self.folder) as paths:
+                given = placed if self._distrusted else sources  # what lies there may be another file by now
+                with readable_by_path(given, self.folder, distrusted=self._distrusted) as paths:
                     profile = profile_request(
                         paths,
                         variables,
