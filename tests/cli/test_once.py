@@ -256,7 +256,8 @@ def test_ctrl_c_ends_with_130_and_says_so(ask, options):
     assert "Traceback" not in ran.stderr
 
 
-def test_sigterm_ends_like_ctrl_c_with_the_json_and_nothing_left_behind(command, environ, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_terminating_signals_end_like_ctrl_c_with_the_json_and_nothing_left_behind(command, environ, tmp_path, number):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     with replay_server([plans("loop"), codes("print('begun', flush=True)\nwhile True: pass")]) as server:
@@ -268,14 +269,14 @@ def test_sigterm_ends_like_ctrl_c_with_the_json_and_nothing_left_behind(command,
         for line in process.stderr:
             if line.strip() == "begun":  # the output, not the line of the code
                 break
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
 
     assert process.returncode == 143, stderr
     told = json.loads(stdout)
     assert (told["status"], told["error"]["type"]) == ("terminated", "RoundInterrupted")
-    assert "it was ended by a signal (SIGTERM)" in told["error"]["message"]
-    assert "it was ended by a signal (SIGTERM)" in stderr
+    assert f"it was ended by a signal ({number.name})" in told["error"]["message"]
+    assert f"it was ended by a signal ({number.name})" in stderr
     assert "by the user" not in stderr
     assert told["code_cells"][0]["stdout"] == "begun\n"
     assert 'File "' not in stderr  # a traceback of this program; that of the cell names none

@@ -121,7 +121,7 @@ class _Once:
             try:
                 answer = session.ask(prompt, files)
             finally:
-                self.terminated = signals.terminated
+                self.terminated = bool(signals.terminated)
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
         self.saved = session.landing.land(answer.artifacts, prompt)
         self.warnings = files_not_made(session.missing, answer, session.landing)
