@@ -469,6 +469,20 @@ def test_code_that_may_not_write_where_the_user_is_learns_how_files_get_there(as
     assert (place / "odd.csv").read_text() == "y"
 
 
+@pytest.mark.parametrize("options", [["--quiet"], ["--quiet", "--output-format", "json"]])
+def test_new_hooks_where_code_can_write_are_named_with_quiet_and_in_the_json(ask, tmp_path, options):
+    place = tmp_path / "granted"
+    place.mkdir()
+    place.chmod(0o777)  # as root code runs as another user
+    code = f"open({str(place / '.envrc')!r}, 'w').write('x')"
+
+    ran = ask([plans("go"), codes(code), answers()], "-p", "go", "--set", f"kernel.write={place}", *options)
+
+    problem = f"new in a folder that code can write to; look at it before a program reads it: {place / '.envrc'}"
+    assert f"! {problem}\n" in ran.stderr
+    assert "json" not in options or json.loads(ran.stdout)["warnings"] == [problem]
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
