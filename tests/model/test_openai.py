@@ -528,6 +528,14 @@ def test_a_model_says_in_a_line_what_it_is_and_costs():
     assert str(OpenAIModel(settings)) == "tiny at http://localhost:1/v1, $0.4 in / $1.6 out for a million tokens"
 
 
+def test_a_key_that_is_an_ordinary_letter_is_not_masked_in_what_a_server_says():
+    with (
+        scripted_server(refused(429, "You exceeded your quota.", code="insufficient_quota")) as server,
+        pytest.raises(ModelError, match=r"\(429\): You exceeded your quota\. Add credit, or use another key"),
+    ):
+        OpenAIModel(ModelSettings(base_url=server.base_url, api_key="x", name="tiny")).complete(ASKED)
+
+
 def test_a_used_up_quota_is_said_at_once_and_not_asked_again():
     refusal = refused(429, "You exceeded your current quota, check your plan", code="insufficient_quota")
     with (

@@ -1,4 +1,4 @@
-"""`CsvDialect`: how a file of separated values has to be read: encoding, separator, decimal comma, lines above, codes."""
+"""`CsvDialect`: how separated values have to be read: encoding, separator, decimal comma, lines above, codes."""
 
 from __future__ import annotations
 
