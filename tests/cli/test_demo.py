@@ -8,6 +8,18 @@ import nbformat
 from jupyter_client.manager import start_new_kernel
 
 
+def test_a_folder_that_cannot_be_made_is_an_error_before_anything_runs(command, environ, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+
+    ran = subprocess.run(
+        [*command, "demo", "--folder", "file/demo"], env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "tw-autogen: file/demo: Not a directory; name a folder that you can write to with --folder\n"
+
+
 def test_the_demo_shows_plan_code_output_and_answer_and_leaves_its_files_in_place_of_earlier_ones(
     command, environ, tmp_path
 ):

@@ -256,7 +256,8 @@ def test_ctrl_c_ends_with_130_and_says_so(ask, options):
     assert "Traceback" not in ran.stderr
 
 
-def test_sigterm_ends_like_ctrl_c_with_the_json_and_nothing_left_behind(command, environ, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_terminating_signals_end_like_ctrl_c_with_the_json_and_nothing_left_behind(command, environ, tmp_path, number):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     with replay_server([plans("loop"), codes("print('begun', flush=True)\nwhile True: pass")]) as server:
@@ -268,14 +269,14 @@ def test_sigterm_ends_like_ctrl_c_with_the_json_and_nothing_left_behind(command,
         for line in process.stderr:
             if line.strip() == "begun":  # the output, not the line of the code
                 break
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         stdout, stderr = process.communicate(timeout=60)
 
     assert process.returncode == 143, stderr
     told = json.loads(stdout)
     assert (told["status"], told["error"]["type"]) == ("terminated", "RoundInterrupted")
-    assert "it was ended by a signal (SIGTERM)" in told["error"]["message"]
-    assert "it was ended by a signal (SIGTERM)" in stderr
+    assert f"it was ended by a signal ({number.name})" in told["error"]["message"]
+    assert f"it was ended by a signal ({number.name})" in stderr
     assert "by the user" not in stderr
     assert told["code_cells"][0]["stdout"] == "begun\n"
     assert 'File "' not in stderr  # a traceback of this program; that of the cell names none
@@ -466,6 +467,20 @@ def test_code_that_may_not_write_where_the_user_is_learns_how_files_get_there(as
     assert "kernel.write" not in told
     assert "Code can't write there itself. Files that this request names to be saved are" in told
     assert (place / "odd.csv").read_text() == "y"
+
+
+@pytest.mark.parametrize("options", [["--quiet"], ["--quiet", "--output-format", "json"]])
+def test_new_hooks_where_code_can_write_are_named_with_quiet_and_in_the_json(ask, tmp_path, options):
+    place = tmp_path / "granted"
+    place.mkdir()
+    place.chmod(0o777)  # as root code runs as another user
+    code = f"open({str(place / '.envrc')!r}, 'w').write('x')"
+
+    ran = ask([plans("go"), codes(code), answers()], "-p", "go", "--set", f"kernel.write={place}", *options)
+
+    problem = f"new in a folder that code can write to; look at it before a program reads it: {place / '.envrc'}"
+    assert f"! {problem}\n" in ran.stderr
+    assert "json" not in options or json.loads(ran.stdout)["warnings"] == [problem]
 
 
 @pytest.mark.parametrize(

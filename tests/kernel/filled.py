@@ -8,7 +8,8 @@ import time
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 
 PLUGIN = "from tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef double(x):\n    return 2 * x\n"
-_MARGIN = 4.0
+MARGIN = 4.0
+"""Seconds that a machine with nothing else to do may add to a bound."""
 
 linux = sys.platform.startswith("linux")
 
@@ -16,7 +17,7 @@ linux = sys.platform.startswith("linux")
 def margin():
     """Return how many seconds a busy machine may add to a bound: more, the more processes wait for its processors."""
     waiting = os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 1.0
-    return _MARGIN * max(1.0, waiting)
+    return MARGIN * max(1.0, waiting)
 
 
 @contextlib.contextmanager

@@ -79,13 +79,14 @@ def test_a_plan_that_stays_as_it_is_changes_nothing(asked):
     assert posts[0].plan == posts[1].plan
 
 
-def test_a_step_for_which_no_code_ran_stays_open_until_it_has_run(asked):
+@pytest.mark.parametrize("status", ["NONE", "FAILURE"])
+def test_a_step_for_which_no_code_ran_well_stays_open_until_it_has(asked, status):
     first = plans("load it", to="Coder", plan=TEXT, step="1")
     replies = [first, plans("report", to="Coder", plan="", step="2"), plans("load", to="Coder", plan="", step="1")]
 
-    _, posts, _ = asked([*replies, plans("12 rows", to="User")], ["NONE", "NONE", "SUCCESS"])
+    _, posts, _ = asked([*replies, plans("12 rows", to="User")], [status, status, "SUCCESS"])
 
-    assert [[status for status, _ in standing(post.plan)] for post in posts] == [
+    assert [[state for state, _ in standing(post.plan)] for post in posts] == [
         ["current", "pending"],
         ["pending", "current"],
         ["current", "pending"],

@@ -831,6 +831,8 @@ def itself():
         lambda s, folder: s.open_round(5),
         lambda s, folder: s.step(None),
         lambda s, folder: s.close_round(),
+        lambda s, folder: s.remember("q"),
+        lambda s, folder: s.subscribe(5),
     ],
 )
 def test_a_wrong_argument_leaves_the_session_as_it_was(wrong, tmp_path):

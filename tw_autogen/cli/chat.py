@@ -190,7 +190,7 @@ class Chat:
             raise
         except (RoundInterrupted, KeyboardInterrupt):
             if signals.terminated:
-                raise Terminated from None
+                raise Terminated(signals.terminated) from None
             self._say(f"stopped; {self._what_is_left()}")
         except RoundError:
             pass  # the end of the round has said it

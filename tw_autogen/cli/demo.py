@@ -51,6 +51,11 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
     """
     if folder == _FOLDER and folder.is_symlink():
         raise ConfigError(f"{folder} is a link out of this folder, to {folder.resolve()}; say where files go: --folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise ConfigError(f"{folder}: {error.strerror}; name a folder that you can write to with --folder") from error
     console = out(color=not no_color)
     scenario = read_scenario(shipped_folder("scenarios") / _SCENARIO)
     started = time.monotonic()
@@ -89,7 +94,6 @@ def _replay(scenario: Scenario, console: Console, workspace: Path) -> tuple[Outc
 
 def _keep(session_folder: Path, events: list[Event], folder: Path) -> list[Path]:
     """Bring what was made to where it stays, in place of what an earlier demo left there."""
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / _NOTEBOOK).unlink(missing_ok=True)  # a link that lies there is not followed
     kept = []
     with SafeFolder(session_folder) as made:

@@ -21,7 +21,8 @@ class Exit(IntEnum):
 
     `needs_person`: the Planner asks back, so call again with what it wants to know; or code or a plan waits for an
     approval, and there is no terminal. `timeout` is that of `--timeout`, as
-    timeout(1) has it; `interrupted` that of Ctrl-C and `terminated` that of SIGTERM, as shells have them.
+    timeout(1) has it; `interrupted` that of Ctrl-C and `terminated` that of SIGTERM, as shells
+    have them, and of SIGHUP too.
     """
 
     done = 0

@@ -11,7 +11,7 @@ import click
 
 from tw_autogen.cli.exits import Exit, exit_of_error
 from tw_autogen.cli.options import ASK_OPTIONS
-from tw_autogen.cli.stop import Terminated, sigterm_raises
+from tw_autogen.cli.stop import Terminated, terminating_signals_raise
 from tw_autogen.cli.streams import open_closed_streams, words_of_os_error
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.visible import visible
@@ -40,7 +40,7 @@ class ErrorReportingGroup(click.Group):
         """Run the command; an error that the user can fix is one block without a traceback, Ctrl-C ends with 130."""
         try:
             open_closed_streams()
-            with sigterm_raises():
+            with terminating_signals_raise():
                 return super().invoke(ctx)
         except click.UsageError as error:
             typed = ctx.meta.get(_TYPED, [])

@@ -49,7 +49,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
             once.ask(session, prompt, files, asker, options)
             show.stop()
             show.saved(once.saved, quiet=quiet)
-            for warning in () if quiet else once.warnings:
+            for warning in show.tally.hooks if quiet else once.warnings:
                 show.warn(warning)
     except TwAutogenError as error:
         once.fail(
@@ -121,7 +121,7 @@ class _Once:
             try:
                 answer = session.ask(prompt, files)
             finally:
-                self.terminated = signals.terminated
+                self.terminated = bool(signals.terminated)
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
         self.saved = session.landing.land(answer.artifacts, prompt)
         self.warnings = files_not_made(session.missing, answer, session.landing)
@@ -157,6 +157,6 @@ class _Once:
             "duration_s": round(time.monotonic() - self._started, 3),
             "model_s": round(tally.model_seconds, 3),
             "kernel_s": round(tally.kernel_seconds, 3),
-            "warnings": [*tally.warnings, *self.warnings],
+            "warnings": [*tally.warnings, *tally.hooks, *self.warnings],
             "error": self._error,
         }

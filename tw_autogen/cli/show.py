@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tw_autogen.cli.lines import OutputLines, head_and_tail, is_tabular, tail_of
 from tw_autogen.cli.live import Foot
-from tw_autogen.cli.tally import Tally
+from tw_autogen.cli.tally import NEW_HOOK, Tally
 from tw_autogen.cli.terminal import clean, link, markdown, marks
 from tw_autogen.conversation import AttachmentType, Plan, Status
 from tw_autogen.events import (
@@ -154,9 +154,8 @@ class Show:
 
     @_take.register
     def _hooks_made(self, event: HooksMade) -> None:
-        words = "new in a folder that code can write to; look at it before a program reads it: "
         for path in event.paths:
-            self._console.print(Text.assemble((f"! {words}", "yellow"), link(Path(path))), soft_wrap=True)
+            self._console.print(Text.assemble((f"! {NEW_HOOK}", "yellow"), link(Path(path))), soft_wrap=True)
 
     @_take.register
     def _post_opened(self, event: PostOpened) -> None:

@@ -13,6 +13,7 @@ from tw_autogen.events import (
     CellStarted,
     Event,
     FileUnreadable,
+    HooksMade,
     ModelCalled,
     PostClosed,
     RoundOpened,
@@ -20,6 +21,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.model import Usage
 
+NEW_HOOK = "new in a folder that code can write to; look at it before a program reads it: "
 _SHOWN_SECONDS = 0.1
 """Less than this is not worth a word: recorded replies take no time."""
 
@@ -40,6 +42,7 @@ class Tally:
         artifacts: Plain values, by path: a file that was written twice is one artifact.
         variables: Those that exist after the last cell, one line each; they stay from round to round.
         warnings: What speaks against the answer, and files of the request that can't be read.
+        hooks: Settings files and hooks that are new in a folder that code can write to, one sentence each.
         state_lost: The kernel was ended in this round, and all variables with it.
         before_loss: The variables that existed before that, as in `variables`.
     """
@@ -55,6 +58,7 @@ class Tally:
     artifacts: dict[str, dict[str, Any]] = field(default_factory=dict)
     variables: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    hooks: list[str] = field(default_factory=list)
     state_lost: bool = False
     before_loss: list[str] = field(default_factory=list)
     _code: dict[int, str] = field(default_factory=dict)
@@ -75,6 +79,8 @@ class Tally:
             self.completion_tokens += event.completion_tokens
         elif isinstance(event, FileUnreadable):
             self.warnings.append(event.problem)
+        elif isinstance(event, HooksMade):
+            self.hooks += [f"{NEW_HOOK}{path}" for path in event.paths]
         elif isinstance(event, PostClosed):
             if problem := event.post.content(AttachmentType.invalid_response):
                 self.warnings.append(problem)

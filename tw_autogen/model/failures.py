@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import ModelError, PromptTooLong, nearest
+from tw_autogen.secret import LEAST_CHARS
 
 _LIMIT_CHARS = 400
 _MAX_NAMES = 20
@@ -45,11 +46,11 @@ def shown_url(url: str) -> str:
 
 
 def server_words(error: Any, key: str) -> str:
-    """Return the server's explanation of a refusal: one line, at most 400 characters.
+    """Return the server's explanation of a refusal: one line without a stop at its end, at most 400 characters.
 
     Args:
         error: What the SDK raised.
-        key: Replaced by `***`; empty: there is none.
+        key: Replaced by `***`; one of less than 8 characters (`x` for a local server) stays, as it stands in words.
     """
     body = getattr(error, "body", None)
     if isinstance(body, dict):
@@ -57,7 +58,7 @@ def server_words(error: Any, key: str) -> str:
     else:
         words = body or getattr(error, "message", None) or str(error)
     line = " ".join(str(words).split())
-    line = line.replace(key, "***") if key else line
+    line = (line.replace(key, "***") if len(key) >= LEAST_CHARS else line).rstrip(".")
     return line if len(line) <= _LIMIT_CHARS else f"{line[:_LIMIT_CHARS]}…"
 
 

@@ -131,7 +131,7 @@ class OpenAIModel(RequestModel):
             if getattr(error, "status_code", None) in (401, 403):
                 raise self._failure(error) from None
             raise ModelError(
-                f"{self.base_url}/models: no list of models: {server_words(error, self._key).rstrip('.')}. "
+                f"{self.base_url}/models: no list of models: {server_words(error, self._key)}. "
                 f"Is the server running, and is `{self._section}.base_url` (OPENAI_BASE_URL) right?"
             ) from None
 

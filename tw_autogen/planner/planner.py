@@ -79,7 +79,7 @@ class _PlannerState:
     approved: str = ""
     offers: list[str] = field(default_factory=list)
     unrun: set[int] = field(default_factory=set)
-    """The steps of the plan for which a worker that runs code was asked last, and has run none."""
+    """The steps of the plan for which the code that a worker was asked for has failed, or was not run."""
 
 
 class Planner(Role):
@@ -324,10 +324,10 @@ class Planner(Role):
         return reply
 
     def _note_run(self, mine: _PlannerState, here: Round) -> None:
-        """Note whether the worker whose post is to be answered has run code for the current step."""
+        """Note whether the worker whose post is to be answered has run code for the current step, and well."""
         answer, step = here.posts[-1], mine.plan and mine.plan.current
         if step and answer.send_from not in (USER, self.name):
-            unrun = answer.content(AttachmentType.execution_status) == "NONE"
+            unrun = answer.content(AttachmentType.execution_status) in ("NONE", "FAILURE")
             mine.unrun = mine.unrun | {step.id} if unrun else mine.unrun - {step.id}
 
     def _advance(self, mine: _PlannerState, reply: PlannerReply) -> None:

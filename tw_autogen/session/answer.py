@@ -99,9 +99,10 @@ class Answer:
             usage: What it has cost.
             seconds: Where its time went; None: not known.
         """
-        last = here.posts[-1]
-        text = last.content(AttachmentType.answer, last.message) if last.send_to == USER else ""
-        stop = last.content(AttachmentType.stop, "Completed") if last.send_to == USER else ""
+        last, text, stop = here.posts[-1] if here.posts else None, "", ""
+        if last is not None and last.send_to == USER:
+            text = last.content(AttachmentType.answer, last.message)
+            stop = last.content(AttachmentType.stop, "Completed")
         return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds())
 
     def files_markdown(self) -> str:

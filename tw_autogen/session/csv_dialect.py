@@ -1,4 +1,4 @@
-"""`CsvDialect`: how a file of separated values has to be read: encoding, separator, decimal comma, comments, codes."""
+"""`CsvDialect`: how separated values have to be read: encoding, separator, decimal comma, lines above, codes."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ _BOMS = {
 """In this order: the mark of UTF-32 begins with that of UTF-16."""
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
+_TITLE_LINES = 10
+_NUMBER = re.compile(r"[+-]?[.,]?\d[\d.,]*%?")
 _CODE = re.compile(r"0\d+")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
@@ -49,7 +51,7 @@ class CsvDialect:
         encoding: Of the text.
         decimal: Sign in front of a number's decimals.
         thousands: Sign between groups of three digits; empty: none.
-        comment_lines: How many lines that begin with `#` stand above the header.
+        lines_above: How many lines stand above the header: such as begin with `#`, and a title.
         codes: Columns that have to stay text: digits with leading zeros, such as postal codes, and where points group
             thousands, values with points that are no such numbers, such as dates.
         wide_rows: Rows have more values than the header has names; pandas would take the first one for an index.
@@ -59,7 +61,7 @@ class CsvDialect:
     encoding: str = "utf-8"
     decimal: str = "."
     thousands: str = ""
-    comment_lines: int = 0
+    lines_above: int = 0
     codes: tuple[str, ...] = ()
     wide_rows: bool = False
 
@@ -75,8 +77,8 @@ class CsvDialect:
             found["decimal"] = self.decimal
         if self.thousands:
             found["thousands"] = self.thousands
-        if self.comment_lines:
-            found["skiprows"] = self.comment_lines
+        if self.lines_above:
+            found["skiprows"] = self.lines_above
         if self.codes:
             found["dtype"] = dict.fromkeys(self.codes, str)
         if self.wide_rows:
@@ -121,11 +123,12 @@ def find_dialect(path: Path) -> CsvDialect:
         comments += 1
     if comments == len(lines):  # there is nothing else: then it is data
         comments = 0
-    separator = _separator([line for line in lines[comments:] if line.strip()][:_SAMPLE_LINES], path)
-    rows = list(csv.reader(io.StringIO("\n".join(lines[comments:])), delimiter=separator))
+    above = comments + _title_lines(lines[comments : comments + _SAMPLE_LINES], path)
+    separator = _separator([line for line in lines[above:] if line.strip()][:_SAMPLE_LINES], path)
+    rows = list(csv.reader(io.StringIO("\n".join(lines[above:])), delimiter=separator))
     decimal, thousands = _decimal(rows[1:], separator)
     wide = bool(rows) and any(len(row) > len(rows[0]) for row in rows)
-    return CsvDialect(separator, encoding, decimal, thousands, comments, _codes(rows, thousands), wide)
+    return CsvDialect(separator, encoding, decimal, thousands, above, _codes(rows, thousands), wide)
 
 
 def read_table(path: Path, dialect: CsvDialect, *, rows: int | None = None) -> pd.DataFrame:
@@ -194,6 +197,28 @@ def _separator(lines: Sequence[str], path: Path) -> str:
         if (score := (round(alike, 2), widths[0])) > best_score and alike > 0.5:
             best, best_score = one, score
     return best
+
+
+def _title_lines(lines: Sequence[str], path: Path) -> int:
+    """Return how many lines before the header are a title; 0 where that is not certain.
+
+    A title has one value, and several words or an empty line below; the header below has words only, and stands above
+    rows of its own length with numbers.
+    """
+    if not lines or '"' in lines[0] or any(one in lines[0] for one in _SEPARATORS):
+        return 0
+    for count in range(1, min(_TITLE_LINES + 1, len(lines))):
+        rest = [line for line in lines[count:] if line.strip()]
+        separator = _separator(rest, path)
+        header, *rows = csv.reader(rest or [""], delimiter=separator)
+        if len(header) < 2 or not lines[count].strip():
+            continue
+        alike = [row for row in rows if len(row) == len(header)]
+        titled = " " in lines[0].strip() or not all(line.strip() for line in lines[:count])
+        words = all(cell.strip() and not _NUMBER.fullmatch(cell.strip()) for cell in header)
+        numbers = any(_NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
+        return count if titled and words and numbers and len(alike) > len(rows) / 2 else 0
+    return 0
 
 
 def _decimal(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, str]:

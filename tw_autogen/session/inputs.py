@@ -263,18 +263,21 @@ def readable_by_path(paths: Sequence[Path], folder: Path, *, distrusted: Path | 
         yield found
         for path, stamps in zip(found, before, strict=True):
             if _stamps(path, distrusted) != stamps:
-                raise ConfigError(f"{path}: was exchanged while it was read; ask again when nobody writes there")
+                raise ConfigError(
+                    f"{path}: was written to or exchanged while it was described; ask again when nobody does that, or "
+                    "trust the folder (--trust, trust=True)"
+                )
 
 
-def _stamps(path: Path, distrusted: Path | None) -> list[tuple[int, int, int]]:
-    """Return number, size and time of change, which a rename changes too, of a file of a folder and of those above."""
+def _stamps(path: Path, distrusted: Path | None) -> list[tuple[int, int]]:
+    """Return inode and time of change, which a rename changes too, of a file in a folder, and inodes on the way."""
     if distrusted is None:
         return []
     with SafeFolder(distrusted.resolve()) as opened:
         parts = opened.name_of(path).split("/")
         names = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)] if parts != [""] else []
         found = [opened.info(name) for name in names]
-    return [(one.st_ino, one.st_size if stat.S_ISREG(one.st_mode) else 0, one.st_ctime_ns) for one in found]
+    return [(one.st_ino, one.st_ctime_ns if stat.S_ISREG(one.st_mode) else 0) for one in found]
 
 
 def _is_below(path: Path, folder: Path) -> bool:

@@ -307,8 +307,11 @@ class Session:
                 towards the limits of this session, but not in `usage`.
 
         Raises:
+            ConfigError: it is no round.
             SessionBusyError: a round is open.
         """
+        if not isinstance(past, Round):
+            raise ConfigError(f"remember: expected a Round, got {type(past).__name__}")
         with self._lock:
             self._refuse_closed()
             self._refuse_second()
@@ -424,7 +427,13 @@ class Session:
         self._journal.write(event)
 
     def subscribe(self, handler: Handler) -> None:
-        """Hand every event from now on to one more handler."""
+        """Hand every event from now on to one more handler.
+
+        Raises:
+            ConfigError: it can't be called.
+        """
+        if not callable(handler):
+            raise ConfigError(f"subscribe: expected a function that takes an event, got {handler!r}")
         self._journal.subscribe(handler)
 
     def unsubscribe(self, handler: Handler) -> None:

@@ -146,11 +146,22 @@ def a_call_back_into_the_busy_kernel_is_refused_at_once(factory: KernelFactory) 
 def time_in_the_host_is_not_the_cells(factory: KernelFactory) -> None:
     """Neither for its limit nor in what is told."""
     with factory() as kernel:
-        kernel.serve("think", lambda: threading.Event().wait(2.0))
+        thought = []
+
+        def think() -> None:
+            began = time.monotonic()
+            threading.Event().wait(2.0)
+            thought.append(time.monotonic() - began)
+
+        kernel.serve("think", think)
         run(kernel, "1")
-        ran = kernel.execute("think()\n'done'", seconds=1.0)
+        began = time.monotonic()
+        ran = kernel.execute("think()\n'done'", seconds=1.5)
+        own = time.monotonic() - began - sum(thought)
         expect(
-            (ran.result, ran.seconds < 1.0), ("'done'", True), f"result ({ran.error}), seconds ({ran.seconds:g}) < 1"
+            (ran.result, ran.seconds <= own),
+            ("'done'", True),
+            f"result ({ran.error}), seconds ({ran.seconds:g}) <= {own:g}",
         )
 
 
@@ -170,11 +181,12 @@ def a_call_that_takes_too_long_is_given_up(factory: KernelFactory) -> None:
 
 def an_interrupt_stops_a_cell_that_waits_for_the_host(factory: KernelFactory) -> None:
     """The late answer is dropped; the variables are kept, and the next cell's calls are its own."""
-    began, gate = threading.Event(), threading.Event()
+    began, gate, ended = threading.Event(), threading.Event(), []
 
     def hold() -> str:
         began.set()
         gate.wait(SECONDS)
+        ended.append(True)
         return "late"
 
     def answer() -> str:
@@ -191,10 +203,9 @@ def an_interrupt_stops_a_cell_that_waits_for_the_host(factory: KernelFactory) ->
             kernel.serve("hold", hold)
             kernel.serve("quick", answer)
             threading.Thread(target=stop, daemon=True).start()
-            started = time.monotonic()
             stopped = ends(kernel, "kept = 1\nhold()", seconds=SECONDS)
             expect((stopped.ok, stopped.state_lost), (False, False), "ok, state_lost")
-            expect(time.monotonic() - started < SECONDS, True, "it ended before the host's answer")
+            expect(ended, [], "host functions that have ended when the cell has")
             expect(run(kernel, "kept, quick()").result, "(1, 'mine')", "the next cell")
     finally:
         gate.set()
