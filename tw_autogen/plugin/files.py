@@ -13,7 +13,8 @@ from urllib.request import url2pathname
 
 from tw_autogen.conversation import is_mentioned
 from tw_autogen.kernel.guest.artifacts import FileNames
-from tw_autogen.safe_folder import SafeFolder, open_unlinked
+from tw_autogen.plugin.artifact_folder import SessionArtifacts
+from tw_autogen.safe_folder import SafeFolder, kept_path, open_unlinked
 
 _HEAD_ROWS = 5
 _LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
@@ -72,15 +73,16 @@ def new_file(folder: Path, name: str, kind: str) -> tuple[Path, BinaryIO]:
         OSError: it can't be made, or a link is in the way.
     """
     below, _, plain = name.rpartition("/")
-    folder.mkdir(parents=True, exist_ok=True)
-    names = FileNames(folder / below)
+    if not kept_path(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     with SafeFolder(folder) as opened:
         if below:
             opened.make_folder(below, parents=True)
+        names = FileNames(SessionArtifacts(folder / below).exists)
         while True:
-            path = names.free(plain, kind)
+            free = f"{below}/{names.free(plain, kind)}".lstrip("/")
             with contextlib.suppress(FileExistsError):
-                return path, opened.create_file(path.relative_to(folder).as_posix())
+                return folder / free, opened.create_file(free)
 
 
 def bring(source: Path, folder: Path) -> Path:

@@ -14,6 +14,7 @@ from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.folder import session_name
 from tw_autogen.kernel.guest import PluginContext, PluginProblem, load_plugin, run_plugin_tests
 from tw_autogen.kernel.guest.context import Made
+from tw_autogen.plugin.artifact_folder import SessionArtifacts
 from tw_autogen.plugin.callables import run_through
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports
@@ -54,8 +55,12 @@ class HostPlugin:
     ) -> None:
         self.spec = spec
         self.name = spec.name
+        self._files = SessionArtifacts(folder)
         self._context = PluginContext(
-            folder, session_id=session_name(folder), session_variables=session_variables, call_llm=call_model
+            self._files,
+            session_id=session_name(folder),
+            session_variables=session_variables,
+            call_llm=call_model,
         )
         self._on_artifact = on_artifact or _ignore
         self._on_log = on_log or _ignore
@@ -94,8 +99,11 @@ class HostPlugin:
     def close(self) -> None:
         """Call the plugin's `close`, if it has one."""
         close = getattr(getattr(self._function, "_tw_plugin", self._function), "close", None)
-        if callable(close):
-            close()
+        try:
+            if callable(close):
+                close()
+        finally:
+            self._files.close()
 
     def __enter__(self) -> HostPlugin:
         return self

@@ -2,7 +2,7 @@
 
 from tw_autogen.safe_folder.folder import Entry, SafeFolder, open_unlinked, read_unlinked, remove_folder
 from tw_autogen.safe_folder.held import held_folder
-from tw_autogen.safe_folder.kept import KeptFolder
+from tw_autogen.safe_folder.kept import KeptFolder, kept_path
 from tw_autogen.safe_folder.protected import is_protected, protected_below
 from tw_autogen.safe_folder.temporary import temporary_folder
 
@@ -12,6 +12,7 @@ __all__ = [
     "SafeFolder",
     "held_folder",
     "is_protected",
+    "kept_path",
     "open_unlinked",
     "protected_below",
     "read_unlinked",
