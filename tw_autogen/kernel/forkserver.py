@@ -22,6 +22,8 @@ from tw_autogen.kernel.process import readable
 
 _PACKET = 1 << 16
 _CREDENTIALS = struct.Struct("3i")
+_MOST_PACKETS = 100
+"""How many packets of a supervisor are read at one look; it sends fewer in all."""
 _END_SECONDS = 2.0
 
 
@@ -85,7 +87,9 @@ class SupervisedProcess:
 
     def alive(self) -> bool:
         """Return whether it still runs; takes what the supervisor has said meanwhile."""
-        while not self._ended:
+        for _ in range(_MOST_PACKETS):
+            if self._ended:
+                return False
             try:
                 packet, extra, _, _ = self._channel.recvmsg(_PACKET, socket.CMSG_SPACE(_CREDENTIALS.size))
             except BlockingIOError:
@@ -95,9 +99,10 @@ class SupervisedProcess:
             except OSError:
                 packet, extra = b"", []
             if packet:
-                self._hear(json.loads(packet), extra)
+                self._hear(packet, extra)
             else:
                 self._ended = "killed with its supervisor"
+        self._ended = self._ended or "its supervisor said more than it ever does"
         return False
 
     @property
@@ -146,7 +151,14 @@ class SupervisedProcess:
                 signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
             readable(self._supervisor, _END_SECONDS)
 
-    def _hear(self, message: Mapping[str, Any], extra: list[Any]) -> None:
+    def _hear(self, packet: bytes, extra: list[Any]) -> None:
+        try:
+            message = json.loads(packet)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):  # code has taken over the supervisor
+            self._ended = "its supervisor said what can't be read"
+            return
         kind = message.get("kind")
         if kind == "supervisor":
             with contextlib.suppress(OSError):  # it has ended already
@@ -156,10 +168,10 @@ class SupervisedProcess:
         elif kind == "assigned":
             self._assigned = True
         elif kind == "failed":
-            self._ended = str(message["why"])
+            self._ended = str(message.get("why"))
             self._down = self._ended if message.get("wall") else ""
         elif kind == "ended":
-            self._ended = str(message["how"])
+            self._ended = str(message.get("how"))
 
     def _send(self, **message: Any) -> None:
         with contextlib.suppress(OSError):  # it has ended; `alive` tells

@@ -144,7 +144,8 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
         connects: Unix sockets may be connected; where the file system's part of the sandbox hides those of the host.
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
-        others: Files outside and other processes can't be named anyway. Otherwise mode, owner and times of a file that
+        others: Files outside and other processes can't be named anyway, but for the supervisor, whose limits and
+            priority can't be set. Otherwise mode, owner and times of a file that
             is given by its path stay as they are, without an error, because much code sets them for good measure;
             and so do the processors of a process that is not this one; its limits and priority can't be set.
         shared_bytes: How large one piece of shared memory may be, below 4 GB, and no files in memory outside a file
@@ -217,8 +218,7 @@ def _program(
         rules["truncate"] = _NO
     if not signals:
         rules |= _own_signals(ours)
-    if not others:
-        rules |= _own_files_and_processes(ours)
+    rules |= _all_but_supervisor() if others else _own_files_and_processes(ours)
     if shared_bytes:
         rules["mmap"] = _small_shared_memory(min(shared_bytes, 0xFFFFFFFF)) + _YES
     answers = {_REFUSED: _NO, _MISSING: _NONE, **rules}
@@ -234,6 +234,17 @@ def _own_signals(ours: int) -> dict[str, bytes]:
         "tkill": _NO,
         "pidfd_send_signal": _NO,
         "fcntl": _if_one_of(1, _SET_OWNER, _NO) + _YES,
+    }
+
+
+def _all_but_supervisor() -> dict[str, bytes]:
+    """Return rules that keep limits and priority of the supervisor, which is the first process of the namespace."""
+    return {
+        **{
+            name: _unless_one_of(0, (kind,), _NO) + _if_one_of(1, (1,), _NO) + _YES
+            for name, kind in _THIS_PROCESS.items()
+        },
+        **dict.fromkeys((*_OF_PROCESS, "prlimit64"), _if_one_of(0, (1,), _NO) + _YES),
     }
 
 
