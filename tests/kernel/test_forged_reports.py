@@ -16,6 +16,7 @@ kernel = get_ipython().kernel
 for _ in range(20):
     content = {"name": "stdout", "text": "x" * 1_000_000}
     kernel.session.send(kernel.iopub_socket, "stream", content, parent=kernel.get_parent())
+print("end")  # so that the host waits for all output
 """
 REPORT = f"""
 import json
