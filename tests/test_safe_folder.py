@@ -24,7 +24,6 @@ from tw_autogen.hosts.files import bring, linked_files, named_files
 from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder import HostExchange
-from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.kernel.guest.checkpoint import FOLDER as JOURNAL_FOLDER
 from tw_autogen.kernel.guest.exchange import FOLDER
 from tw_autogen.kernel.journal import CellJournal
@@ -565,8 +564,7 @@ def test_pieces_of_a_transferred_file_come_in_order_and_within_the_limit(inside)
     assert list((inside / ".tw-exchange").iterdir()) == []
 
 
-def test_a_name_that_is_taken_between_look_and_creation_gets_a_number(inside):
-    FileNames(inside).free("it.txt", "file")
+def test_a_name_that_is_taken_gets_a_number(inside):
     first, file = Artifact.new_file(inside, "it.txt", "file")
     file.close()
     second, file = Artifact.new_file(inside, "it.txt", "file")

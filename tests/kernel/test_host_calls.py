@@ -364,7 +364,7 @@ def test_the_kernels_death_during_a_call_ends_the_cell(kernel, gate):
     ],
 )
 def test_only_what_is_served_can_be_reached_also_by_forged_requests(kernel, forged, message):  # C45
-    kernel.serve("quick", lambda: "here")
+    kernel.serve("quick", lambda **_: "here")
     ran = kernel.execute(FORGED + forged, seconds=SECONDS)
 
     assert message in ran.error

@@ -35,6 +35,28 @@ def test_a_supervisor_that_says_nothing_before_its_end_is_missed():
     assert process.end() == "killed with its supervisor"
 
 
+@pytest.mark.parametrize(
+    ("packets", "said"),
+    [
+        ([b"[]"], "its supervisor said what can't be read"),
+        ([b"\xff{"], "its supervisor said what can't be read"),
+        ([b"[" * 30_000], "its supervisor said what can't be read"),
+        ([b'{"kind": "ended"}'], "None"),
+        ([b"{}"] * 101, "its supervisor said more than it ever does"),
+    ],
+    ids=["a list", "no JSON", "nested", "half a message", "many"],
+)
+def test_a_supervisor_that_says_anything_else_is_ended(packets, said):
+    ours, theirs = channel_pair()
+    process = SupervisedProcess(ours)
+    with theirs:
+        for packet in packets:
+            theirs.send(packet)
+        alive = process.alive()
+
+    assert (alive, process.end()) == (False, said)
+
+
 @pytest.fixture
 def beyond_select():
     """Give a number of a file that `select` takes no more, as in a process with a hundred kernels."""

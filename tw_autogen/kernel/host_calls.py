@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import inspect
 import json
 import queue
 import threading
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.guest.codec import Codec
+from tw_autogen.kernel.guest.codec import TAG, Codec
 from tw_autogen.kernel.guest.json_memory import check_call
 from tw_autogen.kernel.guest.remote_files import FILES, PIECE
 
@@ -38,14 +39,15 @@ class HostFunctions:
         self._functions[name] = function
         self._seconds[name] = float("inf") if seconds is None else seconds
 
-    def add_unnamed(self, name: str, function: Callable[..., Any]) -> None:
+    def add_unnamed(self, name: str, function: Callable[..., Any], seconds: float) -> None:
         """Serve a function to our end of the bridge only; code in the kernel has no name for it.
 
         Args:
             name: The name for our end of the bridge.
             function: Called in this process.
+            seconds: How long one call may take.
         """
-        self.add(name, function)
+        self.add(name, function, seconds)
         self._unnamed.add(name)
 
     def docs(self) -> dict[str, str]:
@@ -70,11 +72,34 @@ class HostFunctions:
             number, name = asked["id"], str(asked["name"])
             if name not in self._functions:
                 raise LookupError(f"the host serves no function {name!r}")
-            args, kwargs = codec.unpack(asked["args"]), codec.unpack(asked["kwargs"])
-            value = codec.pack(self._functions[name](*args, **kwargs))
+            function = self._functions[name]
+            _check_arity(function, asked["args"], asked["kwargs"])
+            args, kwargs = codec.unpack([asked["args"], asked["kwargs"]])
+            value = codec.pack(function(*args, **kwargs))
             return json.dumps({"id": number, "value": value})
         except BaseException as error:  # noqa: BLE001 - foreign code, and a request that may be anything: the cell is told
             return failure(number, error)
+
+
+def _check_arity(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Check that a function takes so many arguments of these names, before any of them is unpacked.
+
+    Args:
+        function: Is going to be called.
+        args: A list of packed values.
+        kwargs: Packed values by name.
+
+    Raises:
+        TypeError: it doesn't.
+    """
+    if not isinstance(args, list) or not isinstance(kwargs, dict):
+        raise TypeError(f"arguments are a list, and a dict of named ones, not {args!r:.40} and {kwargs!r:.40}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions in C have none
+        return
+    if TAG not in kwargs:  # else one of the names is that mark, and the dict is packed as pairs
+        signature.bind(*args, **kwargs)
 
 
 def failure(number: Any, error: BaseException) -> str:

@@ -19,6 +19,8 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder
 
 _SECONDS = 600.0
+_SECONDS_TO_ASK = 3600.0
+_SECONDS_TO_REFUSE = 30.0
 _MOST = 20
 _SAID_CHARS = 1500
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
@@ -45,6 +47,12 @@ class Installer:
             self.folder = Path(tempfile.mkdtemp(prefix="tw-packages-")).resolve()
             self.folder.chmod(0o755)  # root's kernels are another user
             weakref.finalize(self, remove_folder, self.folder)
+
+    @property
+    def most_seconds(self) -> float:
+        """How long one call may take, with reading what the cell asks for and the User's time to decide."""
+        asking = {"never": 0.0, "allow": _SECONDS}.get(self._settings.install, _SECONDS + _SECONDS_TO_ASK)
+        return _SECONDS_TO_REFUSE + asking
 
     def prepare(self) -> str:
         """Make the folder; give its path, empty where nothing is ever installed.

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from tw_autogen.kernel.guest.artifacts import FileNames
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import SafeFolder, kept_path
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,16 @@ class Artifact:
             OSError: it can't be made, or a link is in the way.
         """
         below, _, plain = name.rpartition("/")
-        folder.mkdir(parents=True, exist_ok=True)
-        names = FileNames(folder / below)
+        if not kept_path(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         with SafeFolder(folder) as opened:
             if below:
                 opened.make_folder(below, parents=True)
+            names = FileNames(lambda one: opened.exists(f"{below}/{one}".lstrip("/")))
             while True:
-                path = names.free(plain, kind)
+                free = f"{below}/{names.free(plain, kind)}".lstrip("/")
                 with contextlib.suppress(FileExistsError):
-                    return path, opened.create_file(path.relative_to(folder).as_posix())
+                    return folder / free, opened.create_file(free)
 
     def markdown(self) -> str:
         """Return one line of a Markdown list: name, place, and the first line of the preview."""

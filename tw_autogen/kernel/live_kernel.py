@@ -19,7 +19,7 @@ from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_
 from tw_autogen.kernel.process import check_open_files
 from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.request import ExecuteRequest, RawResult
-from tw_autogen.kernel.results import ROLLBACK, execution_of, went_well
+from tw_autogen.kernel.results import ROLLBACK, execution_of, rows, went_well
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.wire import WakeupSocket
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
@@ -218,9 +218,11 @@ class LiveKernel:
 
     def kill(self) -> None:
         """End the process of the running cell at once, from any thread; nothing happens if none runs."""
-        running = self._running
+        running, live = self._running, self._live
         if running is not None:
             running.kill()
+        elif self._executing and live is not None:  # cells are run again, to bring variables back
+            live.process.end()
 
     def restart(self) -> None:
         """End the process and start a fresh one with plugins, served functions and put variables."""
@@ -340,11 +342,23 @@ class LiveKernel:
 
     def _resumed(self, live: KernelClient) -> KernelClient:
         """Bring variables back that an earlier process had, if that is due; give the kernel, perhaps another one."""
-        return self._recovery.bring_back(live, self._take_variables, self._renew)
+        if not self._recovery.due:
+            return live
+        self._wakeup.answer()
+        self._executing = True  # so that an interrupt, `kill` and `close` reach the cells that are run again
+        try:
+            return self._recovery.bring_back(live, self._take_variables, self._renew)
+        finally:
+            self._executing = False
 
     def _renew(self) -> KernelClient:
+        """Return another kernel in place of one that ended over what it brought back; an interrupt ended only that."""
+        self._executing = False
+        self._wakeup.answer()
         self._end()
-        return self._ready()
+        live = self._ready()
+        self._executing = True
+        return live
 
     def _end(self) -> None:
         if self._end_live is not None:
@@ -434,9 +448,8 @@ class LiveKernel:
                     outcome.report[ROLLBACK] = answer["ok"]
 
     def _take_variables(self, report: dict[str, Any]) -> None:
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
-            told = report["variables"]
-            self._variables = tuple(Variable(str(name), str(kind), str(line)) for name, kind, line in told)
+        if isinstance(report.get("variables"), list):
+            self._variables = tuple(Variable(*row) for row in rows(report, "variables", 3))
 
 
 def is_table(value: Any) -> bool:

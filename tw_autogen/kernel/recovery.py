@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ _LEAST_SECONDS = 10.0
 _TIMES = 3.0
 _MOST_SECONDS = 1200.0
 """What is believed of a cell's time: code can write to the journal."""
+_TOGETHER_SECONDS = 600.0
+"""How long all cells may take together that are run again."""
 
+_INTERRUPTED = "running it again was interrupted"
 Entry = Mapping[str, Any]
 
 
@@ -47,8 +51,11 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: bool = True) 
         else:
             said.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
     count = 0
+    until = time.monotonic() + _TOGETHER_SECONDS
     for number, entry in enumerate(entries[start:], start + 1):
-        problem = _again(live, entry) if rerun else "it was not run again"
+        problem = _again(live, entry, until - time.monotonic()) if rerun else "it was not run again"
+        if problem == _INTERRUPTED:
+            until = 0.0
         count += "code" in entry and not problem
         if problem:
             said.append(_warning(f"line {number} of the journal: {problem}"))
@@ -73,8 +80,8 @@ def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str
     return {"code": code, "seconds": round(seconds, 3), "called": called, "variables": list(variables)}
 
 
-def _again(live: KernelClient, entry: Entry) -> str:
-    """Do what a line tells of; give why that failed, empty if it did not."""
+def _again(live: KernelClient, entry: Entry, left: float) -> str:
+    """Do what a line tells of, within the seconds that are left; return why that failed, empty if it did not."""
     if "put" in entry:
         if "value" not in entry:
             return f"the table {entry['put']!r} was put in by the host, and has to be put in again"
@@ -85,7 +92,11 @@ def _again(live: KernelClient, entry: Entry) -> str:
         return "it can't be read"
     if entry.get("called"):
         return "this cell called functions of the host, which would have their effect twice; it was not run again"
-    outcome = live.run(code, seconds=max(_LEAST_SECONDS, _TIMES * _seconds(entry)))
+    if left <= 0:
+        return "it was not run again, because bringing variables back took too long or was interrupted"
+    outcome = live.run(code, seconds=min(left, max(_LEAST_SECONDS, _TIMES * _seconds(entry))))
+    if outcome.stopped == "interrupted":
+        return _INTERRUPTED
     return "" if went_well(outcome) else f"this cell failed when it was run again: {error_text(outcome)[-500:]}"
 
 

@@ -17,6 +17,7 @@ from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.process import Process
 from tw_autogen.kernel.wire import Channel, Poller, Wire
 
+_MORE_CHARS = 10_000
 _DRAIN_SECONDS = 2.0
 """How long output may trail behind the reply, and a reply behind `idle`."""
 
@@ -69,7 +70,8 @@ class ExecuteRequest:
         output_chars: How much of each stream is kept.
         calls: Makes what takes host calls, given what wakes this.
         waiting: What is waited on.
-        on_output: Told of output as it comes.
+        on_output: Told of output as it comes: of each stream somewhat more than twice what is kept, which is more than
+            a kernel sends unless code forges its messages.
         crash_output: Gives what was flushed for a stream and a request, where a crash kept it from coming.
     """
 
@@ -104,6 +106,7 @@ class ExecuteRequest:
         self._nudge_at = float("inf")
         self._give_up_at = float("inf")
         self._idle = False
+        self._room = dict.fromkeys(("stdout", "stderr"), 2 * output_chars + _MORE_CHARS)
         self.outcome = RawResult(Clipped(output_chars), Clipped(output_chars))
 
     def wait(self) -> RawResult:
@@ -227,8 +230,9 @@ class ExecuteRequest:
 
     def _take_output(self, stream: str, text: str) -> None:
         (self.outcome.stdout if stream == "stdout" else self.outcome.stderr).add(text)
-        if self._on_output is not None:
-            self._on_output(stream, text)
+        if self._on_output is not None and (said := text[: self._room[stream]]):
+            self._room[stream] -= len(said)
+            self._on_output(stream, said)
 
     def _read_crash_output(self) -> None:
         """Take what was flushed and did not come, where all that came is the beginning of it."""

@@ -22,6 +22,11 @@ ROLLBACK = "rollback"
 """In a report: what could not be undone, where a cell was; also the tag of the log lines that say so."""
 
 
+_MOST_CHARS, _VALUE_CHARS, _ROW_CHARS = 1 << 20, 10_000, 50
+"""What all rows of one kind in a report may hold, and one value; what a row counts besides. A kernel sends less."""
+_ERROR_CHARS = 100_000
+
+
 def went_well(outcome: RawResult) -> bool:
     """Return whether a cell ran to its end."""
     return (outcome.reply or {}).get("status") == "ok" and not outcome.stopped and not outcome.died
@@ -38,6 +43,7 @@ def error_text(outcome: RawResult, *, lost: str = LOST) -> str:
     trace = str(outcome.report.get("error") or "") or (
         f"{reply['ename']}: {reply.get('evalue', '')}" if reply.get("ename") else ""
     )
+    trace = clip(trace, _ERROR_CHARS)
     if outcome.killed:
         return f"Stopped {outcome.stopped}: the code did not react to an interrupt, so the kernel was killed. {lost}"
     if outcome.died:
@@ -57,8 +63,8 @@ def not_undone(report: dict[str, Any]) -> Iterator[Log]:
         yield Log("warning", ROLLBACK, f"{name} may still be changed by the failed cell{reason}")
 
 
-def rows(report: dict[str, Any], key: str, width: int) -> list[list[Any]]:
-    """Return a report's rows; what is not one, because code wrote it, is left out.
+def rows(report: dict[str, Any], key: str, width: int) -> list[list[str]]:
+    """Return a report's rows as texts, bounded together; what is no row, because code wrote it, is left out.
 
     Args:
         report: As the kernel wrote it.
@@ -66,7 +72,23 @@ def rows(report: dict[str, Any], key: str, width: int) -> list[list[Any]]:
         width: How many values each row has.
     """
     found = report.get(key)
-    return [one for one in found if isinstance(one, list) and len(one) == width] if isinstance(found, list) else []
+    kept: list[list[str]] = []
+    left = _MOST_CHARS
+    for one in found if isinstance(found, list) else []:
+        if isinstance(one, list) and len(one) == width:
+            row = [_plain(value) for value in one]
+            left -= _ROW_CHARS + sum(map(len, row))
+            if left < 0:
+                break
+            kept.append(row)
+    return kept
+
+
+def _plain(value: Any) -> str:
+    """Return a value of a report as text, cut: code may have written it."""
+    if isinstance(value, (dict, list)):
+        return ""
+    return clip(str(value), _VALUE_CHARS) if value is not None else ""
 
 
 def _undone(report: dict[str, Any]) -> str:
@@ -103,8 +125,8 @@ def execution_of(
         result=None if result is None else clip(str(result), settings.result_chars + MARK_CHARS),
         stdout=outcome.stdout.text(),
         stderr=outcome.stderr.text(),
-        logs=(*(Log(*map(str, one)) for one in rows(report, "logs", 3)), *said, *not_undone(report)),
-        artifacts=tuple(_artifacts(report, folder)),
+        logs=(*(Log(*one) for one in rows(report, "logs", 3)), *said, *not_undone(report)),
+        artifacts=tuple(_artifacts(report, folder, settings.max_artifacts)),
         variables=variables,
         error="" if ok else error_text(outcome, lost=lost),
         state_lost=bool(outcome.died),
@@ -112,12 +134,12 @@ def execution_of(
     )
 
 
-def _artifacts(report: dict[str, Any], folder: Path) -> Iterator[Artifact]:
-    found = rows(report, "artifacts", 4)
+def _artifacts(report: dict[str, Any], folder: Path, most: int) -> Iterator[Artifact]:
+    found = rows(report, "artifacts", 4)[:most]
     if not found:
         return
     with SafeFolder(folder) as opened:
         for name, kind, relative, preview in found:
             with contextlib.suppress(OSError):
-                opened.open_file(str(relative)).close()
-                yield Artifact(str(name), str(kind), folder / str(relative), str(preview))
+                opened.open_file(relative).close()
+                yield Artifact(name, kind, folder / relative, preview)

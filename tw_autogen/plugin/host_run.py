@@ -12,6 +12,7 @@ from typing import Any
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.guest import Made, PluginContext, PluginProblem, load_plugin, run_plugin_tests
+from tw_autogen.plugin.artifact_folder import SessionArtifacts
 from tw_autogen.plugin.callables import run_through
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports
@@ -52,7 +53,8 @@ class HostPlugin:
     ) -> None:
         self.spec = spec
         self.name = spec.name
-        self._context = PluginContext(folder, session_variables=session_variables, call_llm=call_model)
+        self._files = SessionArtifacts(folder)
+        self._context = PluginContext(self._files, session_variables=session_variables, call_llm=call_model)
         self._on_artifact = on_artifact or _ignore
         self._on_log = on_log or _ignore
         self._numbers = itertools.count(1)
@@ -90,8 +92,11 @@ class HostPlugin:
     def close(self) -> None:
         """Call the plugin's `close`, if it has one."""
         close = getattr(getattr(self._function, "_tw_plugin", self._function), "close", None)
-        if callable(close):
-            close()
+        try:
+            if callable(close):
+                close()
+        finally:
+            self._files.close()
 
     def __enter__(self) -> HostPlugin:
         return self

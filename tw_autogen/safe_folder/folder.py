@@ -181,6 +181,14 @@ class SafeFolder:
         with self._parent(name) as (at, last):
             return calls.lstat(at, last)
 
+    def exists(self, name: str) -> bool:
+        """Return whether anything has this name, even a dangling link."""
+        try:
+            self.info(name)
+        except FileNotFoundError:
+            return False
+        return True
+
     def has_file(self, name: str) -> bool:
         """Return whether a regular file has this name."""
         try:

@@ -5,6 +5,7 @@ It is also the only definition of what a plugin's author writes against: `Plugin
 `tw_guest`. The host's side takes only the names below.
 """
 
+from .artifacts import TooLarge
 from .codec import untransferable_reason
 from .context import Made, PluginContext
 from .packages import install_words
@@ -25,6 +26,7 @@ __all__ = [
     "Plugin",
     "PluginContext",
     "PluginProblem",
+    "TooLarge",
     "install_names",
     "install_words",
     "load_plugin",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from .describe import summary
 
@@ -64,11 +65,6 @@ class Bounded:
         return getattr(self._file, name)
 
 
-def is_plain(path: Path) -> bool:
-    """Return whether a path is a file itself, no link to one."""
-    return path.is_file() and not path.is_symlink()
-
-
 def safe_name(file_name: str, kind: str) -> str:
     """Return a plain file name: no folders, no control or shell characters, not hidden, not endless.
 
@@ -89,17 +85,90 @@ def safe_name(file_name: str, kind: str) -> str:
     return f"{stem[: _NAME_CHARS - len(suffix[:20])] or kind}{suffix[:20] or _SUFFIXES.get(kind, '')}"
 
 
-class FileNames:
-    """Names for the files of a folder, each used once: `chart.png`, `chart-2.png`, …; never a random one."""
+class ArtifactFolder(Protocol):
+    """Where a context's files go; names are those of files in it, without folders."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    @property
+    def path(self) -> Path:
+        """The folder, absolute."""
+        ...
+
+    def exists(self, name: str) -> bool:
+        """Return whether anything has this name, even a dangling link."""
+        ...
+
+    def create(self, name: str) -> BinaryIO:
+        """Create a file where nothing exists, for writing."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        ...
+
+    def size(self, name: str) -> int | None:
+        """Return the size of a file in bytes; None if it is missing, or no regular file."""
+        ...
+
+    def promise(self, name: str) -> Path:
+        """Return the path at which a plugin may write a file itself."""
+        ...
+
+    def take_promised(self, name: str, max_bytes: int) -> None:
+        """Bring a file that a plugin has written itself to its place, if it is written and no larger."""
+        ...
+
+
+class OwnFolder:
+    """The folder of the process that code runs in: used by path, because code can do all that this process can.
+
+    Args:
+        path: The folder.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).resolve()
+
+    def exists(self, name: str) -> bool:
+        """Return whether anything has this name, even a dangling link."""
+        return os.path.lexists(self.path / name)
+
+    def create(self, name: str) -> BinaryIO:
+        """Create a file where nothing exists, for writing."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        return os.fdopen(os.open(self.path / name, flags, 0o644), "wb")
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def size(self, name: str) -> int | None:
+        """Return the size of a file in bytes; None if it is missing, or no regular file."""
+        path = self.path / name
+        return path.stat().st_size if path.is_file() and not path.is_symlink() else None
+
+    def promise(self, name: str) -> Path:
+        """Return the path at which a plugin may write a file itself: its place."""
+        return self.path / name
+
+    def take_promised(self, name: str, max_bytes: int) -> None:
+        """Do nothing: the file was written to its place."""
+
+
+class FileNames:
+    """Names for the files of a folder, each used once: `chart.png`, `chart-2.png`, …; never a random one.
+
+    Args:
+        exists: Called with a name: is there anything of that name?
+    """
+
+    def __init__(self, exists: Callable[[str], bool]) -> None:
+        self._exists = exists
         self._next: dict[str, int] = {}
         self._promised: set[str] = set()
         self._lock = threading.Lock()  # calls of one plugin may run side by side
 
-    def free(self, file_name: str, kind: str) -> Path:
-        """Return a path in the folder at which nothing exists and that was not given before.
+    def free(self, file_name: str, kind: str) -> str:
+        """Return a name that nothing in the folder has and that was not given before.
 
         Args:
             file_name: The name that is wanted.
@@ -108,23 +177,24 @@ class FileNames:
         with self._lock:
             return self._free(safe_name(file_name, kind))
 
-    def _free(self, wanted: str) -> Path:
+    def _free(self, wanted: str) -> str:
         stem, suffix = os.path.splitext(wanted)
         name = wanted
         number = self._next.get(wanted, 1)
-        while name in self._promised or os.path.lexists(self._folder / name):
+        while name in self._promised or self._exists(name):
             number += 1
             name = f"{stem}-{number}{suffix}"
         self._next[wanted] = number
         self._promised.add(name)
-        return self._folder / name
+        return name
 
 
-def write_value(path: Path, kind: str, value: Any, *, max_bytes: int) -> None:
+def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max_bytes: int) -> None:
     """Write a new file; what stood there before, even a link, is never written to.
 
     Args:
-        path: Where nothing exists yet.
+        folder: Where it goes.
+        name: A name that nothing there has yet.
         kind: One of `KINDS`.
         value: text or bytes for all kinds; also a figure or a picture for `chart` and `image`, a DataFrame for `df`
             (the index is left out, as TaskWeaver does), any JSON value for `json`, a `Path` to copy for `file`.
@@ -135,14 +205,14 @@ def write_value(path: Path, kind: str, value: Any, *, max_bytes: int) -> None:
         ValueError: there is no such kind.
         TooLarge: it would be longer than that.
     """
-    write = _writer(kind, value, path.suffix.lstrip(".").lower())
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    file = os.fdopen(os.open(path, flags, 0o644), "wb")
+    write = _writer(kind, value, os.path.splitext(name)[1].lstrip(".").lower())
+    file = folder.create(name)
     try:
         with file:
             write(cast(BinaryIO, Bounded(file, max_bytes)))
     except BaseException:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.remove(name)
         raise
 
 

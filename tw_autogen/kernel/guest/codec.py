@@ -13,6 +13,7 @@ import re
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any, BinaryIO, Protocol
 
+from .hash_time import HashTime
 from .tables import check_zone, pack_table, unpack_table
 
 TAG = "$"
@@ -106,29 +107,34 @@ class Codec:
                 return self.pack(plain(value))
         return self._pack_known(value, _class_name(value))
 
-    def unpack(self, plain: Any) -> Any:
+    def unpack(self, plain: Any, time: HashTime | None = None) -> Any:
         """Return the value that `pack` got.
 
+        Args:
+            plain: As `pack` returns it; from the other side it may be anything.
+            time: Bounds the building of sets and dicts in the message that this is a part of; None: it is all of one.
+
         Raises:
-            ValueError: it is nothing that `pack` makes.
+            ValueError: it is nothing that `pack` makes, or the hashes of keys in it are chosen to take long.
         """
+        time = time or HashTime()
         if isinstance(plain, list):
-            return [self.unpack(one) for one in plain]
+            return [self.unpack(one, time) for one in plain]
         if not isinstance(plain, dict):
             return plain
         kind = plain.get(TAG)
         if kind is None:
-            return {key: self.unpack(one) for key, one in plain.items()}
+            return {key: self.unpack(one, time) for key, one in plain.items()}
         if kind == "dict":
-            return {self.unpack(key): self.unpack(one) for key, one in plain["items"]}
+            return time.build_dict([(self.unpack(key, time), self.unpack(one, time)) for key, one in plain["items"]])
         if kind == "tuple":
-            return tuple(self.unpack(one) for one in plain["items"])
+            return tuple(self.unpack(one, time) for one in plain["items"])
         if kind in ("set", "frozenset"):
-            items = (self.unpack(one) for one in plain["items"])
-            return set(items) if kind == "set" else frozenset(items)
+            items = time.build_set([self.unpack(one, time) for one in plain["items"]])
+            return items if kind == "set" else frozenset(items)
         if kind in ("date", "time", "datetime"):
             return getattr(datetime, kind).fromisoformat(plain["iso"])
-        return self._unpack_known(str(kind), plain)
+        return self._unpack_known(str(kind), plain, time)
 
     def _pack_known(self, value: Any, name: str) -> Any:
         if name.startswith("numpy.") and callable(getattr(value, "item", None)) and getattr(value, "shape", None) == ():
@@ -155,7 +161,7 @@ class Codec:
             return _packed_array(value)
         raise TypeError(f"a value of type {type(value).__name__} doesn't cross between kernel and host")
 
-    def _unpack_known(self, kind: str, plain: dict[str, Any]) -> Any:
+    def _unpack_known(self, kind: str, plain: dict[str, Any], time: HashTime) -> Any:
         if kind in ("bytes", "bytearray"):
             content = _bytes(plain)
             return content if kind == "bytes" else bytearray(content)
@@ -176,7 +182,7 @@ class Codec:
             return stamp.tz_convert(check_zone(plain["zone"])) if plain["zone"] else stamp
         if kind == "Timedelta":
             return pd.Timedelta(_matching(_SPAN, plain["iso"]))
-        table = unpack_table(plain.get("file"), self)
+        table = unpack_table(plain.get("file"), self, time)
         return table.iloc[:, 0] if kind == "Series" else table
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from .artifacts import KINDS, FileNames, TooLarge, TooMany, is_plain, preview, write_value
+from .artifacts import KINDS, ArtifactFolder, FileNames, OwnFolder, TooLarge, TooMany, preview, write_value
 
 ArtifactType = Literal["chart", "image", "df", "file", "txt", "svg", "html", "json"]
 LogErrorLevel = Literal["info", "warning", "error"]
@@ -31,12 +31,14 @@ class Kept:
     kind: str
     path: Path
     preview: str
+    promised: bool = False
 
 
 @dataclass(eq=False)
 class Made:
     """What one execution has made so far."""
 
+    folder: ArtifactFolder
     number: int = 0
     max_bytes: int = 100 << 20
     kept: list[Kept] = field(default_factory=list)
@@ -46,9 +48,16 @@ class Made:
         """Return files and logs and forget them; a file that was promised but not written, or is too large, is none."""
         kept, logs = [], list(self.logs)
         for one in self.kept:
-            if not is_plain(one.path):
+            try:
+                if one.promised:
+                    self.folder.take_promised(one.path.name, self.max_bytes)
+            except (OSError, TooLarge) as error:
+                logs.append(("warning", one.name, f"{one.path.name} is left out: {error}"))
+                continue
+            size = self.folder.size(one.path.name)
+            if size is None:
                 logs.append(("warning", one.name, f"{one.path.name} was never written"))
-            elif one.path.stat().st_size > self.max_bytes:
+            elif size > self.max_bytes:
                 logs.append(("warning", one.name, f"{one.path.name} is left out: {TooLarge.words(self.max_bytes)}"))
             else:
                 kept.append(one)
@@ -79,7 +88,7 @@ class PluginContext:
     """What a plugin may ask of the session: files for the user, logs, settings from the environment, variables.
 
     Args:
-        folder: Where its files go.
+        folder: Where its files go; a path where code can do no more than this process.
         session_id: The session's name; empty: what the folder says, as `session_name` has it.
         env_id: The kernel's name.
         session_variables: Read by `get_session_var`; looked up at each call.
@@ -95,7 +104,7 @@ class PluginContext:
 
     def __init__(
         self,
-        folder: Path | str,
+        folder: Path | str | ArtifactFolder,
         *,
         session_id: str = "",
         env_id: str = "local",
@@ -105,7 +114,8 @@ class PluginContext:
         max_artifacts: int = 100,
         max_artifact_bytes: int = 100 << 20,
     ) -> None:
-        self.folder = Path(folder).resolve()
+        self._files: ArtifactFolder = OwnFolder(folder) if isinstance(folder, (str, Path)) else folder
+        self.folder = self._files.path
         self._session_id = session_id or session_name(self.folder)
         self._env_id = env_id
         self._variables: Mapping[str, Any] = {} if session_variables is None else session_variables
@@ -113,8 +123,8 @@ class PluginContext:
         self._call_llm = call_llm
         self._max_artifacts = max_artifacts
         self._max_bytes = max_artifact_bytes
-        self._names = FileNames(self.folder)
-        self._made = Made(max_bytes=max_artifact_bytes)
+        self._names = FileNames(self._files.exists)
+        self._made = Made(self._files, max_bytes=max_artifact_bytes)
         self._apart: list[Made] = []
         self._lock = threading.Lock()
 
@@ -169,10 +179,11 @@ class PluginContext:
                 too large (`TooLarge`).
         """
         self._check(type)
-        path = self._names.free(file_name, type)
-        write_value(path, type, val, max_bytes=self._max_bytes)
-        self._now().kept.append(Kept(str(name), type, path, preview(type, val) if desc is None else str(desc)))
-        return path.name
+        free = self._names.free(file_name, type)
+        write_value(self._files, free, type, val, max_bytes=self._max_bytes)
+        line = preview(type, val) if desc is None else str(desc)
+        self._now().kept.append(Kept(str(name), type, self.folder / free, line))
+        return free
 
     def create_artifact_path(
         self,
@@ -181,7 +192,9 @@ class PluginContext:
         type: ArtifactType,  # noqa: A002 - TaskWeaver's plugins pass it by this name
         desc: str = "",
     ) -> tuple[str, str]:
-        """Return the id and absolute path of a file that the plugin is going to write itself.
+        """Return the id and absolute path of a file that the plugin is going to write itself, before its call ends.
+
+        In the host the path lies in a private folder, from which the file is copied to the session's as the call ends.
 
         Args:
             name: The artifact's name.
@@ -193,9 +206,9 @@ class PluginContext:
             ValueError: there is no such kind, or this execution has made too many files.
         """
         self._check(type)
-        path = self._names.free(file_name, type)
-        self._now().kept.append(Kept(str(name), type, path, str(desc)))
-        return path.name, str(path)
+        free = self._names.free(file_name, type)
+        self._now().kept.append(Kept(str(name), type, self.folder / free, str(desc), promised=True))
+        return free, str(self._files.promise(free))
 
     def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
         """Leave a line that is shown beside what the code printed.
@@ -253,7 +266,7 @@ class PluginContext:
 
     def begin(self, number: int) -> None:
         """Start execution `number`; what the one before left and nobody took is dropped."""
-        self._made = Made(number, self._max_bytes)
+        self._made = Made(self._files, number, self._max_bytes)
 
     def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
         """Return the files and logs since `begin` and forget them; a file that was promised but not written is none."""
@@ -266,7 +279,7 @@ class PluginContext:
         What threads make that know nothing of this one, because the plugin has started them, goes to the call that
         began last.
         """
-        made = Made(number, self._max_bytes)
+        made = Made(self._files, number, self._max_bytes)
         before = _HERE.set({**_HERE.get(), self: made})
         with self._lock:
             self._apart.append(made)

@@ -20,6 +20,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from typing import TYPE_CHECKING, Any
 
 from .arrow import ArrowReader, ArrowWriter, Budget
+from .hash_time import HashTime
 from .json_memory import parsed_bytes
 
 
@@ -43,6 +44,9 @@ else:
 
 _MOST_BLOCKS = 32
 """Of more columns pandas makes few pieces of memory at once; a frame in very many pieces is slow."""
+
+_MOST_HASHED = 10_000
+"""How many categories of a column pandas may hash, unless their hashes can't be chosen."""
 
 _LENGTHS = struct.Struct("<QQ")
 _NUMBER = re.compile(r"[<>|](b1|[iu][1248]|f[248])")
@@ -85,16 +89,17 @@ def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
     return name
 
 
-def unpack_table(name: Any, codec: Codec) -> Any:
+def unpack_table(name: Any, codec: Codec, time: HashTime) -> Any:
     """Read and remove a file that `pack_table` wrote on the other side; return a frame, of a Series its one column.
 
     Args:
         name: The file's name, as the other side says it.
         codec: Knows the exchange.
+        time: Bounds the hashing of values.
 
     Raises:
         OSError: the file is not there, or not a plain file in the exchange.
-        ValueError: it is nothing that `pack_table` writes, or would take too much memory.
+        ValueError: it is nothing that `pack_table` writes, or would take too much memory or time.
     """
     budget = Budget(codec.most_bytes)
     try:
@@ -115,7 +120,7 @@ def unpack_table(name: Any, codec: Codec) -> Any:
     if type(rows) is not int or rows < 0:
         raise ValueError(f"a table has no {rows!r} rows")
     budget.claim(8 * rows)
-    columns = _Unpacker(codec, raw, ArrowReader(stream, budget) if stream and codec.arrow else None, budget)
+    columns = _Unpacker(codec, raw, ArrowReader(stream, budget) if stream and codec.arrow else None, budget, time)
     read = {number: columns.unpack(one) for number, one in enumerate(header["columns"])}
     index, labels = columns.unpack_index(header["index"]), columns.unpack_index(header["labels"])
     if {len(index), *map(len, read.values())} != {rows} or len(labels) != len(read):
@@ -123,8 +128,8 @@ def unpack_table(name: Any, codec: Codec) -> Any:
     frame = pd.DataFrame(read, index=pd.RangeIndex(rows), copy=len(read) > _MOST_BLOCKS)
     frame.index, frame.columns = index, labels
     if header["name"] is not None:
-        frame.columns = pd.Index([codec.unpack(header["name"][0])], dtype=object, tupleize_cols=False)
-    frame.attrs.update(codec.unpack(header["attrs"]))
+        frame.columns = pd.Index([codec.unpack(header["name"][0], time)], dtype=object, tupleize_cols=False)
+    frame.attrs.update(codec.unpack(header["attrs"], time))
     return frame
 
 
@@ -203,11 +208,12 @@ class _Packer:
 class _Unpacker:
     """Makes columns of what `_Packer` made; anything else is an error."""
 
-    def __init__(self, codec: Codec, raw: bytes, arrow: ArrowReader | None, budget: Budget) -> None:
+    def __init__(self, codec: Codec, raw: bytes, arrow: ArrowReader | None, budget: Budget, time: HashTime) -> None:
         self._codec = codec
         self._raw = raw
         self._arrow = arrow
         self._budget = budget
+        self._time = time
 
     def unpack(self, packed: dict[str, Any]) -> Any:
         kind = packed["kind"]
@@ -216,7 +222,7 @@ class _Unpacker:
         if kind == "texts" and self._arrow is not None:
             return pd.Series(self._arrow.objects(packed["values"]["arrow"]), dtype="object")
         if kind == "object":
-            return pd.Series([self._codec.unpack(one) for one in _list(packed["values"])], dtype="object")
+            return pd.Series([self._codec.unpack(one, self._time) for one in _list(packed["values"])], dtype="object")
         if kind == "interval":
             left, right = self.unpack(packed["left"]), self.unpack(packed["right"])
             return pd.Series(pd.arrays.IntervalArray.from_arrays(left, right, closed=packed["closed"]))
@@ -226,7 +232,9 @@ class _Unpacker:
         if kind == "category":
             categories = self.unpack(packed["of"])
             held = pd.Index(categories, dtype=categories.dtype, tupleize_cols=False)
-            return pd.Series(pd.Categorical.from_codes(values, held, ordered=bool(packed["ordered"])))
+            _check_hashes(held)
+            with self._time.counted(len(held)):
+                return pd.Series(pd.Categorical.from_codes(values, held, ordered=bool(packed["ordered"])))
         if kind == "time":
             stamps = pd.Series(values.astype("i8", copy=False).view(_matching(_TIME, packed["dtype"])), copy=False)
             zone = packed["zone"]
@@ -241,11 +249,11 @@ class _Unpacker:
         if kind == "number":
             return pd.Series(values, copy=False)
         if kind == "sparse":
-            return pd.Series(pd.arrays.SparseArray(values, fill_value=self._codec.unpack(packed["fill"])))
+            return pd.Series(pd.arrays.SparseArray(values, fill_value=self._codec.unpack(packed["fill"], self._time)))
         raise ValueError(f"no column that crosses is of kind {kind!r:.80}")
 
     def unpack_index(self, packed: dict[str, Any]) -> Any:
-        names = [self._codec.unpack(one) for one in packed["names"]]
+        names = [self._codec.unpack(one, self._time) for one in packed["names"]]
         if packed["kind"] == "range":
             start, stop, step = packed["range"]
             return pd.RangeIndex(start, stop, step, name=names[0])
@@ -253,11 +261,42 @@ class _Unpacker:
         # Without its dtype, an object index of texts would be taken for a text index.
         flat: list[Any] = [pd.Index(one, name=None, dtype=one.dtype, tupleize_cols=False) for one in levels]
         if packed["kind"] == "multi":
-            return pd.MultiIndex.from_arrays(flat, names=names)
+            numbered = [self._level(one) for one in flat]
+            levels, codes = [level for level, _ in numbered], [code for _, code in numbered]
+            return pd.MultiIndex(levels, codes, names=names, verify_integrity=False)  # which would hash the levels
         flat[0].name = names[0]
         if packed["frequency"] is not None and hasattr(flat[0], "freq"):
             flat[0].freq = _matching(_FREQUENCY, packed["frequency"])
         return flat[0]
+
+    def _level(self, values: Any) -> tuple[Any, Any]:
+        """Return the different values, sorted if they can be, and each row's number among them; -1 for a missing one.
+
+        As `MultiIndex.from_arrays` makes them; but sorted or numbered by Python, whose time is bounded.
+        """
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            every = pd.Categorical.from_codes(np.arange(len(values.categories)), dtype=values.dtype)
+            return pd.CategoricalIndex(every), values.codes
+        held = np.flatnonzero(~values.isna())
+        present = values[held]
+        codes = np.full(len(values), -1, dtype="i8")
+        if _is_plain(values.dtype):
+            keys = present.asi8 if hasattr(present, "asi8") else present.to_numpy()
+            order = np.argsort(keys, kind="stable")
+            begins = np.ones(len(keys), dtype=bool)
+            begins[1:] = keys[order][1:] != keys[order][:-1]
+            codes[held[order]] = np.cumsum(begins) - 1
+            return present[order[begins]], codes
+        numbers, firsts = self._time.number(present.tolist())
+        level, ranks = present[np.array(firsts, dtype="i8")], np.arange(len(firsts))
+        try:
+            order = np.asarray(level.argsort())
+        except TypeError:  # of kinds that can't be compared
+            order = ranks
+        places = np.empty_like(ranks)
+        places[order] = ranks
+        codes[held] = places[np.array(numbers, dtype="i8")]
+        return level[order], codes
 
     def _numbers(self, packed: Any) -> Any:
         if "arrow" in packed and self._arrow is not None:
@@ -280,6 +319,33 @@ class _Unpacker:
         if not set(map(type, _list(values))) <= {str, type(None)}:
             raise ValueError("a column's texts are not texts")
         return pd.Series(values, dtype=dtype)
+
+
+def _check_hashes(categories: Any) -> None:
+    """Check that pandas can find out in about linear time whether categories differ.
+
+    Sorted values are compared with their neighbours; the hash of a text can't be chosen.
+
+    Raises:
+        ValueError: they are many, and what is chosen so that their hashes are equal takes quadratic time.
+    """
+    dtype = categories.dtype
+    if len(categories) <= _MOST_HASHED or isinstance(dtype, pd.StringDtype):
+        return
+    if _is_plain(dtype) and categories.is_monotonic_increasing:  # which pandas keeps, with what it says of neighbours
+        return
+    if not (str(dtype) == "object" and set(map(type, categories)) == {str}):
+        raise ValueError(
+            f"{len(categories)} categories of {dtype} don't cross: beyond {_MOST_HASHED} they are texts, or sorted "
+            "numbers or times; convert the column, e.g. with .astype(str)"
+        )
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Return whether values of a dtype are numbers or times in an array of numpy."""
+    return isinstance(dtype, (pd.DatetimeTZDtype, pd.PeriodDtype)) or (
+        isinstance(dtype, np.dtype) and dtype.kind in "biufMm"
+    )
 
 
 def check_zone(name: object) -> str:

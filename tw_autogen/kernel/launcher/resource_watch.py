@@ -99,12 +99,24 @@ def hides_files(pids: Iterable[int]) -> bool:
     return in_flight(one for pid in pids for one in open_sockets(pid)) > 0
 
 
-def written_bytes(pids: Iterable[int]) -> int:
-    """Add up the bytes that processes, and the children that they have buried, have caused to be written so far."""
-    total = 0
+def written_bytes(pids: Iterable[int], more: int = -1) -> int:
+    """Add up the bytes that processes, and the children that they have buried, have caused to be written so far.
+
+    Args:
+        pids: The processes.
+        more: An open `/proc/<pid>/io` of one more; -1: none.
+    """
+    found = []
     for pid in pids:
-        with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/io", "rb") as file:
-            total += int(file.read().partition(b"\nwrite_bytes:")[2].split(None, 1)[0])
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/io", "rb") as file:
+            found.append(file.read())
+    if more >= 0:
+        with contextlib.suppress(OSError):
+            found.append(os.pread(more, 4096, 0))
+    total = 0
+    for one in found:
+        with contextlib.suppress(ValueError, IndexError):
+            total += int(one.partition(b"\nwrite_bytes:")[2].split(None, 1)[0])
     return total
 
 
@@ -253,9 +265,11 @@ class ResourceWatch:
         folders: Where its code writes: its session's folder, and its own ones.
         limits: `memory_bytes` and `disk_bytes`, 0 for none.
         unseen: Counts its memory that lies in no process.
+        written: The open `/proc/<pid>/io` of this process, which buries what the kernel leaves behind; -1: none.
     """
 
-    def __init__(self, folders: Sequence[str], limits: Mapping[str, Any], unseen: Unseen) -> None:
+    def __init__(self, folders: Sequence[str], limits: Mapping[str, Any], unseen: Unseen, written: int = -1) -> None:
+        self._own = written
         self._folders = folders
         self._memory = limits["memory_bytes"]
         self._disk = limits["disk_bytes"]
@@ -281,6 +295,8 @@ class ResourceWatch:
         except OSError as error:  # what can't be seen would count nothing
             return f"its memory and disk could not be watched any more: {error.strerror}"
         pids = list(below(os.getpid()))
+        if kernel not in pids:
+            return "its processes could not be counted"
         spent = sum(busy(one) for one in pids)
         self.seconds = SOON if spent != self._spent else min(2 * self.seconds, _LATE)
         self._spent = spent
@@ -297,7 +313,7 @@ class ResourceWatch:
 
         That room on the disk stays the same says nothing: others may remove as much as is written here.
         """
-        room, written = free_disk(self._folders), written_bytes([*pids, os.getpid()])
+        room, written = free_disk(self._folders), written_bytes(pids, self._own)
         before, self._moved = self._moved, _moved(self._room, room) + abs(written - self._written)
         if self._moved - before > self._disk >> 8:
             self.seconds = _CLOSE

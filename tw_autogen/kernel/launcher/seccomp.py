@@ -113,7 +113,6 @@ _UNIX, _STREAM, _SEQUENCED, _KIND_OF_SOCKET = 1, 1, 5, 0xF
 _OF_TERMINALS = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX; FIOSETOWN, SIOCSPGRP: signals to another process
 _SET_OWNER = (8, 15)  # F_SETOWN, F_SETOWN_EX
 _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
-_FIRST_PROCESS = 1
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """What their first argument says where the second one is a process, and not a group or a user."""
 
@@ -219,7 +218,7 @@ def _program(
         rules["truncate"] = _NO
     if not signals:
         rules |= _own_signals(ours)
-    rules |= _spared_supervisor() if others else _own_files_and_processes(ours)
+    rules |= _all_but_supervisor() if others else _own_files_and_processes(ours)
     if shared_bytes:
         rules["mmap"] = _small_shared_memory(min(shared_bytes, 0xFFFFFFFF)) + _YES
     answers = {_REFUSED: _NO, _MISSING: _NONE, **rules}
@@ -238,14 +237,14 @@ def _own_signals(ours: int) -> dict[str, bytes]:
     }
 
 
-def _spared_supervisor() -> dict[str, bytes]:
-    """Return rules that keep limits and priority of the supervisor, the first process of the kernel's namespace."""
+def _all_but_supervisor() -> dict[str, bytes]:
+    """Return rules that keep limits and priority of the supervisor, which is the first process of the namespace."""
     return {
-        **dict.fromkeys((*_OF_PROCESS, "prlimit64"), _if_one_of(0, (_FIRST_PROCESS,), _NO) + _YES),
         **{
-            name: _unless_one_of(0, (kind,), _NO) + _if_one_of(1, (_FIRST_PROCESS,), _NO) + _YES
+            name: _unless_one_of(0, (kind,), _NO) + _if_one_of(1, (1,), _NO) + _YES
             for name, kind in _THIS_PROCESS.items()
         },
+        **dict.fromkeys((*_OF_PROCESS, "prlimit64"), _if_one_of(0, (1,), _NO) + _YES),
     }
 
 

@@ -69,6 +69,7 @@ class _Supervisor:
         self._wall = Sandbox(request["wall"])
         self._bounds: resource_watch.ResourceWatch | None = None
         self._child = 0
+        self._written = -1
 
     def run(self) -> None:
         os.setsid()
@@ -93,7 +94,7 @@ class _Supervisor:
         if self._child == 0:
             _lead_streams(self._log)
             _become_kernel(self._channel, self._request, self._wall, assignment, self._sockets)
-        prctl(PR_SET_DUMPABLE, 0)  # code of the same user may not reach into the memory of this process
+        self._hide()
         for one in given:
             os.close(one)
         if assignment is not None:
@@ -101,6 +102,12 @@ class _Supervisor:
         else:  # not kept: the first run copies memory that is shared with the fork server, and a session would wait
             self._watching({"folder": self._request["wall"]["write"][0], "read": [], "write": []})
         self._end(self._watch())
+
+    def _hide(self) -> None:
+        """Close this process's memory and settings in /proc to processes of the same user: to code, before it runs."""
+        with contextlib.suppress(OSError):
+            self._written = os.open("/proc/self/io", os.O_RDONLY | os.O_CLOEXEC)  # closed to this process too from then
+        prctl(PR_SET_DUMPABLE, 0)
 
     def _watch(self) -> str:
         """Wait for the kernel's end, and do what the host says; give how the kernel ended."""
@@ -143,7 +150,9 @@ class _Supervisor:
         in_memory = [one for one in _IN_MEMORY if self._wall.encloses and one not in granted]
         own_network = self._wall.encloses and not plan["network"]
         unseen = Unseen(in_memory, Sockets(own=own_network, network=plan["network"]))
-        return resource_watch.ResourceWatch([assignment["folder"], *plan["write"]], plan["limits"], unseen)
+        return resource_watch.ResourceWatch(
+            [assignment["folder"], *plan["write"]], plan["limits"], unseen, self._written
+        )
 
     def _receive(self) -> dict[str, Any] | None:
         packet = self._channel.recv(_PACKET)

@@ -1,0 +1,60 @@
+"""Code can neither read nor change the supervisor of its kernel, which is a process of the same ordinary user."""
+
+import pytest
+
+from tw_autogen.errors import SandboxError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.sandbox import standing
+
+SECONDS = 60.0
+WAYS = {
+    "limits": "resource.prlimit(one, resource.RLIMIT_NOFILE, (3, 3))",
+    "limits read": "resource.prlimit(one, resource.RLIMIT_NOFILE)",
+    "priority": "os.setpriority(os.PRIO_PROCESS, one, 19)",
+    "priority of its group": "os.setpriority(os.PRIO_PGRP, one, 19)",
+    "memory read": "open(f'/proc/{one}/mem', 'rb')",
+    "memory written": "open(f'/proc/{one}/mem', 'r+b')",
+    "open files": "os.listdir(f'/proc/{one}/fd')",
+    "environment": "open(f'/proc/{one}/environ').read()",
+    "folder": "os.listdir(f'/proc/{one}/cwd/')",
+    "choice when memory ends": "open(f'/proc/{one}/oom_score_adj', 'w').write('1000')",
+    "name": "open(f'/proc/{one}/comm', 'w').write('other')",
+}
+
+
+@pytest.fixture(scope="module", params=["namespaces", "bubblewrap", "landlock"])
+def walled(request):
+    settings = KernelSettings(sandbox=request.param)
+    try:
+        standing(settings)
+    except SandboxError as error:  # it does not stand on this machine
+        pytest.skip(str(error))
+    with LocalKernel(settings=settings) as kernel:
+        kernel.execute("import os, resource", seconds=SECONDS)
+        yield kernel
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_way_to_the_supervisor_is_closed(walled, way):
+    ran = walled.execute(f"one = os.getppid()\n{way}", seconds=SECONDS)
+
+    assert "PermissionError" in ran.error
+
+
+def test_a_schedule_is_not_changed(walled):
+    code = "one = os.getppid()\ntry:\n    os.sched_setscheduler(one, os.SCHED_IDLE, os.sched_param(0))\n"
+    ran = walled.execute(f"{code}except PermissionError:\n    pass\nos.sched_getscheduler(one)", seconds=SECONDS)
+
+    assert ran.result == "0"  # SCHED_OTHER
+
+
+def test_what_code_does_to_its_own_processes_still_works(walled):
+    code = (
+        "import subprocess\nchild = subprocess.Popen(['sleep', '9'])\n"
+        "for one in (0, os.getpid()):\n    resource.prlimit(one, resource.RLIMIT_CORE, (0, 0))\n"
+        "    os.sched_setaffinity(one, os.sched_getaffinity(one))\n    os.setpriority(os.PRIO_PROCESS, one, 1)\n"
+        "child.kill()\nchild.wait()"
+    )
+    ran = walled.execute(code, seconds=SECONDS)
+
+    assert ran.result == "-9", ran.error
