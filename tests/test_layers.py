@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
     {"deprecated", "errors", "safe_folder", "shipped", "secret", "taskweaver_config", "visible"}
-    | {"bounded_json", "bounded_yaml"},
+    | {"bounded_json", "bounded_yaml", "sqlite_reader"},
     {"private"},
     {"trust"},
     {"trusted_files"},
