@@ -78,7 +78,7 @@ def read_picture(path: Path, folder: Path) -> Any:
     with SafeFolder(folder) as opened:
         data = opened.read_file(str(path.relative_to(folder)), limit_bytes=_LARGEST_BYTES)
     if not data.startswith(_START):
-        raise ValueError(f"{path}: no PNG")
+        raise ValueError(f"{path}: no PNG that begins with its header")
     too_large = f"{path}: too large to be shown"
     size = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
     if _is_large(size):  # Pillow would warn first

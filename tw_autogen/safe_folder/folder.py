@@ -286,7 +286,7 @@ class SafeFolder:
                         left -= len(data)
                         if left < 0:
                             raise _too_large(name, limit_bytes)
-                    if data.count(0) == len(data):
+                    if data == bytes(len(data)):
                         copy.seek(len(data), os.SEEK_CUR)
                     else:
                         copy.write(data)
