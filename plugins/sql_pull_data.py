@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import sqlite3
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from tw_autogen import SafeFolder
 from tw_autogen.plugin import Plugin, register_plugin
+from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 from tw_autogen.sqlite_reader import SqliteRows, read_sqlite
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
@@ -154,17 +153,22 @@ class SessionDatabase(SqliteDatabase):
 
     @contextlib.contextmanager
     def _file(self) -> Iterator[tuple[Path, bool]]:
-        with tempfile.TemporaryDirectory(prefix="tw-sql-") as own:
-            path = Path(own, "copy.db")
-            try:
-                with SafeFolder(self._folder) as folder:
-                    folder.copy_out(self._name, path, limit_bytes=self._limit_bytes)
-                    with contextlib.suppress(FileNotFoundError):
-                        log = path.with_name(f"{path.name}-wal")
-                        folder.copy_out(f"{self._name}-wal", log, limit_bytes=self._limit_bytes)
-            except OSError as error:
-                raise QueryFailed(f"{self._name}: {error.strerror}") from error
-            yield path, True
+        own = temporary_folder("tw-sql-")
+        try:
+            yield self._copy(own / "copy.db"), True
+        finally:
+            remove_folder(own)
+
+    def _copy(self, path: Path) -> Path:
+        try:
+            with SafeFolder(self._folder) as folder:
+                folder.copy_out(self._name, path, limit_bytes=self._limit_bytes)
+                with contextlib.suppress(FileNotFoundError):
+                    log = path.with_name(f"{path.name}-wal")
+                    folder.copy_out(f"{self._name}-wal", log, limit_bytes=self._limit_bytes)
+        except OSError as error:
+            raise QueryFailed(f"{self._name}: {error.strerror}") from error
+        return path
 
 
 def _told(words: str) -> ValueError:
