@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import sqlite3
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +14,9 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from tw_autogen import SafeFolder
 from tw_autogen.plugin import Plugin, register_plugin
+from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
+from tw_autogen.sqlite_reader import SqliteRows, read_sqlite
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)
@@ -44,9 +42,11 @@ _CANNOT = re.compile(r"\s*CANNOT\b[:\s]*(.*)", re.DOTALL)
 _SCHEMA_CHARS = 8000
 _PORTION = 100
 _LESS = "ask for less, or raise `max_mb`"
-_CONNECT_VIRTUAL_TABLES = (  # an engine that may only read cannot do so by itself: it declares a table
-    "SELECT count(*) FROM sqlite_master AS m, pragma_table_info(m.name) WHERE m.sql LIKE 'create virtual %'"
-)
+_MOST_COLUMNS = 100_000
+_SCHEMA_BYTES = 16 << 20
+_SCHEMA_SECONDS = 30.0
+_MEMORY_BYTES = 512 << 20
+"""What reading a file may take besides its result."""
 
 _PROMPT = """You turn a question into one SQL SELECT statement for {dialect}, which is run read-only.
 Answer with the SQL alone, in one ```sql block. Use only the tables and columns below, spelled as they are there.
@@ -79,8 +79,62 @@ class Database(Protocol):
     def run(self, sql: str, *, max_rows: int, max_bytes: int, seconds: float) -> Rows: ...
 
 
-class PrivateCopies:
-    """Copies of SQLite files that code can change, in a folder of the host's own; each is made again once it changed.
+class SqliteDatabase:
+    """An SQLite file, read in a process of its own, in which the engine itself refuses whatever is not reading.
+
+    Args:
+        path: The file; opened read-only.
+        turn: Held while a query runs, so that those of one session take bounded memory together.
+    """
+
+    dialect = "SQLite"
+
+    def __init__(self, path: Path, turn: threading.Lock) -> None:
+        self._path = path
+        self._turn = turn
+        self._name = path.name
+
+    def tables(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        with self._reading(None, max_rows=_MOST_COLUMNS, max_bytes=_SCHEMA_BYTES, seconds=_SCHEMA_SECONDS) as rows:
+            for table, column in _fetched(rows.fetch, _MOST_COLUMNS, _SCHEMA_BYTES):
+                found.setdefault(table, []).append(column)
+        return found
+
+    def run(self, sql: str, *, max_rows: int, max_bytes: int, seconds: float) -> Rows:
+        with self._reading(sql, max_rows=max_rows + 1, max_bytes=max_bytes, seconds=seconds) as rows:
+            if not rows.columns:
+                raise Refused("this statement gives no rows")
+            values = _fetched(rows.fetch, max_rows + 1, max_bytes)
+        return Rows(rows.columns, values[:max_rows], len(values) > max_rows)
+
+    @contextlib.contextmanager
+    def _reading(self, sql: str | None, *, max_rows: int, max_bytes: int, seconds: float) -> Iterator[SqliteRows]:
+        if not self._turn.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
+            raise QueryFailed("another query of this session is still running")
+        try:
+            with self._file() as (path, private), read_sqlite(
+                path, sql, name=self._name, max_rows=max_rows, max_value_bytes=max_bytes,
+                memory_bytes=_MEMORY_BYTES + 4 * max_bytes, seconds=seconds, private=private,
+            ) as rows:  # fmt: skip
+                yield rows
+        except sqlite3.Error as error:
+            raise _told(str(error)) from error
+        except TimeoutError as error:
+            raise QueryFailed(f"stopped after {seconds:g} seconds; ask for less, or raise `seconds`") from error
+        except MemoryError as error:
+            raise QueryFailed("reading it takes too much memory; ask for less") from error
+        finally:
+            self._turn.release()
+
+    @contextlib.contextmanager
+    def _file(self) -> Iterator[tuple[Path, bool]]:
+        """Return where the file is while it is read, and whether it is a copy that nothing else uses."""
+        yield self._path, False
+
+
+class SessionDatabase(SqliteDatabase):
+    """An SQLite file that code can change: a copy in a folder of the host's own is read, and removed after each query.
 
     SQLite opens a file by its path, so it would follow a link that code puts there. With the database comes its
     write-ahead log, without which rows that were committed lately would be missing. A rollback journal does not come:
@@ -88,131 +142,42 @@ class PrivateCopies:
 
     Args:
         folder: Where code runs.
+        name: The file, relative to it.
+        turn: As of `SqliteDatabase`; it holds for copies as well.
         limit_bytes: A longer database or log is an error.
     """
 
-    def __init__(self, folder: Path, limit_bytes: int) -> None:
-        self._folder = folder
-        self._limit_bytes = limit_bytes
-        self._own = tempfile.TemporaryDirectory(prefix="tw-sql-")
-        self._made: dict[str, object] = {}
-        self._lock = threading.Lock()
-
-    def find(self, name: str) -> Path | None:
-        """Return the path of a copy of a file; None if there is none of that name.
-
-        Raises:
-            QueryFailed: what has this name can't be read, and why.
-        """
-        path = Path(self._own.name, f"{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:16]}.db")
-        with self._lock, SafeFolder(self._folder) as folder:
-            try:
-                state = [_state(folder.info(name))]
-            except FileNotFoundError:
-                return None
-            except OSError as error:
-                raise QueryFailed(f"{name}: {error.strerror}") from error
-            with contextlib.suppress(FileNotFoundError):
-                state.append(_state(folder.info(f"{name}-wal")))
-            if self._made.get(name) != state:
-                self._made.pop(name, None)
-                for suffix in ("-wal", "-shm"):
-                    path.with_name(path.name + suffix).unlink(missing_ok=True)
-                try:
-                    folder.copy_out(name, path, limit_bytes=self._limit_bytes)
-                    if len(state) > 1:
-                        log = path.with_name(f"{path.name}-wal")
-                        folder.copy_out(f"{name}-wal", log, limit_bytes=self._limit_bytes)
-                except OSError as error:
-                    raise QueryFailed(f"{name}: {error.strerror}") from error
-                self._made[name] = state
-        return path
-
-    def close(self) -> None:
-        """Remove them."""
-        self._own.cleanup()
-
-
-def _state(info: os.stat_result) -> tuple[int, ...]:
-    """Return what no change of a file leaves as it was: code can't set its time of change."""
-    return info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
-
-
-class SqliteDatabase:
-    """An SQLite file in which the engine itself refuses whatever is not reading.
-
-    Args:
-        path: The file; opened read-only.
-        name: What it is called in messages; its own name by default.
-        copied: It is a private copy, beside which SQLite may write what it needs to read a write-ahead log.
-    """
-
-    dialect = "SQLite"
-
-    def __init__(self, path: Path, name: str = "", *, copied: bool = False) -> None:
-        self.path = path
-        self._name = name or path.name
-        self._mode = "rw" if copied else "ro"
-
-    def tables(self) -> dict[str, list[str]]:
-        sql = (
-            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
-        )
-        found: dict[str, list[str]] = {}
-        with self._open() as connection:
-            for (table,) in connection.execute(sql).fetchall():
-                with contextlib.suppress(sqlite3.OperationalError):  # a view over a table that is gone
-                    columns = connection.execute("SELECT name || ' ' || type FROM pragma_table_info(?)", (table,))
-                    found[table] = [column.strip() for (column,) in columns]
-        return found
-
-    def run(self, sql: str, *, max_rows: int, max_bytes: int, seconds: float) -> Rows:
-        deadline = time.monotonic() + seconds
-        with self._open() as connection:
-            with contextlib.suppress(sqlite3.OperationalError):  # of a module that is not there
-                connection.execute(_CONNECT_VIRTUAL_TABLES).fetchall()
-            connection.set_authorizer(_reading_only)
-            connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
-            if hasattr(connection, "setlimit"):  # since Python 3.11
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max_bytes)
-            try:
-                cursor = connection.execute(sql)
-                if cursor.description is None:
-                    raise Refused("this statement gives no rows")
-                values = _fetched(cursor.fetchmany, max_rows + 1, max_bytes)
-            except (sqlite3.Error, sqlite3.Warning) as error:  # a second statement is a Warning up to Python 3.11
-                raise self._told(error, seconds) from error
-            return Rows([one[0] for one in cursor.description], values[:max_rows], len(values) > max_rows)
+    def __init__(self, folder: Path, name: str, turn: threading.Lock, limit_bytes: int) -> None:
+        super().__init__(folder / name, turn)
+        self._folder, self._name, self._limit_bytes = folder, name, limit_bytes
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _file(self) -> Iterator[tuple[Path, bool]]:
+        own = temporary_folder("tw-sql-")
         try:
-            uri = f"{self.path.as_uri()}?mode={self._mode}"
-            with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
-                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")
-                yield connection
-        except sqlite3.DatabaseError as error:
-            raise QueryFailed(f"{self._name}: {error}") from error
+            yield self._copy(own / "copy.db"), True
+        finally:
+            remove_folder(own)
 
-    def _told(self, error: Exception, seconds: float) -> ValueError:
-        words = str(error)
-        if "authoriz" in words or "prohibited" in words or "one statement at a time" in words:
-            return Refused(words)
-        if "too big" in words:
-            return QueryFailed(f"a value is larger than a whole result may be; {_LESS}")
-        if words == "interrupted":
-            return QueryFailed(f"stopped after {seconds:g} seconds; ask for less, or raise `seconds`")
-        return QueryFailed(words)
+    def _copy(self, path: Path) -> Path:
+        try:
+            with SafeFolder(self._folder) as folder:
+                folder.copy_out(self._name, path, limit_bytes=self._limit_bytes)
+                with contextlib.suppress(FileNotFoundError):
+                    log = path.with_name(f"{path.name}-wal")
+                    folder.copy_out(f"{self._name}-wal", log, limit_bytes=self._limit_bytes)
+        except OSError as error:
+            raise QueryFailed(f"{self._name}: {error.strerror}") from error
+        return path
 
 
-def _reading_only(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    """Allow what reading needs, for SQLite's authorizer; a function's name comes second."""
-    if action == sqlite3.SQLITE_FUNCTION:
-        return sqlite3.SQLITE_DENY if second == "load_extension" else sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_PRAGMA and first == "data_version":  # the engine's own, when it reads a full-text table
-        return sqlite3.SQLITE_OK
-    reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
-    return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
+def _told(words: str) -> ValueError:
+    """Return an error for the engine's words."""
+    if "authoriz" in words or "prohibited" in words or "one statement at a time" in words:
+        return Refused(words)
+    if "too big" in words:
+        return QueryFailed(f"a value is larger than a whole result may be; {_LESS}")
+    return QueryFailed(words)
 
 
 class UrlDatabase:
@@ -285,7 +250,7 @@ def _fetched(fetch: Callable[[int], Sequence[Sequence[Any]]], most: int, max_byt
     Args:
         fetch: Returns so many more rows; none at the end.
         most: How many at most.
-        max_bytes: How large texts and bytes may be in all; every other value counts as 8.
+        max_bytes: How large all may be; every value counts as 8, and texts and bytes with their length on top.
 
     Raises:
         QueryFailed: they are larger.
@@ -294,7 +259,7 @@ def _fetched(fetch: Callable[[int], Sequence[Sequence[Any]]], most: int, max_byt
     left = max_bytes
     while len(rows) < most and (portion := fetch(min(_PORTION, most - len(rows)))):
         for row in portion:
-            left -= sum(len(one) if isinstance(one, str | bytes) else 8 for one in row)
+            left -= sum(8 + (len(one) if isinstance(one, str | bytes) else 0) for one in row)
             rows.append(tuple(row))
         if left < 0:
             raise QueryFailed(f"the result is larger than {max_bytes >> 20} MB; {_LESS}")
@@ -331,7 +296,9 @@ def _code(sql: str) -> str:
 
 @register_plugin
 class SqlPullData(Plugin):
-    _copies: PrivateCopies | None = None
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._turn = threading.Lock()
 
     def __call__(self, query: str) -> tuple[pd.DataFrame, str]:
         database = self._database()
@@ -393,37 +360,38 @@ class SqlPullData(Plugin):
         place = beside / path
         with SafeFolder(folder) as opened:
             inner, other = opened.name_of(folder / path), opened.name_of(place)
-        if inner and (found := self._copied(inner)):
-            return found
+            if inner and _is_there(opened, inner):
+                return self._of_session(inner)
         if place.is_file() and not other:
-            return SqliteDatabase(place.resolve())
+            return SqliteDatabase(place.resolve(), self._turn)
         places = (folder / path, place)
         raise FileNotFoundError(f"no database {path!r}; looked in {' and '.join(str(one.parent) for one in places)}")
 
-    def _copied(self, name: str) -> SqliteDatabase | None:
-        """Return a database of the session's folder, as a copy that code can't change."""
-        if self._copies is None:
-            limit_bytes = int(float(self.config.get("max_database_mb") or 2000) * (1 << 20))
-            self._copies = PrivateCopies(Path(self.ctx.folder), limit_bytes)
-        path = self._copies.find(name)
-        return path and SqliteDatabase(path, name, copied=True)
-
-    def close(self) -> None:
-        """Remove the copies of databases."""
-        if self._copies is not None:
-            self._copies.close()
-            self._copies = None
+    def _of_session(self, name: str) -> SessionDatabase:
+        limit_bytes = int(float(self.config.get("max_database_mb") or 2000) * (1 << 20))
+        return SessionDatabase(Path(self.ctx.folder), name, self._turn, limit_bytes)
 
     def _only_file(self) -> SqliteDatabase:
         with SafeFolder(self.ctx.folder) as folder:
             names = [one.name for one in folder.walk(enter=lambda name: False) if Path(one.name).suffix in SUFFIXES]
-        if len(names) == 1 and (only := self._copied(names[0])):
-            return only
+        if len(names) == 1:
+            return self._of_session(names[0])
         found = f"several databases are here ({', '.join(names)})" if names else "no database is set"
         raise ValueError(
             f"{found}; name one: `database` under `configurations` in sql_pull_data.yaml, or the session variable "
             "`database` (a path of an SQLite file, or a database URL)"
         )
+
+
+def _is_there(folder: SafeFolder, name: str) -> bool:
+    """Return whether a folder has an entry of this name; what is no file fails when it is read, and says why."""
+    try:
+        folder.info(name)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def read_sql(reply: str) -> str:

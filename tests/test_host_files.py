@@ -36,7 +36,7 @@ PATH = words(
 )
 READERS = words("read_csv read_parquet read_excel read_json")
 TABLE = {
-    "plugins/sql_pull_data.py": "opens its private copies, and a database beside the plugin",
+    "plugins/sql_pull_data.py": "asks whether a database lies beside the plugin",
     "roles/manual_reader/manual_reader.py": "checks that the folder which the user has set exists",
     "tw_autogen/cli/file_arguments.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/ask.py": "files that the user names, before a session takes them",
@@ -118,6 +118,7 @@ TABLE = {
     "tw_autogen/session/workspace.py": "makes the sessions' folder before a kernel runs there",
     "tw_autogen/settings.py": "the user's settings",
     "tw_autogen/shipped.py": "the package's own files",
+    "tw_autogen/sqlite_reader.py": "opens a private copy, or a database that the user names, in a process of its own",
     "tw_autogen/taskweaver_config.py": "the user's project",
     "tw_autogen/testing/role_checks.py": "checks that run code of their own in folders of their own",
     "tw_autogen/trusted_files.py": "a copy in a temporary folder of its own",

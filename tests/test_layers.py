@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
     {"deprecated"},
     {"errors", "safe_folder", "shipped", "secret", "taskweaver_config", "visible"}
-    | {"bounded_json", "bounded_yaml", "variable_names"},
+    | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader"},
     {"private"},
     {"trust"},
     {"trusted_files"},

@@ -499,6 +499,24 @@ def test_a_file_over_the_limit_is_an_error(inside):
             folder.copy_out("it", inside.parent / "copy", limit_bytes=4)
 
 
+def test_a_copy_keeps_holes_and_replaces_a_link_instead_of_following_it(inside, outside):
+    with (inside / "it").open("wb") as file:
+        file.write(b"begin")
+        file.seek(50 << 20)
+        file.write(b"end" + bytes(100))
+    target = inside.parent / "copy"
+    target.symlink_to(outside / "secret.txt")
+
+    with SafeFolder(inside) as folder:
+        folder.copy_out("it", target)
+
+    assert (outside / "secret.txt").read_bytes() == SECRET
+    assert not target.is_symlink()
+    assert target.read_bytes() == (inside / "it").read_bytes()
+    if sys.platform == "linux":
+        assert target.stat().st_blocks * 512 < 1 << 20
+
+
 def test_a_link_to_a_folder_is_no_safe_folder_and_is_not_emptied(inside, outside):
     (inside / "link").symlink_to(outside)
 

@@ -1,6 +1,9 @@
+import math
+import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +13,7 @@ from tw_autogen.shipped import shipped_folder
 from tw_autogen.testing import load_plugin
 
 SPEC = shipped_folder("plugins") / "sql_pull_data.yaml"
+EMPTY = ", ".join(["''"] * 10)
 
 
 def make_database(path: Path) -> Path:
@@ -375,12 +379,12 @@ def test_a_url_without_sqlalchemy_says_what_to_install(tmp_path):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELECT hex(zeroblob(4000000)) AS x", "larger than a whole result may be"),
+        ("SELECT hex(zeroblob(4000000)) AS x", "larger than (a whole result may be|1 MB)"),
         ("SELECT zeroblob(300000) AS x FROM time_series", "the result is larger than 1 MB"),
+        (f"SELECT {EMPTY} FROM time_series, time_series AS b, time_series AS c", "the result is larger than 1 MB"),
     ],
-    ids=["a value", "all rows"],
+    ids=["a value", "all rows", "many empty values"],
 )
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="sqlite3 sets no limits before Python 3.11")
 def test_a_result_that_would_fill_the_hosts_memory_is_an_error(database, tmp_path, query, said):
     with (
         load_plugin(SPEC, tmp_path, configurations={"max_mb": 1}) as pull,
@@ -409,3 +413,76 @@ def test_a_database_over_its_limit_is_an_error(database, tmp_path):
         pytest.raises(ValueError, match=r"sales\.db: larger than 1048 bytes"),
     ):
         pull("SELECT 1")
+
+
+def fill_schema(path):
+    """Write tables that take about 65 times their size of memory once the engine has read them."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        for number in range(7):
+            sql = f"CREATE TABLE x{number}(a CHECK(a IN ({','.join(['1'] * 450_000)})))"
+            row = (f"x{number}", f"x{number}", sql)
+            connection.execute("INSERT INTO sqlite_master VALUES ('table', ?, ?, 2, ?)", row)
+
+
+AS = "replace(hex(zeroblob({})), '0', 'a')"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "query", "said"),
+    [
+        (fill_schema, "SELECT * FROM shops", "takes too much memory"),
+        (fill_schema, "What shops are there?", "takes too much memory"),
+        (None, f"SELECT instr({AS.format(300_000)}, {AS.format(150_000)} || 'b')", r"stopped after 0\.5 seconds"),
+        (None, f"SELECT {AS.format(50_000)} LIKE '%' || {AS.format(10_000)} || 'b'", r"stopped after 0\.5 seconds"),
+    ],
+    ids=["schema", "schema, question", "one function call", "one pattern"],
+)
+def test_what_the_engine_does_in_one_step_is_bounded_in_time_and_memory(database, tmp_path, prepare, query, said):
+    limits = {"max_mb": 2, "seconds": 30 if prepare else 0.5}
+    if prepare:
+        prepare(database)
+
+    with load_plugin(SPEC, tmp_path, configurations=limits) as pull, pytest.raises(ValueError, match=said):
+        pull(query)
+
+
+def test_no_copy_stays_and_holes_are_no_data(database, tmp_path, monkeypatch):
+    own = tmp_path / "temporary"
+    own.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(own))
+    os.truncate(database, 100 << 20)
+
+    with load_plugin(SPEC, tmp_path) as pull:
+        for number in range(3):
+            assert len(pull("SELECT * FROM shops")[0]) == 2
+            database = database.rename(tmp_path / f"sales{number}.db")
+            assert list(own.glob("tw-sql-*")) == []
+
+
+def test_a_database_that_lies_elsewhere_is_read_where_it_is_with_its_log(tmp_path):
+    folder, elsewhere = tmp_path / "session", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    with closing(sqlite3.connect(elsewhere / "live.db", isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE t (n INTEGER)")
+        writer.execute("INSERT INTO t VALUES (1)")
+        with load_plugin(SPEC, folder, database=str(elsewhere / "live.db")) as pull:
+            assert pull("SELECT n FROM t")[0].n.tolist() == [1]
+            writer.execute("INSERT INTO t VALUES (2)")
+            assert pull("SELECT n FROM t")[0].n.tolist() == [1, 2]
+            with pytest.raises(ValueError, match="only reading is allowed"):
+                pull("DELETE FROM t")
+
+    assert [one.name for one in elsewhere.iterdir()] == ["live.db"]
+
+
+def test_every_kind_of_value_arrives_as_it_is(pull):
+    query = (
+        "SELECT x'00ff' AS a, NULL AS b, 9e999 AS c, -9223372036854775808 AS d, 'ü' || char(1, 0, 10) AS e, x'' AS f"
+    )
+
+    values = pull(query)[0].to_dict("records")[0]
+
+    assert values == {"a": b"\x00\xff", "b": None, "c": math.inf, "d": -(2**63), "e": "ü\x01\x00\n", "f": b""}

@@ -16,6 +16,8 @@ from tw_autogen.safe_folder import SafeFolder
 _LARGEST_BYTES = 8_000_000
 _LARGEST_PIXELS = 20_000_000
 _COLUMNS = 80
+_START = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+"""A PNG's signature, length and type of its first chunk, in which its size is."""
 
 
 class Pictures:
@@ -46,7 +48,7 @@ class Pictures:
         if kind is None:
             return
         for path in paths:
-            with contextlib.suppress(OSError, ValueError):  # no picture, or gone: the answer names the file anyway
+            with contextlib.suppress(Exception):  # no picture, or gone: the answer names the file anyway
                 self._console.print(
                     kind(read_picture(path, folder), width=min(_COLUMNS, self._console.width), height="auto")
                 )
@@ -75,16 +77,21 @@ def read_picture(path: Path, folder: Path) -> Any:
 
     with SafeFolder(folder) as opened:
         data = opened.read_file(str(path.relative_to(folder)), limit_bytes=_LARGEST_BYTES)
-    if _pixels(data) > _LARGEST_PIXELS:
-        raise ValueError(f"{path}: too large to be shown")
+    if not data.startswith(_START):
+        raise ValueError(f"{path}: no PNG that begins with its header")
+    too_large = f"{path}: too large to be shown"
+    size = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+    if _is_large(size):  # Pillow would warn first
+        raise ValueError(too_large)
     try:
         image = Image.open(io.BytesIO(data), formats=["PNG"])
-        image.load()
-    except SyntaxError as error:  # as Pillow says that a PNG is broken
+        if not _is_large(image.size):  # a second header counts
+            image.load()
+            return image
+    except Exception as error:
         raise ValueError(f"{path}: {error}") from error
-    return image
+    raise ValueError(too_large)
 
 
-def _pixels(data: bytes) -> int:
-    """Return how many pixels a PNG says that it has; Pillow warns or fails in its own way where that is too many."""
-    return int.from_bytes(data[16:20], "big") * int.from_bytes(data[20:24], "big")
+def _is_large(size: tuple[int, int]) -> bool:
+    return size[0] * size[1] > _LARGEST_PIXELS

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-_PIECE_BYTES = 1 << 20
+_HOLE_BYTES = 1 << 16
+"""A run of zeros as long as this is left out of a copy."""
 _LONGEST_NAME = 16_000
 """How long a name may be below which a walk goes on: names of very deep entries take quadratic time in all."""
 
@@ -278,20 +279,26 @@ class SafeFolder:
 
         Args:
             name: Relative to the folder.
-            target: Outside the folder; replaced if it exists.
+            target: Outside the folder; a file or link of that name is replaced. Zeros in long runs become holes.
             limit_bytes: A longer file is an error; so much of it may have been written.
 
         Raises:
             OSError: as of `read_file`.
         """
-        with self.open_file(name) as file, open(target, "wb") as copy:
-            left = limit_bytes
-            while data := file.read(_PIECE_BYTES if left is None else min(_PIECE_BYTES, left + 1)):
-                if left is not None:
-                    left -= len(data)
-                    if left < 0:
-                        raise _too_large(name, limit_bytes)
-                copy.write(data)
+        with self.open_file(name) as file:
+            target.unlink(missing_ok=True)
+            with open(target, "xb") as copy:  # a link that has been put there meanwhile is not followed
+                left = limit_bytes
+                while data := file.read(_HOLE_BYTES if left is None else min(_HOLE_BYTES, left + 1)):
+                    if left is not None:
+                        left -= len(data)
+                        if left < 0:
+                            raise _too_large(name, limit_bytes)
+                    if data == bytes(len(data)):
+                        copy.seek(len(data), os.SEEK_CUR)
+                    else:
+                        copy.write(data)
+                copy.truncate()
 
     def move(self, name: str, target: str) -> None:
         """Rename an entry in this folder; a file or link of the new name is replaced.
