@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -161,13 +162,22 @@ class Review:
             files = TrustedFiles.hashed(
                 self.folder,
                 self._files(folders),
-                folders=[*folders, *self._named_roles(), *(self.folder / one for one in EXAMPLES)],
-                contents=self.settings.texts,
+                folders=[*folders, *(self.folder / one for one in EXAMPLES)],
+                contents=self._contents,
             )
         except ConfigError:
             return "", None  # too much to look through: never remembered
         wants = [(want.name, want.does) for want in self.wants]
         return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files
+
+    @property
+    def _contents(self) -> dict[Path, bytes | None]:
+        """What was read of the settings files, by the names under which they are hashed."""
+        texts = dict(self.settings.texts)
+        for path in settings_files(self.settings.project or Path()):
+            if path in texts:
+                texts[self.folder / path.name] = texts[path]
+        return texts
 
     @property
     def _store(self) -> TrustStore:
@@ -215,27 +225,34 @@ class Review:
         place = self._placed("session", "role_folder")
         yield from (self.folder / one for one in ([place] if place else ROLE_FOLDERS))
         yield self.folder / self._placed("plugin", "folder")
+        named = list(self._named_roles())
+        yield from named
+        found: object = [one for one in named if _lies_in(one, self.folder)]
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
-            if role_folders(self.folder, place):  # they may import from the top of the folder
-                yield self.folder
+            found = found or role_folders(self.folder, place)
+        if found:  # they may import from the top of the folder
+            yield self.folder
 
     def _named_roles(self) -> Iterator[Path]:
-        """Return the folders of roles that the setting `session.roles` names by a path."""
+        """Return the folders of roles that the setting `session.roles` names by a path; they need not exist yet."""
         for one in self.settings.left_out:
             if one.key == "session.roles" and isinstance(one.setting.value, list):
-                places = (self.folder / str(text) for text in one.setting.value if "/" in str(text))
-                yield from (path for path in places if path.resolve().is_relative_to(self.folder))
+                yield from (self.folder / str(text) for text in one.setting.value if "/" in str(text))
 
     def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
         folder = self.folder
         yield from settings_files(folder)
         for one in self.settings.left_out:
             if one.setting.file is not None:
-                yield one.setting.file.resolve()
+                yield self._as_hashed(one.setting.file)
             yield from _named_files(one, folder)
         for place in code_folders:
             yield from code_files(place)
         yield from example_files(folder)
+
+    def _as_hashed(self, path: Path) -> Path:
+        named = settings_files(self.settings.project or Path())
+        return self.folder / path.name if path in named else path
 
 
 def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tuple[str, ...]:
@@ -331,9 +348,12 @@ def _named_files(one: LeftOut, folder: Path) -> Iterator[Path]:
     """Return the files that a setting names: a file of servers, programs in the folder, a policy, a role's folder."""
     value = one.setting.value
     listed = value if isinstance(value, list) else [value]
-    inner = one.key in ("session.roles", "embedding.folder")
+    words = [text for text in listed if isinstance(text, str)]
+    for text in words:  # also one that is missing, so that it counts as such
+        with contextlib.suppress(RuntimeError):  # no such user's home
+            yield folder / Path(text).expanduser()
     suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
-    yield from _found([text for text in listed if isinstance(text, str)], folder, inner=inner, suffixes=suffixes)
+    yield from _found(words, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
     if one.key == "plugin.mcp_servers":
         for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
             with contextlib.suppress(ConfigError, TypeError, ValueError):
@@ -358,8 +378,8 @@ def server_files(server: McpServer, folder: Path) -> Iterator[Path]:
     words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
     words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
     yield from _found(words, folder, inner=True)
-    start = (folder / Path(server.cwd or ".").expanduser()).resolve()
-    if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and start.is_relative_to(folder):
+    start = folder / Path(server.cwd or ".").expanduser()
+    if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and _lies_in(start, folder):
         yield from code_files(start, suffixes=PROGRAM_SUFFIXES)
 
 
@@ -376,12 +396,17 @@ def _found(
     """
     for text in words:
         with contextlib.suppress(OSError, ValueError, RuntimeError):
-            path = (folder / Path(text).expanduser()).resolve()
+            path = folder / Path(text).expanduser()
             if path.is_file():
                 yield path
                 path = path.parent
-            if inner and path.is_dir() and path.is_relative_to(folder):
+            if inner and path.is_dir() and _lies_in(path, folder):
                 yield from code_files(path, suffixes=suffixes)
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Return whether a path lies in a folder by its name, or with its links followed."""
+    return Path(os.path.abspath(path)).is_relative_to(folder) or path.resolve().is_relative_to(folder)
 
 
 def _relative(path: Path, folder: Path) -> str:
