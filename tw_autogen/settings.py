@@ -361,6 +361,8 @@ class Settings:
         """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""
         if key == "session.roles" and isinstance(value, list):
             return [_from(one, folder) if "/" in str(one) else one for one in value]
+        if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
+            return _from(value, folder)  # a word is a program that is found on PATH
         if key not in self._paths and key not in _PATHS_OF_ROLES:
             return value
         if isinstance(value, str) and self._paths.get(key):

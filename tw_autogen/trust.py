@@ -61,7 +61,7 @@ class Trust(IntEnum):
 
 
 COUNT = {"folder": "count"}
-"""Metadata of a setting that any folder may set, but not above what the user's own file says."""
+"""Metadata of a setting that any folder may set, but not above what the user's own file says, else the default."""
 LIMIT = {"folder": "limit"}
 """A limit that any folder may lower; 0 is no limit."""
 LOWER = {"folder": "lower"}
@@ -93,7 +93,7 @@ def may_set(rule: str, value: Any, base: Any, *, own: bool, trust: Trust) -> boo
     if trust is Trust.full or (trust is Trust.named and rule in ("named", "prompt", "count")):
         return True
     if rule == "count":
-        return bool(value >= 0 and (not own or value <= base))
+        return bool(0 <= value <= base)
     if rule == "limit":
         return bool(value > 0 and (base <= 0 or value <= base))
     if rule == "lower":
