@@ -11,6 +11,7 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.session import ROOMS, read_settings, review_folder
+from tw_autogen.session.inputs import checked_inputs, copy_in, place_inputs, readable_by_path
 from tw_autogen.settings import Settings
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trust import Trust
@@ -295,3 +296,34 @@ def test_a_file_of_code_that_is_too_large_is_said_by_name_and_not_read(here, nam
             project=".",
             folder=here.parent / "s",
         )
+
+
+def read_profiled(path, own, distrusted):
+    with readable_by_path([path], own, distrusted=distrusted) as found:
+        assert found[0].name == path.name
+        return found[0].read_text()
+
+
+READS = {
+    "copied": lambda path, own, distrusted: copy_in(path, own, distrusted=distrusted).read_text(),
+    "placed": lambda path, own, distrusted: place_inputs([path], own, print, distrusted=distrusted)[0].read_text(),
+    "profiled": read_profiled,
+}
+
+
+@pytest.mark.parametrize("way", READS)
+@pytest.mark.parametrize("place", ["", "sub/"])
+def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_not_read(here, way, place):
+    own = here.parent / "own"
+    own.mkdir()
+    write(here.parent / "secret", {"sales.csv": "SECRET"})
+    write(here, {"real/sales.csv": "ok", "sales.csv": "ok"})
+    if place:
+        (here / "sub").symlink_to("real")
+    (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=here)
+    assert READS[way](path, own, here) == "ok"  # a link that stays in the folder is followed
+
+    link(here, place.rstrip("/") or "sales.csv", f"../secret/{'' if place else 'sales.csv'}")
+
+    with pytest.raises(ConfigError, match="a link out of"):
+        READS[way](path, own, here)

@@ -92,15 +92,21 @@ def checked_inputs(
 
 
 def _leads_out(path: Path, distrusted: Path | None) -> str:
-    if distrusted is None or (target := path.resolve()).is_relative_to(distrusted.resolve()):
+    if distrusted is None or _name_below(path, distrusted) != "":
         return ""
-    with SafeFolder(distrusted.resolve()) as folder:
-        if not folder.name_of(path):
-            return ""
+    target = path.resolve()
     return (
         f"a link out of {distrusted}, which is not trusted, to {target}; name that file itself if you mean it, or "
         "trust the folder (--trust, trust=True)"
     )
+
+
+def _name_below(path: Path, distrusted: Path) -> str | None:
+    """Return the name of a file in a folder, links followed; empty: it is a link out of it; None: it lies elsewhere."""
+    with SafeFolder(distrusted.resolve()) as folder:
+        if name := folder.name_of(path.resolve()):
+            return name
+        return "" if folder.name_of(path) else None
 
 
 def _no_file(path: Path) -> str:
@@ -144,13 +150,22 @@ def working_names(paths: Sequence[Path]) -> list[str]:
             depths[at] += depths[at] == deepest
 
 
-def place_inputs(paths: Sequence[Path], folder: Path, show: Callable[[Path], bool]) -> list[Path]:
+def place_inputs(
+    paths: Sequence[Path],
+    folder: Path,
+    show: Callable[[Path], bool],
+    *,
+    distrusted: Path | None = None,
+    show_granted: Callable[[Path], bool] = lambda path: False,
+) -> list[Path]:
     """Copy files read-only into a folder, but for large ones that code can read at their own place.
 
     Args:
         paths: The files, as `checked_inputs` returned them.
         folder: The session's.
         show: Lets code read a file at its own place, and returns whether it can.
+        distrusted: As in `checked_inputs`; whoever made it may change what a name there means, at any time.
+        show_granted: The same as `show` for files in `distrusted`, if code can read their folder already.
 
     Returns:
         For each file the path that code opens: the copy, or the file itself, absolute.
@@ -161,12 +176,19 @@ def place_inputs(paths: Sequence[Path], folder: Path, show: Callable[[Path], boo
     placed = []
     for path, name in zip(paths, working_names(paths), strict=True):
         real = path.resolve()
-        large = path.stat().st_size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
-        placed.append(real if large and os.access(real, os.R_OK) and show(real) else copy_in(path, folder, name))
+        with opened_as_given(path, folder, distrusted=distrusted) as given:
+            size = os.fstat(given.fileno()).st_size
+        known = distrusted is None or _name_below(path, distrusted) is None
+        large = size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
+        placed.append(
+            real
+            if large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
+            else copy_in(path, folder, name, distrusted=distrusted)
+        )
     return placed
 
 
-def copy_in(path: Path, folder: Path, name: str = "") -> Path:
+def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None = None) -> Path:
     """Copy a file read-only into a folder; one that lies there already stays as it is.
 
     What code may have left under that name is replaced; a link of its making is not followed.
@@ -175,6 +197,7 @@ def copy_in(path: Path, folder: Path, name: str = "") -> Path:
         path: The file.
         folder: The session's.
         name: Of the copy; empty: the file's own.
+        distrusted: As in `checked_inputs`.
 
     Returns:
         The copy.
@@ -186,14 +209,14 @@ def copy_in(path: Path, folder: Path, name: str = "") -> Path:
     target = folder / name
     with SafeFolder(folder) as opened:
         if opened.name_of(path) == name:
-            opened_as_given(path, folder).close()
+            opened_as_given(path, folder, distrusted=distrusted).close()
             return target
         try:
             if stat.S_ISDIR(opened.info(name).st_mode):
                 raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {name!r}")
         except FileNotFoundError:
             pass
-        with opened_as_given(path, folder) as given:
+        with opened_as_given(path, folder, distrusted=distrusted) as given:
             try:
                 opened.copy_in(given, name, mode=stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
             except PermissionError as error:
@@ -201,12 +224,13 @@ def copy_in(path: Path, folder: Path, name: str = "") -> Path:
     return target
 
 
-def opened_as_given(path: Path, folder: Path) -> BinaryIO:
+def opened_as_given(path: Path, folder: Path, *, distrusted: Path | None = None) -> BinaryIO:
     """Open a file that a request brings; in a folder where code runs or ran, no link is followed.
 
     Args:
         path: The file.
         folder: The session's.
+        distrusted: As in `checked_inputs`: what is opened lies in it, whatever becomes of its names meanwhile.
 
     Raises:
         ConfigError: it is no plain file of such a folder; names the reason.
@@ -217,32 +241,46 @@ def opened_as_given(path: Path, folder: Path) -> BinaryIO:
                 with SafeFolder(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
-        return path.open("rb")
+        below = None if distrusted is None else _name_below(path, distrusted)
+        if distrusted is None or below is None:
+            return path.open("rb")
+        if not below:
+            raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
+        with SafeFolder(distrusted.resolve()) as opened:
+            return opened.open_file(below)
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
 
 @contextlib.contextmanager
-def readable_by_path(paths: Sequence[Path], folder: Path) -> Iterator[list[Path]]:
+def readable_by_path(paths: Sequence[Path], folder: Path, *, distrusted: Path | None = None) -> Iterator[list[Path]]:
     """Return paths under which the files of a request can be read by name.
 
-    A file in a folder where code runs or ran is copied to a folder of the host's own, which is removed at the end.
+    A file in a folder where code runs or ran is copied to a folder of the host's own, which is removed at the end; of
+    one in a distrusted folder, which may be large, a name there stands for the open file where the system has such.
 
     Args:
         paths: The files.
         folder: The session's.
+        distrusted: As in `checked_inputs`.
 
     Raises:
         ConfigError: as of `opened_as_given`.
     """
-    with tempfile.TemporaryDirectory(prefix="tw-given-") as own:
+    with tempfile.TemporaryDirectory(prefix="tw-given-") as own, contextlib.ExitStack() as held:
         found = []
         for number, path in enumerate(paths):
-            if _is_below(path, folder) or _below_a_kernel(path):
+            codes = _is_below(path, folder) or _below_a_kernel(path) is not None
+            if codes or distrusted is not None and _name_below(path, distrusted) is not None:
                 target = Path(own, str(number), path.name)
                 target.parent.mkdir()
-                with opened_as_given(path, folder) as given, target.open("xb") as copy:
-                    shutil.copyfileobj(given, copy)
+                given = held.enter_context(opened_as_given(path, folder, distrusted=distrusted))
+                descriptor = Path("/proc", str(os.getpid()), "fd", str(given.fileno()))
+                if not codes and descriptor.exists():
+                    target.symlink_to(descriptor)
+                else:
+                    with target.open("xb") as copy:
+                        shutil.copyfileobj(given, copy)
                 found.append(target)
             else:
                 found.append(path)

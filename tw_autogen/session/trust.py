@@ -48,6 +48,7 @@ _FOREIGN_PROGRAMS = ("uvx", "pipx", "docker", "podman")
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
 _HERE = "runs with all that you may do, outside the sandbox"
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
+_PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
     "kernel.python": "the interpreter that runs the code",
@@ -106,7 +107,9 @@ class Review:
 
         What starts programs or loads Python stands last, where it is read right above a question.
         """
-        return tuple(sorted((*self._settings_wanted, *self._code_wanted), key=lambda one: one.starts))
+        return tuple(
+            sorted((*self._settings_wanted, *self._code_wanted), key=lambda one: (one.starts, one.name in _PROGRAMS))
+        )
 
     @property
     def prompts(self) -> tuple[str, ...]:
