@@ -39,7 +39,7 @@ import yaml
 from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
-from tw_autogen.trust import Trust, may_set
+from tw_autogen.trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
 
 T = TypeVar("T")
@@ -431,11 +431,20 @@ def _lies_in(value: Any, folder: Path | None) -> bool:
 
 
 def _all_lies_in(value: Any, folder: Path | None) -> bool:
-    """Return whether a path and, if it is a folder, all that it holds lie in a folder, their links followed."""
+    """Return whether a path and, if it is a folder, all that it holds lie in a folder, their links followed.
+
+    One that holds more than an untrusted folder's examples may have does not count as such.
+    """
     found = [value]
     with suppress(OSError):  # what is wrong with it is told when it is read
         found += Path(value).iterdir()
+    if len(found) > MOST_EXAMPLES + 1 or sum(map(_size, found[1:])) > MOST_EXAMPLE_BYTES:
+        return False
     return all(_lies_in(one, folder) for one in found)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iterator[tuple[str, Any]]:

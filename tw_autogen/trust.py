@@ -31,6 +31,8 @@ _PIECE_BYTES = 1 << 20
 MOST_BYTES = 4 << 20
 """Of a settings file, of a file of code or YAML that is read, and of a record."""
 _KEY_BYTES = 32
+MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 100, 256_000
+"""Of the examples in a folder that is not trusted: how many count, and how large they are together."""
 CODE_SUFFIXES = (
     *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),

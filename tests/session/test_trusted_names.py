@@ -5,12 +5,14 @@ import json
 import logging
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, TwAutogenError
-from tw_autogen.session import ROOMS, read_settings, review_folder
+from tw_autogen.plugin import write_plugin
+from tw_autogen.session import ROOMS, read_project, read_settings, review_folder
 from tw_autogen.session.inputs import checked_inputs, copy_in, place_inputs, readable_by_path
 from tw_autogen.settings import Settings
 from tw_autogen.testing import FakeKernel, ScriptedModel
@@ -327,3 +329,35 @@ def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_n
 
     with pytest.raises(ConfigError, match="a link out of"):
         READS[way](path, own, here)
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_of_an_untrusted_folder_a_bounded_number_of_examples_counts_and_the_rest_is_said(here, size):
+    write(here, {SETTINGS: {}})
+    example = "enabled: true\nrounds: []\n" + "#" * size
+    write(here, {f"planner_examples/{number:03}.yaml": example for number in range(150 if size == 10 else 9)})
+
+    project = read_project(here, read_settings(), named=False)
+
+    more = 50 if size == 10 else 7
+    assert len(review_folder().prompts) == (100 if size == 10 else 2)
+    assert project.left_out[-1].startswith(f"{here}: {more} examples: at most 100, of 256 kB together, count")
+
+
+def test_a_folder_of_too_many_plugins_is_not_read(here):
+    write(here, {SETTINGS: {}, **{f"plugins/p{number}.py": "" for number in range(2001)}})
+
+    assert [want.name for want in review_folder().wants] == ["plugins"]
+    with pytest.raises(ConfigError, match="plugins: 2001 YAML and Python files of 0 bytes; at most 2000"):
+        read_project(here, read_settings())
+
+
+@pytest.mark.parametrize("name", ["way", "way/plugins", "way/more/plugins"])
+def test_a_new_plugin_is_written_over_no_link_below_the_current_folder(here, name):
+    (here.parent / "outside").mkdir()
+    (here / "way").symlink_to("../outside")
+
+    with pytest.raises(ConfigError, match="way: is a link to"):
+        write_plugin(os.path.basename, Path(name))
+
+    assert list((here.parent / "outside").iterdir()) == []

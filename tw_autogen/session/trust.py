@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, PluginSpecError
 from tw_autogen.plugin import PluginSpec, read_folder
 from tw_autogen.plugin.folder import inner_folder
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
@@ -229,7 +229,7 @@ class Review:
             names = _listed(python, most_chars=_MOST_WANT_CHARS // 2)
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
         if plugins.is_dir():
-            for spec in read_folder(plugins, needed=False):
+            for spec in _plugins_of(plugins):
                 if isinstance(spec, PluginSpec) and spec.runs_in == "host":
                     name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
                     brief = f"{name} outside the sandbox"
@@ -459,6 +459,12 @@ def _found(
                 path = path.parent
             if inner and path.is_dir() and _lies_in(path, folder):
                 yield from code_files(path, suffixes=suffixes)
+
+
+def _plugins_of(folder: Path) -> Iterator[PluginSpec | ConfigError]:
+    """Yield what a folder of plugins holds; nothing if that is too much, which is told when it is loaded."""
+    with contextlib.suppress(PluginSpecError):
+        yield from read_folder(folder, needed=False)
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
