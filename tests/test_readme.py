@@ -279,7 +279,7 @@ def test_the_scenario_that_the_readme_writes_is_read(tmp_path, monkeypatch):
     (block,) = [text for _, text in blocks("bash") if "mkdir -p ferry" in text]
     subprocess.run(["sh", "-c", block], check=True, timeout=30)
 
-    done = CliRunner().invoke(main, ["scenario", "show", "ferry"])
+    done = CliRunner().invoke(main, ["scenario", "show", "./ferry"])
 
     assert done.exit_code == 0, done.output
     assert "How many passengers did the Gull carry" in done.output

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
 
 MOST_VALUES = 100_000
-_FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LONGEST_NUMBER = 400
+"""In characters: longer ones take quadratic time (`1:59:59`, in base 60), or can't be printed (hexadecimal)."""
 _FAST_CHARS, _FAST_DEPTH = 20_000, 1000
 """What libyaml gets, which is ten times as fast: nested deeply it would reach the end of the process's stack."""
 _PLAIN_DEPTH = 20
@@ -18,6 +19,28 @@ _WORDS: Mapping[str, Mapping[str, bool | None]] = {
     "tag:yaml.org,2002:bool": {"true": True, "false": False},
     "tag:yaml.org,2002:null": {"": None, "null": None, "~": None},
 }
+
+
+class _Loader(yaml.SafeLoader):
+    """Has errors that are worded for people."""
+
+
+class _FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # where libyaml is there
+    """Is ten times as fast."""
+
+
+def _bounded(construct: Callable[[Any, yaml.ScalarNode], Any]) -> Callable[[Any, yaml.ScalarNode], Any]:
+    def number(loader: Any, node: yaml.ScalarNode) -> Any:
+        if len(node.value) > _LONGEST_NUMBER:
+            raise ValueError(f"a number of {len(node.value)} characters; at most {_LONGEST_NUMBER} are read")
+        return construct(loader, node)
+
+    return number
+
+
+for _kind in (_Loader, _FastLoader):
+    _kind.add_constructor("tag:yaml.org,2002:int", _bounded(_kind.construct_yaml_int))
+    _kind.add_constructor("tag:yaml.org,2002:float", _bounded(_kind.construct_yaml_float))
 
 
 def load(text: str, *, limit: bool = True) -> Any:
@@ -29,7 +52,7 @@ def load(text: str, *, limit: bool = True) -> Any:
 
     Raises:
         yaml.YAMLError: it is no YAML, stands for more, or an alias stands for what holds it.
-        ValueError: it holds a number of thousands of digits, or a date in no month.
+        ValueError: it holds a number of more than 400 characters, or a date in no month.
         RecursionError: it is nested too deep.
 
     Example:
@@ -38,8 +61,8 @@ def load(text: str, *, limit: bool = True) -> Any:
     """
     if len(text) <= _FAST_CHARS and sum(map(text.count, ("[", "{", "- ", "? "))) <= _FAST_DEPTH:
         with contextlib.suppress(yaml.YAMLError):
-            return _load(_FAST, text, limit=limit)
-    return _load(yaml.SafeLoader, text, limit=limit)  # its errors are worded for people
+            return _load(_FastLoader, text, limit=limit)
+    return _load(_Loader, text, limit=limit)  # its errors are worded for people
 
 
 def _load(kind: Any, text: str, *, limit: bool) -> Any:

@@ -39,7 +39,7 @@ import yaml
 from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
-from tw_autogen.trust import Trust, may_set
+from tw_autogen.trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
 
 T = TypeVar("T")
@@ -100,7 +100,8 @@ class Settings:
         project: Folder in which a project file is looked for; None looks for none.
         user_file: The user's own file; passed over if it doesn't exist.
         trust: How far `project`, and the current folder, are trusted.
-        texts: What files held that were read before, so that they are taken as they were then. Written to.
+        texts: What files held that were read before, None of those that were missing, so that they are taken as they
+            were then. Written to.
         files: The files of `project` as they were when they were compared with what the user trusts; None: they were
             not, or are not trusted.
 
@@ -132,11 +133,11 @@ class Settings:
         project: Path | None = None,
         user_file: Path | None = None,
         trust: Trust = Trust.none,
-        texts: dict[Path, bytes] | None = None,
+        texts: dict[Path, bytes | None] | None = None,
         files: TrustedFiles | None = None,
     ) -> None:
         self.project, self.trust, self.files = project, trust, files
-        self.texts = {} if texts is None else texts
+        self.texts: dict[Path, bytes | None] = {} if texts is None else texts
         self.left_out: tuple[LeftOut, ...] = ()
         self.prompts: tuple[LeftOut, ...] = ()
         self.shortened: tuple[str, ...] = ()
@@ -323,7 +324,7 @@ class Settings:
 
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown(environ)
-        yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._text)
+        yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._content)
         for room, cls in self._rooms.items():
             for one in dataclasses.fields(cls):
                 for name in reversed((_variable(f"{room}.{one.name}"), *one.metadata.get("env", ()))):
@@ -341,10 +342,10 @@ class Settings:
 
     def _project(self, folder: Path) -> Iterator[tuple[str, Setting]]:
         own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
-        if own.exists():
+        if self._content(own) is not None:
             for key, setting in self._file(own):
                 yield key, dataclasses.replace(setting, value=self._beside(key, setting.value, folder), file=own)
-        elif taskweaver.exists():
+        elif self._content(taskweaver) is not None:
             yield from self._taskweaver(meaning_of(dict(_flat(self._mapping(taskweaver))), folder), taskweaver)
 
     def _taskweaver(self, config: Meaning, file: Path) -> Iterator[tuple[str, Setting]]:
@@ -360,6 +361,8 @@ class Settings:
         """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""
         if key == "session.roles" and isinstance(value, list):
             return [_from(one, folder) if "/" in str(one) else one for one in value]
+        if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
+            return _from(value, folder)  # a word is a program that is found on PATH
         if key not in self._paths and key not in _PATHS_OF_ROLES:
             return value
         if isinstance(value, str) and self._paths.get(key):
@@ -377,15 +380,18 @@ class Settings:
             )
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
-        if path.exists():
+        if self._content(path) is not None:
             for key, value in _flat(self._mapping(path), depth=1):
                 yield key, Setting(value, str(path))
 
-    def _text(self, path: Path) -> str:
-        """Return what a file held when it was first read."""
+    def _content(self, path: Path) -> bytes | None:
+        """Return what a file held when it was first looked for; None: it was not there."""
         if path not in self.texts:
-            self.texts[path] = read_settings_file(path)
-        return decode_settings(path, self.texts[path])
+            self.texts[path] = read_settings_file(path) if path.exists() else None
+        return self.texts[path]
+
+    def _text(self, path: Path) -> str:
+        return decode_settings(path, self._content(path) or b"")
 
     def _mapping(self, path: Path) -> Mapping[str, Any]:
         """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
@@ -425,11 +431,20 @@ def _lies_in(value: Any, folder: Path | None) -> bool:
 
 
 def _all_lies_in(value: Any, folder: Path | None) -> bool:
-    """Return whether a path and, if it is a folder, all that it holds lie in a folder, their links followed."""
+    """Return whether a path and, if it is a folder, all that it holds lie in a folder, their links followed.
+
+    One that holds more than an untrusted folder's examples may have does not count as such.
+    """
     found = [value]
     with suppress(OSError):  # what is wrong with it is told when it is read
         found += Path(value).iterdir()
+    if len(found) > MOST_EXAMPLES + 1 or sum(map(_size, found[1:])) > MOST_EXAMPLE_BYTES:
+        return False
     return all(_lies_in(one, folder) for one in found)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iterator[tuple[str, Any]]:
@@ -441,16 +456,16 @@ def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iter
             yield f"{prefix}{key}", value
 
 
-def _config_list(text: str, known: list[str], read: Callable[[Path], str]) -> Iterator[tuple[str, Setting]]:
+def _config_list(text: str, known: list[str], read: Callable[[Path], bytes | None]) -> Iterator[tuple[str, Setting]]:
     """Read the first entry of AutoGen's `OAI_CONFIG_LIST`: JSON text, or the path of a file that holds it."""
     if not text.strip() or "model.name" not in known:
         return
     origin = "OAI_CONFIG_LIST"
     path, file = Path(text.strip()), None
     if not text.lstrip().startswith(("[", "{")):
-        if not path.exists():
+        if (content := read(path)) is None:
             raise ConfigError(f"OAI_CONFIG_LIST: {text!r} is neither JSON nor a file that exists")
-        text, origin = read(path), f"OAI_CONFIG_LIST ({path})"
+        text, origin = decode_settings(path, content), f"OAI_CONFIG_LIST ({path})"
         file = None if path.is_absolute() else path.absolute()  # a relative one is whatever lies in the current folder
     try:
         listed = json.loads(text)

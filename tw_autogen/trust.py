@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import hmac
 import json
@@ -21,14 +22,17 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.private import make_private_folder
 
 _PIECE_BYTES = 1 << 20
-_MOST_BYTES = 4 << 20  # of a settings file or a record; code that is hashed may be longer
+MOST_BYTES = 4 << 20
+"""Of a settings file, of a file of code or YAML that is read, and of a record."""
 _KEY_BYTES = 32
+MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 100, 256_000
+"""Of the examples in a folder that is not trusted: how many count, and how large they are together."""
 CODE_SUFFIXES = (
     *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),
@@ -59,7 +63,7 @@ class Trust(IntEnum):
 
 
 COUNT = {"folder": "count"}
-"""Metadata of a setting that any folder may set, but not above what the user's own file says."""
+"""Metadata of a setting that any folder may set, but not above what the user's own file says, else the default."""
 LIMIT = {"folder": "limit"}
 """A limit that any folder may lower; 0 is no limit."""
 LOWER = {"folder": "lower"}
@@ -91,7 +95,7 @@ def may_set(rule: str, value: Any, base: Any, *, own: bool, trust: Trust) -> boo
     if trust is Trust.full or (trust is Trust.named and rule in ("named", "prompt", "count")):
         return True
     if rule == "count":
-        return bool(value >= 0 and (not own or value <= base))
+        return bool(0 <= value <= base)
     if rule == "limit":
         return bool(value > 0 and (base <= 0 or value <= base))
     if rule == "lower":
@@ -238,7 +242,7 @@ def same_hash(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
 
 
-def read_regular(path: Path, *, limit_bytes: int = _MOST_BYTES, head: int = 0) -> bytes:
+def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) -> bytes:
     """Return what a file holds; it is never waited for, as a pipe would be.
 
     Args:
@@ -249,27 +253,55 @@ def read_regular(path: Path, *, limit_bytes: int = _MOST_BYTES, head: int = 0) -
     Raises:
         OSError: it is no plain file, too large, or unreadable.
     """
-    found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        about = os.fstat(found)
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError("it is no plain file")
-        if not head and about.st_size > limit_bytes:
-            raise OSError(f"it has more than {limit_bytes >> 20} MB")
-        pieces: list[bytes] = []
-        left = head or about.st_size or limit_bytes  # files of /proc have no size
-        while left and (piece := os.read(found, min(left, _PIECE_BYTES))):
-            pieces.append(piece)
+    with _opened(path) as (file, size):
+        if not head and size > limit_bytes:
+            raise _too_large(limit_bytes)
+        return file.read(head or size or limit_bytes)  # files of /proc have no size
+
+
+def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
+    """Return the SHA-256 of a file, and its size in bytes; memory does not grow with the size.
+
+    Args:
+        path: The file; links are followed.
+        limit_bytes: A larger file is an error, and is not read.
+
+    Raises:
+        OSError: as `read_regular`.
+    """
+    digest, left = hashlib.sha256(), limit_bytes
+    with _opened(path) as (file, size):
+        if size > limit_bytes:
+            raise _too_large(limit_bytes)
+        while piece := file.read(_PIECE_BYTES):
             left -= len(piece)
-        return b"".join(pieces)
-    finally:
+            if left < 0:  # it grows while it is read
+                raise _too_large(limit_bytes)
+            digest.update(piece)
+    return digest.hexdigest(), limit_bytes - left
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a plain file without waiting for it; return it with its size in bytes."""
+    found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    about = os.fstat(found)
+    if not stat.S_ISREG(about.st_mode):
         os.close(found)
+        raise OSError("it is no plain file")
+    with open(found, "rb") as file:
+        yield file, about.st_size
+
+
+def _too_large(limit_bytes: int) -> OSError:
+    return OSError(errno.EFBIG, f"it has more than {limit_bytes >> 20} MB")
 
 
 def code_files(folder: Path, *, suffixes: tuple[str, ...] = CODE_SUFFIXES, most: int = 100_000) -> Iterator[Path]:
     """Return the files below a folder that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
 
-    Python's own caches are left out, unless they are of the kind that is used without a look at the source's time.
+    Python's own caches are left out, unless they are of the kind that is used without a look at the source's time; so
+    are folders below it whose names begin with a dot, if code for imports is looked for: no import can name them.
 
     Args:
         folder: Where they are looked for.
@@ -279,9 +311,9 @@ def code_files(folder: Path, *, suffixes: tuple[str, ...] = CODE_SUFFIXES, most:
     Raises:
         ConfigError: there are more than `most` files and folders, or links lead round in circles.
     """
-    count = 0
+    count, imports = 0, suffixes == CODE_SUFFIXES
     for place, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [one for one in folders if one not in (".git", ".tw")]  # no import can name these
+        folders[:] = [one for one in folders if not (imports and one.startswith(".") or one in (".git", ".tw"))]
         count += len(folders) + len(names)
         if count > most:
             raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")

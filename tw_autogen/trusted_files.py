@@ -4,6 +4,10 @@ A folder is trusted by a hash, but its code is read later: when a session opens,
 lies beside it. Meanwhile another program, or code in a sandbox that may write to the folder, can change a file. So
 whatever reads a file of the folder compares the bytes that it has read with what was hashed, and uses these bytes:
 modules are compiled from them, and compiled files in `__pycache__` are not used.
+
+`TrustedFiles.read` is the one place where this is decided. A file goes by its name as it is written, so that a link
+which leads elsewhere than it did is a change. A file without a hash was not there: it is refused in the folders of
+code, and wherever a setting of the folder names it (`compared_with(..., only=True)`).
 """
 
 from __future__ import annotations
@@ -27,11 +31,12 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.trust import CODE_SUFFIXES, read_regular
+from tw_autogen.trust import MODEL_SUFFIXES, MOST_BYTES, hash_regular, read_regular
 
-_MOST_BYTES = 4 << 20
-"""Of a settings file."""
-_MOST_CODE_BYTES = 1 << 30
+_BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)
+"""Of files that may be larger than code that people write."""
+_MOST_HASHED_BYTES = 1 << 30
+"""Of all files of a folder together."""
 _UNREADABLE = "unreadable"
 
 
@@ -41,12 +46,16 @@ class TrustedFiles:
 
     Args:
         sha256: Over the names and contents of all files.
-        digests: SHA-256 of each file by its absolute path, as it was found and with links resolved.
-        folders: Absolute; each file of code in these was hashed, so that one without a digest is new.
+        digests: SHA-256 of each file by its absolute path as it is written, links in it not followed; files that were
+            missing, too large or unreadable have a word in its place, which no content equals.
+        real: The same by paths with links resolved, for files that are read under another name.
+        folders: Absolute; each file of code in these was hashed, so that one without a digest is new. Folders in them
+            whose names begin with a dot are left out.
     """
 
     sha256: str
     digests: Mapping[str, str] = field(repr=False)
+    real: Mapping[str, str] = field(default_factory=dict, repr=False)
     folders: tuple[str, ...] = ()
 
     @classmethod
@@ -56,7 +65,7 @@ class TrustedFiles:
         files: Iterable[Path],
         *,
         folders: Iterable[Path] = (),
-        contents: Mapping[Path, bytes] | None = None,
+        contents: Mapping[Path, bytes | None] | None = None,
     ) -> TrustedFiles:
         """Hash files as they are now.
 
@@ -64,58 +73,99 @@ class TrustedFiles:
             folder: The hash is over names relative to it.
             files: In any order; one that is missing, unreadable or no regular file counts as such.
             folders: Those of which `files` has each file of code.
-            contents: What was read of files before; it is hashed in place of what they hold now.
+            contents: What was read of files before, None of those that were missing; it is hashed in place of what
+                they hold now.
+
+        Raises:
+            ConfigError: the files have more than 1 GB together.
         """
-        known = {os.path.realpath(path): content for path, content in (contents or {}).items()}
-        names = {os.path.basename(path) for path in (*known, *(contents or ()))}
-        whole, digests = hashlib.sha256(), {}
+        known = {os.path.abspath(path): content for path, content in (contents or {}).items()}
+        whole, left = hashlib.sha256(), _MOST_HASHED_BYTES
+        digests: dict[str, str] = {}
+        resolved: dict[str, str] = {}
         real_folder = functools.lru_cache(maxsize=None)(os.path.realpath)
         for path in sorted(set(files)):
             place = os.path.abspath(path)
             real = os.path.join(real_folder(os.path.dirname(place)), path.name)
             real = os.path.realpath(real) if os.path.islink(real) else real
-            content = known.get(real) if path.name in names else None
-            digests[place] = digests[real] = _digest(path) if content is None else hashlib.sha256(content).hexdigest()
+            if place in known:
+                content = known[place]
+                digest, size = _UNREADABLE if content is None else hashlib.sha256(content).hexdigest(), 0
+            else:
+                digest, size = _digest(path, left)
+            left -= size
+            digests[place] = digest
+            resolved[real] = digest if resolved.get(real, digest) == digest else _UNREADABLE  # it changes meanwhile
             whole.update(os.fsencode(os.path.relpath(path, folder)) + b"\0" + digests[place].encode() + b"\n")
         walked = {one for path in folders for one in (os.path.abspath(path), os.path.realpath(path))}
-        return cls(whole.hexdigest(), digests, tuple(sorted(walked)))
+        return cls(whole.hexdigest(), digests, resolved, tuple(sorted(walked)))
 
     def holds(self, path: Path | str) -> bool:
         """Return whether a file was hashed."""
-        return any(one in self.digests for one in (os.path.abspath(path), os.path.realpath(path)))
+        return os.path.abspath(path) in self.digests or os.path.realpath(path) in self.real
 
-    def read(self, path: Path | str, *, limit_bytes: int = _MOST_CODE_BYTES) -> bytes:
+    def covers(self, path: Path | str) -> bool:
+        """Return whether a file was hashed, or would have been if it had been there."""
+        return self.holds(path) or any(map(self._is_new_in, (os.path.abspath(path), os.path.realpath(path))))
+
+    def read(self, path: Path | str, *, limit_bytes: int = MOST_BYTES, only: bool = False) -> bytes:
         """Return what a file holds; of one of the folder only what was hashed.
 
         Args:
             path: The file.
             limit_bytes: How large it may be.
+            only: A file that was not hashed is refused wherever it lies.
 
         Raises:
             PermissionError: it changed since, or is new; the message says which.
             OSError: as `read_regular`.
         """
         content = read_regular(Path(path), limit_bytes=limit_bytes)
-        places = os.path.abspath(path), os.path.realpath(path)
-        digest = next((self.digests[one] for one in places if one in self.digests), None)
-        if digest is None and places[0].endswith(CODE_SUFFIXES):
-            digest = "" if any(_is_below(one, folder) for folder in self.folders for one in places) else None
-        if digest is not None and digest != hashlib.sha256(content).hexdigest():
+        self._check(path, lambda: hashlib.sha256(content).hexdigest(), only=only)
+        return content
+
+    def compare(self, path: Path | str) -> None:
+        """Raise if a file that the folder's settings name is not as it was hashed.
+
+        Args:
+            path: The file; of any size.
+
+        Raises:
+            PermissionError: it changed since, or is new; the message says which.
+            OSError: it is no plain file, or unreadable.
+        """
+        self._check(path, lambda: hash_regular(Path(path), limit_bytes=_most_bytes(os.fspath(path)))[0], only=True)
+
+    def _check(self, path: Path | str, sha256: Callable[[], str], *, only: bool) -> None:
+        place, real = os.path.abspath(path), os.path.realpath(path)
+        digest = self.digests.get(place, self.real.get(real))
+        if digest is None and (only or self._is_new_in(place) or self._is_new_in(real)):
+            digest = ""
+        if digest is not None and digest != sha256():
             what = "changed since" if digest else "is new since"
             words = f"it {what} its folder was trusted, so it is not loaded; look at it, and trust the folder again"
             raise PermissionError(errno.EPERM, words, os.fspath(path))
-        return content
+
+    def _is_new_in(self, path: str) -> bool:
+        """Return whether a path lies in one of the folders of which each file of code was hashed."""
+        below = (os.path.dirname(path)[len(one) :] for one in self.folders if _is_below(path, one))
+        return any(f"{os.sep}." not in place for place in below)
 
 
-_IN_USE: ContextVar[TrustedFiles | None] = ContextVar("trusted_files", default=None)
+_IN_USE: ContextVar[tuple[TrustedFiles | None, bool]] = ContextVar("trusted_files", default=(None, False))
 _GUARDED: dict[str, TrustedFiles] = {}
 """Folders whose modules are compared when they are imported."""
 
 
 @contextlib.contextmanager
-def compared_with(files: TrustedFiles | None) -> Iterator[None]:
-    """Compare all files that are read in this block by `read_content`; None: none of them."""
-    token = _IN_USE.set(files)
+def compared_with(files: TrustedFiles | None, *, only: bool = False) -> Iterator[None]:
+    """Compare all files that are read in this block by `read_content`.
+
+    Args:
+        files: The files as they were hashed; None: nothing is compared.
+        only: Files that were not hashed are refused: a setting of the folder names them.
+    """
+    token = _IN_USE.set((files, only))
     try:
         yield
     finally:
@@ -124,10 +174,16 @@ def compared_with(files: TrustedFiles | None) -> Iterator[None]:
 
 def files_in_use() -> TrustedFiles | None:
     """Return what files are compared with here; None: nothing."""
-    return _IN_USE.get()
+    return _IN_USE.get()[0]
 
 
-def read_content(path: Path, *, limit_bytes: int = _MOST_CODE_BYTES) -> bytes:
+def files_of(path: Path) -> TrustedFiles | None:
+    """Return what a file of code is compared with here, and all that it imports from its folder; None: nothing."""
+    files = files_in_use()
+    return files if files is not None and files.covers(path) else None
+
+
+def read_content(path: Path, *, limit_bytes: int = MOST_BYTES) -> bytes:
     """Return what a file holds, if that is what was hashed where its folder is trusted by a hash.
 
     Args:
@@ -137,8 +193,10 @@ def read_content(path: Path, *, limit_bytes: int = _MOST_CODE_BYTES) -> bytes:
     Raises:
         OSError: as `TrustedFiles.read`.
     """
-    files = _IN_USE.get()
-    return read_regular(path, limit_bytes=limit_bytes) if files is None else files.read(path, limit_bytes=limit_bytes)
+    files, only = _IN_USE.get()
+    if files is None:
+        return read_regular(path, limit_bytes=limit_bytes)
+    return files.read(path, limit_bytes=limit_bytes, only=only)
 
 
 def read_text(path: Path) -> str:
@@ -158,7 +216,7 @@ def read_settings_file(path: Path) -> bytes:
         ConfigError: the file is too large, not regular, or unreadable; or not what was hashed.
     """
     try:
-        return read_content(path, limit_bytes=_MOST_BYTES)
+        return read_content(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
 
@@ -224,15 +282,31 @@ def _finder_of(entry: str) -> machinery.FileFinder:
     return machinery.FileFinder(entry, *details)  # type: ignore[arg-type]  # it calls what makes a loader
 
 
+def _most_bytes(path: str) -> int:
+    return _MOST_HASHED_BYTES if path.endswith(_BINARY_SUFFIXES) else MOST_BYTES
+
+
 def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
+    """Return the hash of a file and its size; one that can't be read, or is too large to be loaded, counts as such.
+
+    Args:
+        path: The file.
+        left_bytes: How much may still be hashed.
+
+    Raises:
+        ConfigError: it is larger than that.
+    """
+    large = path.name.endswith(_BINARY_SUFFIXES)
     try:
-        return hashlib.sha256(read_regular(path, limit_bytes=_MOST_CODE_BYTES)).hexdigest()
-    except OSError:
-        return _UNREADABLE
+        return hash_regular(path, limit_bytes=left_bytes if large else min(MOST_BYTES, left_bytes))
+    except (OSError, ValueError) as error:  # ValueError: a NUL in its name
+        if getattr(error, "errno", 0) == errno.EFBIG and (large or left_bytes < MOST_BYTES):
+            raise ConfigError(f"{path}: the files are too large to look through for trust") from error
+        return _UNREADABLE, 0
 
 
 class SourceLoader(machinery.SourceFileLoader):
@@ -295,6 +369,6 @@ _LOADERS: dict[type, Callable[[str, str, TrustedFiles], Loader]] = {
 
 def _import_content(files: TrustedFiles, name: str, path: str) -> bytes:
     try:
-        return files.read(path)
+        return files.read(path, limit_bytes=_most_bytes(path), only=True)
     except OSError as error:
         raise ImportError(f"{path}: cannot be read ({error.strerror or error})", name=name, path=path) from error

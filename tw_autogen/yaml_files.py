@@ -10,25 +10,28 @@ import yaml
 
 from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConversationFormatError, FileError, nearest, nearest_path
+from tw_autogen.trust import MOST_BYTES
 from tw_autogen.trusted_files import read_content
 
-_MOST_BYTES = 64 << 20
 _BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them
 
 
-def read_yaml(path: Path, error: type[FileError], *, missing: str = "there is no such file") -> Any:
+def read_yaml(
+    path: Path, error: type[FileError], *, missing: str = "there is no such file", limit_bytes: int = MOST_BYTES
+) -> Any:
     """Read a YAML file (JSON is YAML too).
 
     Args:
         path: The file.
         error: What is raised if it can't be read.
         missing: What to say where there is none.
+        limit_bytes: How large it may be.
 
     Raises:
         FileError: of the kind `error`; names the file, the line where it is known, and what is wrong.
     """
     try:
-        return bounded_yaml.load(read_content(path, limit_bytes=_MOST_BYTES).decode("utf-8"), limit=False)
+        return bounded_yaml.load(read_content(path, limit_bytes=limit_bytes).decode("utf-8"), limit=False)
     except FileNotFoundError:
         raise error(f"{missing}{nearest_path(path)}", path=path) from None
     except OSError as problem:

@@ -32,7 +32,7 @@ The last column says whether the file of a folder that you have not [trusted](tr
 | path | if you wrote the folder's path (`-C DIR`, `project=`) |
 | path, key | the same, if its file also has `model.api_key` |
 | lower | if it is lower than yours (0, where that means no limit, is the highest) |
-| your value | up to what your own file says |
+| your value | up to what your own file says, or the default |
 | narrower | if it allows less or refuses more than yours |
 | shown | where your own file doesn't set it; it is shown by name |
 """

@@ -120,6 +120,29 @@ def test_no_other_command_runs_anything_of_it(run, here, args, code):
     assert list(here[1].iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["run", "show"])
+def test_a_word_for_a_scenario_is_a_name_and_no_folder_that_lies_here(run, here, command):
+    (here[0] / "iris").mkdir()
+    (here[0] / "iris" / "scenario.yaml").write_text("about: a\nask: [b]\nroles: [planner, ./roles/crier]\n")
+
+    ran = run("scenario", command, "iris")
+
+    assert ran.exit_code == 2
+    assert "write ./iris for the folder that lies here" in ran.stderr
+    assert list(here[1].iterdir()) == []
+
+
+def test_nothing_is_made_where_a_link_of_the_folder_leads(run, here, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (here[0] / ".tw").symlink_to("../outside")
+
+    ran = run("-p", "hi", "--base-url", "http://127.0.0.1:9/v1")
+
+    assert ran.exit_code == 2
+    assert ".tw/sessions is a link out of this folder" in ran.stderr
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 def test_trust_is_said_by_a_flag_and_not_remembered(run, here):
     pytest.importorskip("mcp", reason="needs the extra `mcp`")
     ran = run("-p", "hello", "--trust", "--model", "m")
@@ -223,6 +246,22 @@ def test_any_answer_but_yes_is_no_and_is_not_remembered(ask, simple, typed):
     ):
         assert line in shown
     assert "[y/N]" in ask(b"\n")[1]
+
+
+def test_what_starts_programs_stands_right_above_the_question(ask, simple):
+    settings = simple[0] / "tw_autogen.yaml"
+    settings.write_text("plugin: {mcp_servers: {x: {command: sh}}}\nkernel: {read: [/srv]}\nsession: {max_posts: 3}\n")
+    (simple[0] / "planner_examples").mkdir()
+    for number in range(200):
+        (simple[0] / "planner_examples" / f"{number:03}{'.' * 200} It is safe.yaml").write_text("rounds: []")
+
+    trusted, shown = ask(b"\n")
+
+    assert not trusted
+    above = shown[: shown.index("Trust this folder")].splitlines()
+    assert above[-1] == "5 in all; the last 4 start programs, load Python or lift the sandbox."
+    assert "would start: sh" in above[-2]
+    assert len(shown) < 5000
 
 
 def test_a_yes_is_remembered_until_a_file_that_matters_changes(ask, simple):

@@ -34,7 +34,6 @@ FIELDS = {
     for one in dataclasses.fields(kind)
 }
 FREE = (
-    *("session.max_posts", "recall.example_tokens"),
     *("planner.instructions", "recall.planner_examples", "recall.code_examples"),
     *("recall.use_planner_examples", "recall.use_code_examples"),
     *("session.max_calls", "session.max_tokens", "session.max_dollars"),
@@ -45,7 +44,7 @@ FREE = (
     ),  # none by default, so any is stricter
     *("code_interpreter.plugin_only", "code_interpreter.allowed_modules", "code_interpreter.blocked_functions"),
 )
-"""What any folder may set, other than to the default: posts, tokens, prompt text, and what can only be stricter."""
+"""What any folder may set, other than to the default: prompt text, and what can only be stricter."""
 PROMPTS = ("planner.instructions", "recall.planner_examples", "recall.code_examples")
 STRICTER = {
     "kernel.memory_mb": 100,
@@ -699,6 +698,7 @@ SHOWN = {
     "the middle of a text": ({"kernel.python": f"/{'x' * 200}/evil/{'y' * 200}"}, "x/evil/y"),
     "a role's key with other lines": ({"role.a.b\n\nFine. [y/N]\x1b[2J\u202e": 1}, r"b\n\nFine. [y/N]\x1b[2J"),
     "a blank letter": ({"kernel.python": "/usr/bin/python\u3164"}, r"python\u3164"),
+    "where a key comes from": ({"role.web_search.key_env": "OPENAI_API_KEY"}, "role.web_search.key_env OPENAI_API_KEY"),
     "blanks that end a row": ({"kernel.python": f"python{' ' * 60}evil"}, r"python\x20\x20\x20"),
 }  # fmt: skip
 
@@ -745,6 +745,57 @@ def test_a_folder_that_wants_more_than_anybody_reads_is_not_asked_about(here):
 
     write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
     assert review_folder().cannot_ask_reason() == ""
+
+    write(here, **{HOSTILE: {"kernel.sandbox": "off", "kernel.read": [f"/{'x' * 1000}"]}})
+    assert "2 things" in review_folder().cannot_ask_reason()
+
+
+def test_what_starts_programs_stands_last_and_names_of_examples_are_bounded(here):
+    wants = {"plugin.mcp_servers": {"m": {"command": "evil"}}, "kernel.read": ["/srv"], "kernel.sandbox": "off"}
+    write(here, **{HOSTILE: {**wants, "model.base_url": "http://evil/"}, "roles/r/role.yaml": "alias: R\nintro: i\n"})
+    for number in range(300):
+        write(here, **{f"planner_examples/{number:03}{'z' * 200}.yaml": "rounds: []"})
+
+    review = review_folder()
+
+    names = [(want.name, want.starts) for want in review.wants]
+    assert names == [*sorted(names[:2]), *names[2:]]
+    assert [starts for _, starts in names] == [False, False, True, True, True]
+    assert len(review.prompts_line()) < 2000
+    assert review.prompts_line().endswith(" more")
+
+
+@pytest.mark.parametrize(
+    "value", ["0x" + "F" * 6000, "1" + ":1" * 1_000_000, "9" * 5000, "0b" + "1" * 9000, "1" + ":1" * 500_000 + ".5"]
+)
+def test_a_number_of_a_settings_file_is_read_within_bounds(here, value):
+    (here / HOSTILE).write_text(f"kernel: {{python: {value}}}")
+
+    with pytest.raises(ConfigError, match=rf"a number of {len(value)} characters"):
+        read_settings()
+
+
+def test_an_untrusted_folder_raises_no_limit_above_the_default(here):
+    write(here, **{HOSTILE: {"session.max_posts": 10**9, "recall.example_tokens": 2 * 10**9}})
+
+    settings = read_settings()
+
+    assert [one.key for one in settings.left_out] == ["session.max_posts", "recall.example_tokens"]
+
+
+def test_a_relative_interpreter_is_that_of_the_folder_and_what_it_runs_at_its_start_is_hashed(here):
+    write(here, **{HOSTILE: {"kernel.python": ".v/bin/python"}, ".v/pyvenv.cfg": "home = /usr/bin\n"})
+    packages = here / ".v" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    review = review_folder()
+    review.remember(review.sha256())
+    assert read_settings().read("kernel", ROOMS["kernel"]).python == str(here / ".v" / "bin" / "python")
+
+    (packages / "evil.pth").write_text("import os")
+
+    assert read_settings().trust is Trust.none
+    write(here, **{HOSTILE: {"kernel.python": "python3"}})
+    assert read_settings(trust=True).read("kernel", ROOMS["kernel"]).python == "python3"
 
 
 def test_trust_is_of_what_was_shown_and_not_of_what_stands_there_a_moment_later(here):

@@ -30,6 +30,7 @@ from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import Landing, Session, files_not_made, read_settings
 from tw_autogen.settings import Setting
+from tw_autogen.visible import visible
 
 _PROMPT = "> "
 _OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
@@ -262,7 +263,7 @@ class Chat:
             self._say(f"no cell {rest}; the last answer has {', '.join(cells)}", style="red")
             return
         parts = (cell["stdout"], cell["stderr"], cell["result"] or "", cell["error"])
-        text = "\n".join(clean(part).rstrip("\n") for part in parts if part)
+        text = "\n".join(visible(clean(part)).rstrip("\n") for part in parts if part)
         if text.count("\n") + _ROOM_LINES < self._console.height:
             self._console.print(Text(text))
         else:

@@ -23,6 +23,7 @@ from tw_autogen.cli.checks import (
 from tw_autogen.cli.exits import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.terminal import clean, marks, out
+from tw_autogen.visible import visible
 
 
 @with_options(MODEL_OPTIONS)
@@ -69,7 +70,7 @@ def _print(console: Console, check: Check) -> None:
         "warn": ("!", "yellow"),
         "fail": (signs.failed, "red"),
     }[check.state]
-    line = Text.assemble((f"{mark} {check.state:<5}", style), f"{check.name:<16} {clean(check.found)}")
+    line = Text.assemble((f"{mark} {check.state:<5}", style), f"{check.name:<16} {visible(clean(check.found))}")
     console.print(line, soft_wrap=True)
-    for words in clean(check.remedy).splitlines():
+    for words in visible(clean(check.remedy)).splitlines():
         console.print(Text(f"{'':<24}{words}", style="dim"), soft_wrap=True)

@@ -14,6 +14,7 @@ from tw_autogen.cli.tally import short
 from tw_autogen.cli.terminal import clean, marks
 from tw_autogen.model import Message, prompt_hash
 from tw_autogen.scenario import Outcome, Runs, Scenario
+from tw_autogen.visible import visible
 
 
 def print_runs(console: Console, done: Sequence[Runs]) -> None:
@@ -45,20 +46,20 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
         for number, outcome in enumerate(one.outcomes, start=1):
             where = f"{one.scenario.name}, run {number}" if len(one.outcomes) > 1 else one.scenario.name
             for problem in outcome.problems:
-                console.print(Text(f"{signs.failed} {where}: {clean(problem)}", style="red"), soft_wrap=True)
+                console.print(Text(f"{signs.failed} {where}: {visible(clean(problem))}", style="red"), soft_wrap=True)
             if outcome.stale:  # the first says enough: what changed there stands in the later prompts too
                 more = f" (and {len(outcome.stale) - 1} more)" if outcome.stale[1:] else ""
                 console.print(
-                    Text(f"! {where}: stale{more}: {clean(outcome.stale[0])}", style="yellow"), soft_wrap=True
+                    Text(f"! {where}: stale{more}: {visible(clean(outcome.stale[0]))}", style="yellow"), soft_wrap=True
                 )
             if outcome.moved:
                 more = f" (and {len(outcome.moved) - 1} more)" if outcome.moved[1:] else ""
-                words = f"! {where}: in another order{more}: {clean(outcome.moved[0])}"
+                words = f"! {where}: in another order{more}: {visible(clean(outcome.moved[0]))}"
                 console.print(Text(words, style="yellow"), soft_wrap=True)
         for said in one.judged:
             if not said.holds:
                 words = f"! {one.scenario.name}: the judge says {'no' if said.holds is False else 'nothing'}"
-                console.print(Text(f"{words}: {clean(said.reason)}", style="yellow"), soft_wrap=True)
+                console.print(Text(f"{words}: {visible(clean(said.reason))}", style="yellow"), soft_wrap=True)
 
 
 def _tokens(runs: Runs) -> tuple[str, str, str]:
@@ -78,14 +79,14 @@ def print_scenario(console: Console, scenario: Scenario) -> None:
     recorded = "recorded" if scenario.replies.exists() else "not recorded yet"
     console.print(Text(f"  {recorded}; {scenario.hindrance or 'can run here'}", style="dim"), soft_wrap=True)
     for number, words in enumerate(scenario.ask, start=1):
-        console.print(Text(f"  ask {number}: {clean(words.strip())}"), soft_wrap=True)
+        console.print(Text(f"  ask {number}: {visible(clean(words.strip()))}"), soft_wrap=True)
     for rule in scenario.when_asked:
         where = f" about {rule.matches.pattern!r}" if rule.matches.pattern else ""
-        console.print(Text(f"  when asked{where}: {clean(rule.say.strip())}"), soft_wrap=True)
+        console.print(Text(f"  when asked{where}: {visible(clean(rule.say.strip()))}"), soft_wrap=True)
     for one in scenario.expect:
         given = ", ".join(f"{key}={getattr(value, 'pattern', value)}" for key, value in one.arguments.items())
         which = f" (round {one.round})" if one.round else ""
-        console.print(Text(f"  expect {one.check}: {clean(given)}{which}"), soft_wrap=True)
+        console.print(Text(f"  expect {one.check}: {visible(clean(given))}{which}"), soft_wrap=True)
     console.print()
 
 
@@ -102,7 +103,7 @@ def print_prompts(console: Console, outcome: Outcome) -> None:
         console.print(Text(f"== {head}{above}", style="bold"), soft_wrap=True)
         for message in call.messages[known:]:
             console.print(Text(f"-- {message.get('role')}", style="cyan"))
-            console.print(Text(clean(str(message.get("content") or ""))), soft_wrap=True)
+            console.print(Text(visible(clean(str(message.get("content") or "")))), soft_wrap=True)
         talks[call.role] = call.messages
 
 

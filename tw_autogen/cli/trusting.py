@@ -81,10 +81,14 @@ def _show(review: Review, console: Console) -> None:
     def line(words: str, style: str = "") -> None:
         console.print(Text(visible(words), style=style), soft_wrap=True)
 
-    line(f"{visible_line(str(review.folder))} has files that want more than a folder may have unasked:", "bold")
-    for want in review.wants:
-        line(f"  {want.name:<28} {want.does}")
+    line(f"{review.title()} has files that want more than a folder may have unasked:", "bold")
     if review.prompts:
-        line(f"Text of it becomes part of prompts in any case: {', '.join(review.prompts)}", "dim")
+        line(f"Text of it becomes part of prompts in any case: {review.prompts_line()}", "dim")
     if problem := review.problem():
         line(problem, "yellow")
+    for want in review.wants:
+        line(f"  {want.name:<28} {want.does}")
+    if starting := sum(want.starts for want in review.wants):
+        line(
+            f"{len(review.wants)} in all; the last {starting} start programs, load Python or lift the sandbox.", "bold"
+        )

@@ -9,7 +9,7 @@ from tw_autogen.cli.options import Options
 from tw_autogen.cli.streams import words_of_os_error
 from tw_autogen.errors import ConfigError
 from tw_autogen.private import cache_folder
-from tw_autogen.session import SessionSettings
+from tw_autogen.session import SessionSettings, refuse_link
 from tw_autogen.settings import Settings
 
 
@@ -23,11 +23,13 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
         The folder in the user's cache, and one line that says so; None and an empty text if it is not needed.
 
     Raises:
-        ConfigError: the cache can't be written to either.
+        ConfigError: the cache can't be written to either, or the default one is a link out of a folder that is not
+            trusted; nothing is made there.
     """
     if settings.origin("session.workspace") != Settings.DEFAULT:
         return None, ""
     wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
+    refuse_link(settings, (wanted / "session").resolve())
     if not (why := _refused(wanted)):
         return None, ""
     instead = cache_folder(os.environ) / "sessions"

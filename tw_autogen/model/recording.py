@@ -32,6 +32,7 @@ from tw_autogen.private import touch_private
 from tw_autogen.yaml_files import Block, OneLine, read_yaml, readable_yaml
 
 FORMAT = 1
+_MOST_BYTES = 64 << 20
 _WIDTH = 1_000_000  # no line is folded, so that a diff shows what has changed
 _KEYS = ("role", "system", "prompt", "last", "reply", "tool_calls", "usage", "finish_reason", "model")
 
@@ -124,7 +125,7 @@ class Recording:
             ScenarioError: naming the file and what is wrong in it.
         """
         path = Path(path)
-        plain = read_yaml(path, ScenarioError, missing="there is no such recording")
+        plain = read_yaml(path, ScenarioError, missing="there is no such recording", limit_bytes=_MOST_BYTES)
         if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
             raise ScenarioError(f"expected a recording with `format: {FORMAT}`, found {found!r}", path=path)

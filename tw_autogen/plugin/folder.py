@@ -9,8 +9,11 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError, PluginSpecError
 from tw_autogen.plugin.functions import SUFFIX, holds_functions, read_functions
 from tw_autogen.plugin.spec import PluginSpec, read_spec
+from tw_autogen.trust import MOST_BYTES
 
 YAMLS = (".yaml", ".yml")
+_SUFFIXES = (*YAMLS, SUFFIX)
+_MOST_FILES, _MOST_FOLDER_BYTES = 2000, 64 << 20
 
 
 def is_name(wanted: str) -> bool:
@@ -103,9 +106,18 @@ def named_in(folder: Path | None) -> dict[str, Path]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files of a folder, by name; a link to a file is one."""
+    """Return the YAML and Python files of a folder, by name; a link to a file is one.
+
+    Raises:
+        PluginSpecError: they are more, or larger together, than plugins are.
+    """
     with os.scandir(folder) as found:
-        return [folder / name for name in sorted(one.name for one in found if one.is_file())]
+        sizes = {one.name: one.stat().st_size for one in found if one.name.endswith(_SUFFIXES) and one.is_file()}
+    read_bytes = sum(size for size in sizes.values() if size <= MOST_BYTES)  # larger ones are not read
+    if len(sizes) > _MOST_FILES or read_bytes > _MOST_FOLDER_BYTES:
+        words = f"at most {_MOST_FILES} of {_MOST_FOLDER_BYTES >> 20} MB together are read as plugins"
+        raise PluginSpecError(f"{len(sizes)} YAML and Python files of {read_bytes} bytes; {words}", path=folder)
+    return [folder / name for name in sorted(sizes)]
 
 
 def _holds(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of, signature_in
 from tw_autogen.plugin.source import Function, decorated_in, parse_source, read_source
 from tw_autogen.plugin.spec import PluginSpec
-from tw_autogen.trusted_files import files_in_use, read_content
+from tw_autogen.trusted_files import files_of, read_content
 
 SUFFIX = ".py"
 _OPTIONS: dict[str, type | tuple[type, ...]] = {
@@ -50,7 +51,7 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
     for at, (function, _) in enumerate(found):
         if function.name in [one.name for one in specs[:at]]:
             raise PluginLoadError(f"there are two functions {function.name!r}", path=path, line=function.lineno)
-    return tuple(replace(spec, text=text, files=files_in_use()) for spec in specs)
+    return tuple(replace(spec, text=text, files=files_of(path)) for spec in specs)
 
 
 _DECORATOR = re.compile(rb"^[^\n@]*@[^\n]*\bplugin\b|\bplugin[\s\\]+as\b|@[\s\\(]*[\n\\]", re.MULTILINE)
@@ -60,12 +61,12 @@ def holds_functions(path: Path) -> bool:
     """Return whether a file has functions with `@plugin`, or was meant to; one that can't is not parsed."""
     try:
         text = read_content(path)
-    except OSError:
-        return False
+    except OSError as error:
+        return error.errno == errno.EFBIG  # told when it is read
     if b"@" not in text or not _DECORATOR.search(text):
         return False
     try:
-        return bool(decorated_in(parse_source(path), path))
+        return bool(decorated_in(parse_source(path, text=text.decode("utf-8", "replace")), path))
     except PluginLoadError:  # told when it is read
         return b"@plugin" in text
 

@@ -25,7 +25,7 @@ from tw_autogen.plugin.source import (
     registered_in,
 )
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
-from tw_autogen.trusted_files import files_in_use
+from tw_autogen.trusted_files import files_in_use, files_of
 
 _log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     path, trusted = spec.source(), files_in_use()
     if trusted is not None and spec.path is not None and trusted.holds(spec.path) and not trusted.holds(path):
         raise PluginLoadError("not among the files that its folder was trusted by, so it is not loaded", path=path)
-    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=trusted)
+    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=files_of(path))
     tree = parse_source(path, text=spec.text)
     registered = _registered(tree, spec, path)
     called = _called(registered, tree, path)

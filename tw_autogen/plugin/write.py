@@ -57,8 +57,12 @@ def write_plugin(
     if not inspect.isroutine(function) or "." in function.__qualname__:
         raise ConfigError(f"{function!r}: expected a function on the top level of a module")
     spec = callable_plugin(function, name=name)
-    if folder.is_symlink():
-        raise ConfigError(f"{folder}: is a link to {os.path.realpath(folder)}; name that folder if you mean it")
+    here = Path.cwd()
+    full = Path(os.path.abspath(folder))
+    below = [one for one in full.parents if one != here and one.is_relative_to(here)]
+    for one in (full, *below):
+        if one.is_symlink():
+            raise ConfigError(f"{one}: is a link to {os.path.realpath(one)}; name that folder if you mean it")
     file, folder = _file(function), folder.resolve()
     root = file.parents[function.__module__.count(".") + (file.name == "__init__.py")]
     options = plugin_options(function)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tw_autogen.errors import RoleSpecError
 from tw_autogen.role.role import Role
-from tw_autogen.trusted_files import SourceLoader, files_in_use, guard_imports
+from tw_autogen.trusted_files import SourceLoader, files_of, guard_imports
 
 _LOADING = threading.RLock()
 
@@ -31,14 +31,14 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
     Raises:
         RoleSpecError: there is no such file, or it raised; names file and line.
     """
-    name = module_name(source)
-    loader = SourceLoader(name, str(source), files_in_use())
+    name, files = module_name(source), files_of(source)
+    loader = SourceLoader(name, str(source), files)
     spec = importlib.util.spec_from_file_location(
         name, source, loader=loader, submodule_search_locations=[str(source.parent)]
     )
     if spec is None or not source.exists():
         raise RoleSpecError("there is no such file", path=source)
-    guard_imports(source.parent, files_in_use())
+    guard_imports(source.parent, files)
     with _LOADING:
         for loaded in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
             del sys.modules[loaded]

@@ -242,6 +242,8 @@ def _piece(key: str, name: str, folder: Path, path: Path) -> str:
 def find_named(names: Sequence[str]) -> tuple[Scenario, ...]:
     """Read scenarios by name or folder; all shipped ones where none is named.
 
+    A single word is a shipped scenario's name; `./word` is a folder.
+
     Raises:
         ScenarioError: there is no such scenario, or it is wrong.
     """
@@ -253,6 +255,8 @@ def find_named(names: Sequence[str]) -> tuple[Scenario, ...]:
             found.append(read_scenario(path))
         elif path.name == name and (shipped / name / FILE).is_file():
             found.append(read_scenario(shipped / name))
+        elif path.is_dir() and path.name == name != "..":
+            raise ScenarioError(f"no shipped scenario; write ./{name} for the folder that lies here", path=name)
         elif path.is_dir():
             own = (path / FILE).is_file()
             found += [read_scenario(path)] if own else find_scenarios(path)

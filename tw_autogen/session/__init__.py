@@ -27,7 +27,7 @@ from tw_autogen.session.seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
-from tw_autogen.session.trust import Review, trust_lines
+from tw_autogen.session.trust import Review, refuse_link, trust_lines
 from tw_autogen.session.workspace import PastSession, outside_reason, past_sessions, prune_sessions
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "read_logged",
     "read_project",
     "read_settings",
+    "refuse_link",
     "review_folder",
     "role_name",
     "rounds_of",

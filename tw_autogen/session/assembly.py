@@ -253,14 +253,15 @@ def open_kernel(
         ConfigError: a file or name is wrong, or no kernel works in such a folder.
         SandboxError: no sandbox can stand around the code here.
     """
-    sources = checked_inputs(files, variables or {}, distrusted=distrusted_folder(read))
+    distrusted = distrusted_folder(read)
+    sources = checked_inputs(files, variables or {}, distrusted=distrusted)
     place = Path(folder or Path(read.read("session", SessionSettings).workspace, new_id(name))).resolve()
     LocalKernel.check_folder(place, read.read("kernel", KernelSettings))
     if folder is None:
         refuse_link(read, place)
     kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))
     for one, name in zip(sources, working_names(sources), strict=True):
-        copy_in(one, place, name, distrusted_folder(read))
+        copy_in(one, place, name, distrusted=distrusted)
     return kernel
 
 

@@ -54,6 +54,15 @@ class Grants:
         """
         return self.kernel is not None and self.kernel.show(path)
 
+    def show_granted(self, path: Path) -> bool:
+        """Do as `show`, but only for a file in a folder that is granted: whoever may exchange it gains nothing.
+
+        Args:
+            path: Absolute, links resolved.
+        """
+        granted = [os.path.realpath(os.path.expanduser(one)) for one in (*self.settings.read, *self.settings.write)]
+        return any(path.is_relative_to(one) and str(path) != one for one in granted) and self.show(path)
+
     def take_new_hooks(self) -> list[str]:
         """Return settings files and hooks that exist since the last call in folders that code may write to.
 

@@ -91,15 +91,21 @@ def checked_inputs(
 
 
 def _leads_out(path: Path, distrusted: Path | None) -> str:
-    if distrusted is None or (target := path.resolve()).is_relative_to(distrusted.resolve()):
+    if distrusted is None or _name_below(path, distrusted) != "":
         return ""
-    with SafeFolder(distrusted.resolve()) as folder:
-        if not folder.name_of(path):
-            return ""
+    target = path.resolve()
     return (
         f"a link out of {distrusted}, which is not trusted, to {target}; name that file itself if you mean it, or "
         "trust the folder (--trust, trust=True)"
     )
+
+
+def _name_below(path: Path, distrusted: Path) -> str | None:
+    """Return the name of a file in a folder, links followed; empty: it is a link out of it; None: it lies elsewhere."""
+    with SafeFolder(distrusted.resolve()) as folder:
+        if name := folder.name_of(path.resolve()):
+            return name
+        return "" if folder.name_of(path) else None
 
 
 def _no_file(path: Path) -> str:
@@ -144,7 +150,12 @@ def working_names(paths: Sequence[Path]) -> list[str]:
 
 
 def place_inputs(
-    paths: Sequence[Path], folder: Path, show: Callable[[Path], bool], *, distrusted: Path | None = None
+    paths: Sequence[Path],
+    folder: Path,
+    show: Callable[[Path], bool],
+    *,
+    distrusted: Path | None = None,
+    show_granted: Callable[[Path], bool] = lambda path: False,
 ) -> list[Path]:
     """Copy files read-only into a folder, but for large ones that code can read at their own place.
 
@@ -152,7 +163,8 @@ def place_inputs(
         paths: The files, as `checked_inputs` returned them.
         folder: The session's.
         show: Lets code read a file at its own place, and returns whether it can.
-        distrusted: As of `checked_inputs`; what is exchanged there meanwhile is not copied.
+        distrusted: As in `checked_inputs`; whoever made it may change what a name there means, at any time.
+        show_granted: The same as `show` for files in `distrusted`, if code can read their folder already.
 
     Returns:
         For each file the path that code opens: the copy, or the file itself, absolute.
@@ -163,14 +175,19 @@ def place_inputs(
     placed = []
     for path, name in zip(paths, working_names(paths), strict=True):
         real = path.resolve()
-        large = path.stat().st_size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
+        with opened_as_given(path, folder, distrusted=distrusted) as given:
+            size = os.fstat(given.fileno()).st_size
+        known = distrusted is None or _name_below(path, distrusted) is None
+        large = size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
         placed.append(
-            real if large and os.access(real, os.R_OK) and show(real) else copy_in(path, folder, name, distrusted)
+            real
+            if large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
+            else copy_in(path, folder, name, distrusted=distrusted)
         )
     return placed
 
 
-def copy_in(path: Path, folder: Path, name: str = "", distrusted: Path | None = None) -> Path:
+def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None = None) -> Path:
     """Copy a file read-only into a folder; one that lies there already stays as it is.
 
     What code may have left under that name is replaced; a link of its making is not followed.
@@ -179,7 +196,7 @@ def copy_in(path: Path, folder: Path, name: str = "", distrusted: Path | None = 
         path: The file.
         folder: The session's.
         name: Of the copy; empty: the file's own.
-        distrusted: As of `checked_inputs`.
+        distrusted: As in `checked_inputs`.
 
     Returns:
         The copy.
@@ -191,14 +208,14 @@ def copy_in(path: Path, folder: Path, name: str = "", distrusted: Path | None = 
     target = folder / name
     with SafeFolder(folder) as opened:
         if opened.name_of(path) == name:
-            opened_as_given(path, folder).close()
+            opened_as_given(path, folder, distrusted=distrusted).close()
             return target
         try:
             if stat.S_ISDIR(opened.info(name).st_mode):
                 raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {name!r}")
         except FileNotFoundError:
             pass
-        with opened_as_given(path, folder, distrusted) as given:
+        with opened_as_given(path, folder, distrusted=distrusted) as given:
             try:
                 opened.copy_in(given, name, mode=stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
             except PermissionError as error:
@@ -206,13 +223,13 @@ def copy_in(path: Path, folder: Path, name: str = "", distrusted: Path | None = 
     return target
 
 
-def opened_as_given(path: Path, folder: Path, distrusted: Path | None = None) -> BinaryIO:
+def opened_as_given(path: Path, folder: Path, *, distrusted: Path | None = None) -> BinaryIO:
     """Open a file that a request brings; in a folder where code runs or ran, no link is followed.
 
     Args:
         path: The file.
         folder: The session's.
-        distrusted: As of `checked_inputs`; a link there is followed to what lies in it too, and to nothing else.
+        distrusted: As in `checked_inputs`: what is opened lies in it, whatever becomes of its names meanwhile.
 
     Raises:
         ConfigError: it is no plain file of such a folder; names the reason.
@@ -223,13 +240,13 @@ def opened_as_given(path: Path, folder: Path, distrusted: Path | None = None) ->
                 with SafeFolder(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
-        if distrusted is not None:
-            with SafeFolder(distrusted.resolve()) as opened:
-                if name := opened.name_of(path.resolve()):
-                    return opened.open_file(name)
-                if opened.name_of(path):
-                    raise ConfigError(f"{path}: can't be read: it has become a link out of {distrusted}")
-        return path.open("rb")
+        below = None if distrusted is None else _name_below(path, distrusted)
+        if distrusted is None or below is None:
+            return path.open("rb")
+        if not below:
+            raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
+        with SafeFolder(distrusted.resolve()) as opened:
+            return opened.open_file(below)
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
@@ -238,46 +255,35 @@ def opened_as_given(path: Path, folder: Path, distrusted: Path | None = None) ->
 def readable_by_path(paths: Sequence[Path], folder: Path, *, distrusted: Path | None = None) -> Iterator[list[Path]]:
     """Return paths under which the files of a request can be read by name.
 
-    A file in a folder where code runs or ran is copied to a folder of the host's own, which is removed at the end.
+    A file in a folder where code runs or ran is copied to a folder of the host's own, which is removed at the end; of
+    one in a distrusted folder, which may be large, a name there stands for the open file where the system has such.
 
     Args:
         paths: The files.
         folder: The session's.
-        distrusted: As of `checked_inputs`.
+        distrusted: As in `checked_inputs`.
 
     Raises:
-        ConfigError: as of `opened_as_given`; or a file of `distrusted` was exchanged until the end.
+        ConfigError: as of `opened_as_given`.
     """
-    with tempfile.TemporaryDirectory(prefix="tw-given-") as own:
+    with tempfile.TemporaryDirectory(prefix="tw-given-") as own, contextlib.ExitStack() as held:
         found = []
         for number, path in enumerate(paths):
-            if _is_below(path, folder) or _below_a_kernel(path):
+            codes = _is_below(path, folder) or _below_a_kernel(path) is not None
+            if codes or distrusted is not None and _name_below(path, distrusted) is not None:
                 target = Path(own, str(number), path.name)
                 target.parent.mkdir()
-                with opened_as_given(path, folder) as given, target.open("xb") as copy:
-                    shutil.copyfileobj(given, copy)
+                given = held.enter_context(opened_as_given(path, folder, distrusted=distrusted))
+                descriptor = Path("/proc", str(os.getpid()), "fd", str(given.fileno()))
+                if not codes and descriptor.exists():
+                    target.symlink_to(descriptor)
+                else:
+                    with target.open("xb") as copy:
+                        shutil.copyfileobj(given, copy)
                 found.append(target)
             else:
                 found.append(path)
-        before = [_stamps(path, distrusted) for path in found]
         yield found
-        for path, stamps in zip(found, before, strict=True):
-            if _stamps(path, distrusted) != stamps:
-                raise ConfigError(
-                    f"{path}: was written to or exchanged while it was described; ask again when nobody does that, or "
-                    "trust the folder (--trust, trust=True)"
-                )
-
-
-def _stamps(path: Path, distrusted: Path | None) -> list[tuple[int, int]]:
-    """Return inode and time of change, which a rename changes too, of a file in a folder, and inodes on the way."""
-    if distrusted is None:
-        return []
-    with SafeFolder(distrusted.resolve()) as opened:
-        parts = opened.name_of(path).split("/")
-        names = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)] if parts != [""] else []
-        found = [opened.info(name) for name in names]
-    return [(one.st_ino, one.st_ctime_ns if stat.S_ISREG(one.st_mode) else 0) for one in found]
 
 
 def _is_below(path: Path, folder: Path) -> bool:

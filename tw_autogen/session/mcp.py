@@ -13,8 +13,8 @@ from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpServers, McpWanted, read_mcp_servers
 from tw_autogen.session.seats import Seat, runs_code
 from tw_autogen.session.trust import server_files
-from tw_autogen.settings import PROJECT_FILE, Settings
-from tw_autogen.trusted_files import TrustedFiles
+from tw_autogen.settings import Settings
+from tw_autogen.trusted_files import TrustedFiles, compared_with
 
 
 def start_mcp_servers(
@@ -41,9 +41,10 @@ def start_mcp_servers(
     """
     options = read.read("plugin", PluginSettings)
     origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
-    from_folder = wanted is None and _is_of_folder(read, "plugin.mcp_servers")
+    from_folder = wanted is None and read.folder_of("plugin.mcp_servers") is not None
     wanted = options.mcp_servers if wanted is None else wanted
-    servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
+    with compared_with(read.files if from_folder else None, only=True):
+        servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
     if from_folder and read.files is not None and read.project is not None:
@@ -69,12 +70,10 @@ def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder:
     for server in servers:
         for path in server_files(server, folder):
             try:
-                files.read(path)
-                problem = "" if files.holds(path) else "it is new since its folder was trusted"
+                files.compare(path)
             except OSError as error:
-                problem = str(error.strerror or error)
-            if problem:
-                raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {path}: {problem}")
+                problem = error.strerror or error
+                raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {path}: {problem}") from error
 
 
 def _approval(read: Settings, *, from_folder: bool) -> McpApproval:
@@ -88,13 +87,8 @@ def _approval(read: Settings, *, from_folder: bool) -> McpApproval:
         from_folder: A project's file names the servers.
     """
     said = read.read("plugin", PluginSettings).mcp_approval
-    unknown = _is_of_folder(read, "plugin.mcp_approval") or from_folder and read.files is None
+    unknown = read.folder_of("plugin.mcp_approval") is not None or from_folder and read.files is None
     return "writes" if said == "never" and unknown else said
-
-
-def _is_of_folder(read: Settings, key: str) -> bool:
-    """Return whether a setting stands in a project's file, and not in the user's own or in a keyword."""
-    return Path(read.origin(key)).name == PROJECT_FILE
 
 
 def with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:

@@ -16,7 +16,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.shipped import shipped_folder
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
-from tw_autogen.trust import Trust
+from tw_autogen.trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust
 from tw_autogen.trusted_files import compared_with
 
 EXAMPLES = (
@@ -138,6 +138,9 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
                 examples.append(path)
         except ConversationFormatError as error:
             left_out.append(str(error))
+    if not brings_code and (more := len(_in_folder(folder)) - len(own_examples(folder))):
+        words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
+        left_out.append(f"{folder}: {more} examples: {words}")
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
         notes += [f"{folder / TASKWEAVER_FILE}: {line}" for line in remedies(settings.ignored)]
@@ -191,5 +194,16 @@ def example_files(folder: Path) -> list[Path]:
 
 
 def own_examples(folder: Path) -> list[Path]:
-    """Return the files in a project's example folders that lie in it, their links followed."""
+    """Return the files in a project's example folders that lie in it, their links followed; not too many."""
+    found: list[Path] = []
+    left = MOST_EXAMPLE_BYTES
+    for path in _in_folder(folder):
+        size = path.stat().st_size if path.exists() else 0
+        if len(found) < MOST_EXAMPLES and size <= left:
+            found.append(path)
+            left -= size
+    return found
+
+
+def _in_folder(folder: Path) -> list[Path]:
     return [path for path in example_files(folder) if path.resolve().is_relative_to(folder.resolve())]

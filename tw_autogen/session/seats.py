@@ -31,6 +31,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 from tw_autogen.shipped import shipped_folder
 from tw_autogen.taskweaver_config import PLUGIN_ONLY
+from tw_autogen.trusted_files import compared_with
 
 ALIASES = {
     "planner": Planner.name,
@@ -124,7 +125,9 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     """
     own = read.read("code_interpreter", CodeInterpreterSettings)
     origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
-    set_one = find_policy(own.policy, folder=origin.parent if origin.is_file() else None)
+    of_folder = read.folder_of("code_interpreter.policy")
+    with compared_with(read.files if of_folder else None, only=True):
+        set_one = find_policy(own.policy, folder=of_folder or (origin.parent if origin.is_file() else None))
     policy = narrowed(checked_policy(seat.policy) or set_one, own)
     only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
     if not only:

@@ -126,7 +126,7 @@ class Session:
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
         self.folder = self._team.folders[0] if self._team.folders else root / "files"
         make_private_folder(self.folder)
-        self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show)
+        self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show_granted)
         self._journal = Journal(root / JOURNAL, [self._budget, *handlers])
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
@@ -263,14 +263,19 @@ class Session:
             named = Named() if send_to else self._named.bring(text, {path.name for path in sources})
             self.missing = named.missing
             sources += named.found
-            placed = place_inputs(sources, self.folder, self.grants.show, distrusted=self._distrusted)
+            placed = place_inputs(
+                sources,
+                self.folder,
+                self.grants.show,
+                distrusted=self._distrusted,
+                show_granted=self.grants.show_granted,
+            )
             self.variables.update(variables)
             self.rounds.append(Round(text))
             self._budget.open_round(self.rounds[-1])
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in placed]))
             try:
-                given = placed if self._distrusted else sources  # what lies there may be another file by now
-                with readable_by_path(given, self.folder, distrusted=self._distrusted) as paths:
+                with readable_by_path(sources, self.folder, distrusted=self._distrusted) as paths:
                     profile = profile_request(
                         paths,
                         variables,

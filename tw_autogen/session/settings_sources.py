@@ -19,6 +19,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust import Review, trust_lines
 from tw_autogen.settings import Settings
 from tw_autogen.trust import Trust, home_folder
+from tw_autogen.trusted_files import compared_with
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +61,10 @@ def read_settings(
     make = _reader(keywords, place, environ)
     found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
     files = Review(found).remembered() if found.trust is not Trust.full else None
-    return make(trust=Trust.full, files=files) if files is not None else found
+    if files is None:
+        return found
+    with compared_with(files):
+        return make(trust=Trust.full, files=files)
 
 
 def read_logged(

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, PluginSpecError
 from tw_autogen.plugin import PluginSettings, PluginSpec, inner_folder, read_folder
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.session.project import (
@@ -32,13 +33,20 @@ from tw_autogen.trusted_files import TrustedFiles
 from tw_autogen.visible import visible_line
 
 _MOST_NAMES = 30
+_MOST_NAME_CHARS = 100
+_MOST_LISTED_CHARS = 1500
+"""Of one name, and of all, in a line that lists them."""
 _MOST_WANTS = 40
-_MOST_CHARS = 6000
-"""What a person who is asked would still read."""
+_MOST_WANT_CHARS = 600
+_MOST_CHARS = 3000
+"""What a person who is asked would still read: things, the characters of one, and of all."""
+_SECRETS = ("api_key", "password", "secret", "token")
 _FOREIGN_PROGRAMS = ("uvx", "pipx", "docker", "podman")
 """Commands that run installed programs only, wherever they start."""
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
 _HERE = "runs with all that you may do, outside the sandbox"
+_STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
+_PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
     "kernel.python": "the interpreter that runs the code",
@@ -65,11 +73,13 @@ class Want:
         name: The setting's key, or `plugins` or `roles`.
         does: What it is or does, in words whose signs can all be seen.
         brief: The part of that which stands in a line with all others; empty: the name says enough.
+        starts: It starts a program, or loads Python outside the sandbox.
     """
 
     name: str
     does: str
     brief: str = ""
+    starts: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,8 +101,13 @@ class Review:
 
     @functools.cached_property
     def wants(self) -> tuple[Want, ...]:
-        """All that the folder gets only if it is trusted, as it was at the first look; nothing if it is trusted."""
-        return (*self._settings_wanted, *self._code_wanted)
+        """All that the folder gets only if it is trusted, as it was at the first look; nothing if it is trusted.
+
+        What starts programs or loads Python stands last, where it is read right above a question.
+        """
+        return tuple(
+            sorted((*self._settings_wanted, *self._code_wanted), key=lambda one: (one.starts, one.name in _PROGRAMS))
+        )
 
     @property
     def prompts(self) -> tuple[str, ...]:
@@ -112,18 +127,27 @@ class Review:
         wants = self.wants if brings_code else self._settings_wanted
         if not wants:
             return ""
-        listed = _listed([f"{one.name} ({one.brief})" if one.brief else one.name for one in wants])
-        return f"{visible_line(str(self.folder))} (not trusted): left out {listed}; trust this folder with {how}"
+        named = [f"{one.name} ({one.brief})" if one.brief else one.name for one in wants]
+        listed = _listed(named, most_name_chars=_MOST_WANT_CHARS)
+        return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}"
 
     def cannot_ask_reason(self) -> str:
         """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
-        chars = sum(len(want.name) + len(want.does) for want in self.wants)
-        if len(self.wants) <= _MOST_WANTS and chars <= _MOST_CHARS:
+        sizes = [len(want.name) + len(want.does) for want in self.wants]
+        if len(sizes) <= _MOST_WANTS and sum(sizes) <= _MOST_CHARS and max(sizes, default=0) <= _MOST_WANT_CHARS:
             return ""
         return (
-            f"{visible_line(str(self.folder))} wants more than can be shown ({len(self.wants)} things, {chars} "
-            "characters), so you are not asked about it; read its files before you use --trust"
+            f"{self.title()} wants more than can be shown ({len(sizes)} things, {sum(sizes)} characters, "
+            f"{max(sizes)} of one), so you are not asked about it; read its files before you use --trust"
         )
+
+    def title(self) -> str:
+        """Return the folder's path as it is shown."""
+        return _shortened(visible_line(str(self.folder)), _MOST_WANT_CHARS)
+
+    def prompts_line(self) -> str:
+        """Return the names of `prompts` as far as a person reads them, on one line."""
+        return _listed(self.prompts)
 
     def remembered(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
@@ -159,13 +183,22 @@ class Review:
             files = TrustedFiles.hashed(
                 self.folder,
                 self._files(folders),
-                folders=[*folders, *self._named_roles(), *(self.folder / one for one in EXAMPLES)],
-                contents=self.settings.texts,
+                folders=[*folders, *(self.folder / one for one in EXAMPLES)],
+                contents=self._contents,
             )
         except ConfigError:
             return "", None  # too much to look through: never remembered
         wants = [(want.name, want.does) for want in self.wants]
         return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files
+
+    @property
+    def _contents(self) -> dict[Path, bytes | None]:
+        """What was read of the settings files, by the names under which they are hashed."""
+        texts = dict(self.settings.texts)
+        for path in settings_files(self.settings.project or Path()):
+            if path in texts:
+                texts[self.folder / path.name] = texts[path]
+        return texts
 
     @property
     def _store(self) -> TrustStore:
@@ -187,17 +220,18 @@ class Review:
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
             for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
                 place = _relative(folder, self.folder)
-                yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place)
+                yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
         plugins = inner_folder(self.folder / self._placed("plugin", "folder"))
         if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
-            names = _listed(python)
-            yield Want("plugins", f"Python in {names}: {where}", names)
+            names = _listed(python, most_chars=_MOST_WANT_CHARS // 2)
+            yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
         if plugins.is_dir():
-            for spec in read_folder(plugins, needed=False):
+            for spec in _plugins_of(plugins):
                 if isinstance(spec, PluginSpec) and spec.runs_in == "host":
                     name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
-                    yield Want("plugins", f"{name}: Python in {place}, {_HERE}", f"{name} outside the sandbox")
+                    brief = f"{name} outside the sandbox"
+                    yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
 
     def _placed(self, room: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
@@ -213,27 +247,34 @@ class Review:
         place = self._placed("session", "role_folder")
         yield from (self.folder / one for one in ([place] if place else ROLE_FOLDERS))
         yield self.folder / self._placed("plugin", "folder")
+        named = list(self._named_roles())
+        yield from named
+        found: object = [one for one in named if _lies_in(one, self.folder)]
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
-            if role_folders(self.folder, place):  # they may import from the top of the folder
-                yield self.folder
+            found = found or role_folders(self.folder, place)
+        if found:  # they may import from the top of the folder
+            yield self.folder
 
     def _named_roles(self) -> Iterator[Path]:
-        """Return the folders of roles that the setting `session.roles` names by a path."""
+        """Return the folders of roles that the setting `session.roles` names by a path; they need not exist yet."""
         for one in self.settings.left_out:
             if one.key == "session.roles" and isinstance(one.setting.value, list):
-                places = (self.folder / str(text) for text in one.setting.value if "/" in str(text))
-                yield from (path for path in places if path.resolve().is_relative_to(self.folder))
+                yield from (self.folder / str(text) for text in one.setting.value if "/" in str(text))
 
     def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
         folder = self.folder
         yield from settings_files(folder)
         for one in self.settings.left_out:
             if one.setting.file is not None:
-                yield one.setting.file.resolve()
+                yield self._as_hashed(one.setting.file)
             yield from _named_files(one, folder)
         for place in code_folders:
             yield from code_files(place)
         yield from example_files(folder)
+
+    def _as_hashed(self, path: Path) -> Path:
+        named = settings_files(self.settings.project or Path())
+        return self.folder / path.name if path in named else path
 
 
 def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tuple[str, ...]:
@@ -246,7 +287,7 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     """
     review = Review(settings)
     texts = review.prompts if brings_code else tuple(one.key for one in settings.prompts)
-    shown = f"text of {visible_line(str(review.folder))} (not trusted) that becomes part of prompts: {_listed(texts)}"
+    shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {_listed(texts)}"
     lines = (review.line(how, brings_code=brings_code), shown if texts else "")
     about_values = map(visible_line, (*settings.shortened, *settings.withheld))
     problem = review.problem() if settings.trust is not Trust.full else ""
@@ -282,12 +323,12 @@ def _worded(one: LeftOut) -> Iterator[Want]:
     """Word what one setting would do; each MCP server for itself."""
     value = one.setting.value
     if one.key == "plugin.mcp_servers":
-        yield from (Want(one.key, words, words) for words in _servers(value))
-    elif "key" in one.key.rsplit(".", 1)[-1]:
+        yield from (Want(one.key, words, words, starts=True) for words in _servers(value))
+    elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
         shown, means = visible_line(str(value)), _MEANS.get(one.key, "")
-        yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown)
+        yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown, starts=one.key in _STARTING)
 
 
 def _servers(value: Any) -> Iterator[str]:
@@ -314,24 +355,60 @@ def _quoted(text: str) -> str:
     return text if _PLAIN_WORD.fullmatch(text) else shlex.quote(text)
 
 
-def _listed(names: Sequence[str]) -> str:
-    """List names as far as a person reads them, and say how many more there are."""
+def _listed(
+    names: Sequence[str], *, most_chars: int = _MOST_LISTED_CHARS, most_name_chars: int = _MOST_NAME_CHARS
+) -> str:
+    """List names as far as a person reads them, and say how many more there are.
+
+    Args:
+        names: Each on one line.
+        most_chars: How much of them is shown.
+        most_name_chars: How much of one.
+    """
     shown: list[str] = []
     for name in names[:_MOST_NAMES]:
-        if sum(map(len, shown)) + len(name) > _MOST_CHARS:
+        name = _shortened(name, most_name_chars)
+        if sum(map(len, shown)) + len(name) > most_chars:
             break
         shown.append(name)
     more = len(names) - len(shown)
     return f"{', '.join(shown)}{f' and {more} more' if more else ''}"
 
 
+def _shortened(name: str, most_chars: int) -> str:
+    """Return head and tail of a name that is longer than a person reads, with how much is left out.
+
+    Args:
+        name: On one line.
+        most_chars: How much of it is shown.
+    """
+    half = most_chars // 2
+    return name if len(name) <= most_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
+
+
+def _interpreter_files(python: str, folder: Path) -> Iterator[Path]:
+    """Return what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
+    home = (folder / Path(python).expanduser()).parent.parent
+    yield home / "pyvenv.cfg"
+    for place in ("lib/python*/site-packages", "lib64/python*/site-packages", "Lib/site-packages"):
+        for pattern in ("*.pth", "sitecustomize*", "usercustomize*"):
+            yield from home.glob(f"{place}/{pattern}")
+
+
 def _named_files(one: LeftOut, folder: Path) -> Iterator[Path]:
     """Return the files that a setting names: a file of servers, programs in the folder, a policy, a role's folder."""
     value = one.setting.value
     listed = value if isinstance(value, list) else [value]
-    inner = one.key in ("session.roles", "embedding.folder")
+    words = [text for text in listed if isinstance(text, str)]
+    for text in words:  # also one that is missing, so that it counts as such
+        with contextlib.suppress(RuntimeError):  # no such user's home
+            yield folder / Path(text).expanduser()
     suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
-    yield from _found([text for text in listed if isinstance(text, str)], folder, inner=inner, suffixes=suffixes)
+    yield from _found(words, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
+    if one.key == "kernel.python":
+        for text in words:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                yield from _interpreter_files(text, folder)
     if one.key == "plugin.mcp_servers":
         for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
             with contextlib.suppress(ConfigError, TypeError, ValueError):
@@ -356,8 +433,8 @@ def server_files(server: McpServer, folder: Path) -> Iterator[Path]:
     words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
     words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
     yield from _found(words, folder, inner=True)
-    start = (folder / Path(server.cwd or ".").expanduser()).resolve()
-    if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and start.is_relative_to(folder):
+    start = folder / Path(server.cwd or ".").expanduser()
+    if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and _lies_in(start, folder):
         yield from code_files(start, suffixes=PROGRAM_SUFFIXES)
 
 
@@ -374,12 +451,23 @@ def _found(
     """
     for text in words:
         with contextlib.suppress(OSError, ValueError, RuntimeError):
-            path = (folder / Path(text).expanduser()).resolve()
+            path = folder / Path(text).expanduser()
             if path.is_file():
                 yield path
                 path = path.parent
-            if inner and path.is_dir() and path.is_relative_to(folder):
+            if inner and path.is_dir() and _lies_in(path, folder):
                 yield from code_files(path, suffixes=suffixes)
+
+
+def _plugins_of(folder: Path) -> Iterator[PluginSpec | ConfigError]:
+    """Yield what a folder of plugins holds; nothing if that is too much, which is told when it is loaded."""
+    with contextlib.suppress(PluginSpecError):
+        yield from read_folder(folder, needed=False)
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Return whether a path lies in a folder by its name, or with its links followed."""
+    return Path(os.path.abspath(path)).is_relative_to(folder) or path.resolve().is_relative_to(folder)
 
 
 def _relative(path: Path, folder: Path) -> str:

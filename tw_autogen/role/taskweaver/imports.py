@@ -17,7 +17,7 @@ from tw_autogen.conversation import AttachmentType
 from tw_autogen.kernel.guest import install_names
 from tw_autogen.role.loading import module_name
 from tw_autogen.role.taskweaver import api, memory
-from tw_autogen.trusted_files import SourceLoader, compared_loader, files_in_use
+from tw_autogen.trusted_files import SourceLoader, compared_loader, files_of
 
 ROOT = "taskweaver"
 _MODULES = {
@@ -77,7 +77,7 @@ class RoleImports:
         self._namespace = f"{self._role}.__project__"
         self._neighbours = python.resolve().parent.parent
         self._folder, self._package = _root_of(module, python.resolve().parent)
-        self._files = files_in_use()
+        self._files = files_of(python)
         self._found: dict[str, bool] = {}
         self.builtins: Mapping[str, Any] = {**vars(builtins), "__import__": self._import}
         """The builtins of the role's modules: their imports are resolved here."""

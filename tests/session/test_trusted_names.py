@@ -1,0 +1,363 @@
+"""What a trusted folder's settings name, or lack, is used as it was when the folder was trusted, whatever links do."""
+
+import functools
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.errors import ConfigError, TwAutogenError
+from tw_autogen.plugin import write_plugin
+from tw_autogen.session import ROOMS, read_project, read_settings, review_folder
+from tw_autogen.session.inputs import checked_inputs, copy_in, place_inputs, readable_by_path
+from tw_autogen.settings import Settings
+from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.trust import Trust
+
+SETTINGS, THEIRS = "tw_autogen.yaml", "taskweaver_config.json"
+SERVERS = '{"mcpServers": {"x": {"command": "uvx", "args": ["x"]}}}'
+EVIL_SERVERS = '{"mcpServers": {"x": {"command": "/nowhere/evil"}}}'
+ROLE_YAML = "alias: Crier\nintro: Cries.\nmodule: crier\n"
+ROLE = "from tw_autogen import Role\n\nclass Crier(Role):\n    def reply(self, memory, **kwargs): ...\n"
+PLUGIN_YAML = "name: twice\ndescription: d\nruns_in: host\nparameters: []\n"
+PLUGIN = "import beside\nfrom tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef twice(): ...\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Make the current folder, empty, and a home elsewhere."""
+    folder, home = tmp_path / "here", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    for name in [one for one in os.environ if one.startswith(("OPENAI_", "OAI_", "TW_AUTOGEN_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.chdir(folder)
+    yield folder
+    for name in [one for one in sys.modules if one.partition(".")[0] in ("beside", "tw_autogen_role_crier")]:
+        del sys.modules[name]
+
+
+def write(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+
+
+def link(folder, name, target):
+    """Put a link in place of whatever has the name."""
+    new = folder / ".new"
+    new.symlink_to(target)
+    new.replace(folder / name)
+
+
+def trust():
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    settings = read_settings()
+    assert settings.trust is Trust.full
+    return settings
+
+
+def evil(folder):
+    return f"open({str(folder.parent / 'ran')!r}, 'w').close()\n"
+
+
+NAMED = {
+    "a file of servers behind a link": (
+        {"plugin.mcp_servers": "mcp.json"},
+        {"good.json": SERVERS, "evil.json": EVIL_SERVERS},
+        ("mcp.json", "good.json", "evil.json"),
+    ),
+    "a file of servers in a folder behind a link": (
+        {"plugin.mcp_servers": "way/mcp.json"},
+        {"good/mcp.json": SERVERS, "evil/mcp.json": EVIL_SERVERS},
+        ("way", "good", "evil"),
+    ),
+    "a file of servers in a folder outside": (
+        {"plugin.mcp_servers": "way/mcp.json"},
+        {"../good/mcp.json": SERVERS, "../evil/mcp.json": EVIL_SERVERS},
+        ("way", "../good", "../evil"),
+    ),
+    "a policy behind a link": (
+        {"code_interpreter.policy": "pol.yaml"},
+        {"good.yaml": "base: strict\n", "evil.yaml": "modules: all\n"},
+        ("pol.yaml", "good.yaml", "evil.yaml"),
+    ),
+    "a policy in a folder behind a link": (
+        {"code_interpreter.policy": "way/pol.yaml"},
+        {"good/pol.yaml": "base: strict\n", "evil/pol.yaml": "modules: all\n"},
+        ("way", "good", "evil"),
+    ),
+    "a role in a folder behind a link": (
+        {"session.roles": ["planner", "./way/crier"]},
+        {
+            "../good/crier/role.yaml": ROLE_YAML,
+            "../good/crier/crier.py": ROLE,
+            "../evil/crier/role.yaml": ROLE_YAML,
+            "../evil/crier/crier.py": evil,
+        },
+        ("way", "../good", "../evil"),
+    ),
+    "the roles' folder behind a link": (
+        {"session.roles": ["planner", "crier"]},
+        {
+            "../good/crier/role.yaml": ROLE_YAML,
+            "../good/crier/crier.py": ROLE,
+            "../evil/crier/role.yaml": ROLE_YAML,
+            "../evil/crier/crier.py": evil,
+        },
+        ("roles", "../good", "../evil"),
+    ),
+    "a role's Python behind a link": (
+        {"session.roles": ["planner", "crier"]},
+        {"roles/crier/role.yaml": ROLE_YAML, "good.py": ROLE, "../evil.py": evil},
+        ("roles/crier/crier.py", "../../good.py", "../../../evil.py"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_a_link_that_leads_elsewhere_since_the_folder_was_trusted_is_refused(here, case):
+    wants, files, (name, good, bad) = NAMED[case]
+    write(here, {SETTINGS: wants})
+    write(here, {one: text(here) if callable(text) else text for one, text in files.items()})
+    (here / name).symlink_to(good)
+    settings = trust()
+    link(here, name, bad)
+
+    with pytest.raises(TwAutogenError, match="since its folder was trusted"):
+        open_session(ScriptedModel([]), kernel=FakeKernel(), settings=settings, project=".", folder=here.parent / "s")
+
+    assert not (here.parent / "ran").exists()
+    assert read_settings().trust is Trust.none
+
+
+@pytest.mark.parametrize("name", ["plugins", "plugins/twice.py"])
+def test_what_a_host_plugin_imports_over_a_link_that_leads_elsewhere_is_not_run(here, caplog, name):
+    write(here, {SETTINGS: {"kernel.sandbox": "off"}})
+    for place, beside in (("good", "VALUE = 1\n"), ("evil", evil(here))):
+        write(here.parent / place, {"twice.yaml": PLUGIN_YAML, "twice.py": PLUGIN, "beside.py": beside})
+    if name == "plugins":
+        (here / name).symlink_to("../good")
+    else:
+        write(here, {"plugins/twice.yaml": PLUGIN_YAML, "plugins/beside.py": "VALUE = 1\n"})
+        (here / name).symlink_to("../../good/twice.py")
+    settings = trust()
+    link(here, name, "../evil" if name == "plugins" else "../../evil/twice.py")
+
+    with caplog.at_level(logging.WARNING):
+        open_session(
+            ScriptedModel([]), kernel=FakeKernel(), settings=settings, project=".", folder=here.parent / "s"
+        ).close()
+
+    assert "since its folder was trusted" in caplog.text
+    assert not (here.parent / "ran").exists()
+
+
+MISSING = {
+    "servers": ({"plugin.mcp_servers": "late.json"}, "late.json", EVIL_SERVERS),
+    "a policy": ({"code_interpreter.policy": "late.yaml"}, "late.yaml", "modules: all\n"),
+    "a policy that is not at home": ({"code_interpreter.policy": "~/late.yaml"}, "~/late.yaml", "modules: all\n"),
+    "a policy with a blank": ({"code_interpreter.policy": " late.yaml"}, "late.yaml", "modules: all\n"),
+    "a role": ({"session.roles": ["planner", "./late"]}, "late/role.yaml", "alias: Late\nintro: i\n"),
+}
+
+
+@pytest.mark.parametrize("case", MISSING)
+def test_a_file_that_a_setting_names_and_that_was_missing_is_not_used_when_it_appears(here, case):
+    wants, name, text = MISSING[case]
+    write(here, {SETTINGS: wants})
+    settings = trust()
+    write(here, {name: text})
+
+    with pytest.raises(TwAutogenError, match="since its folder was trusted"):
+        open_session(ScriptedModel([]), kernel=FakeKernel(), settings=settings, project=".", folder=here.parent / "s")
+
+
+OTHERS = {
+    "ours comes": (THEIRS, {"workspace.workspace_path": "ws"}, SETTINGS, {"kernel.sandbox": "off"}),
+    "ours goes": (SETTINGS, {"kernel.read": ["/srv"]}, THEIRS, {"execution_service.kernel_mode": "local"}),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_a_settings_file_that_was_not_there_when_the_folder_was_compared_does_not_count(here, case):
+    good, wants, late, theirs = OTHERS[case]
+    write(here, {good: wants})
+    trust()
+    make = functools.partial(Settings, ROOMS, project=here, texts={})
+    files = type(review_folder())(make()).remembered()
+    assert files is not None
+    if case == "ours goes":
+        (here / good).unlink()
+    write(here, {late: theirs})
+
+    settings = make(trust=Trust.full, files=files)
+
+    assert settings.origin("kernel.sandbox") == Settings.DEFAULT
+    assert case == "ours comes" or settings.origin("kernel.read") == str(here / SETTINGS)
+
+
+def test_a_config_list_behind_a_link_is_hashed_as_it_was_read(here, monkeypatch):
+    monkeypatch.setenv("OAI_CONFIG_LIST", "list.json")
+    ours = [{"model": "m", "api_key": "k", "base_url": "http://127.0.0.1:1/v1"}]
+    write(here, {SETTINGS: {"kernel.read": ["/srv"]}, "good.json": ours})
+    write(here, {"evil.json": [{**ours[0], "api_key": "theirs"}]})
+    (here / "list.json").symlink_to("good.json")
+    trust()
+    make = functools.partial(Settings, ROOMS, project=here, environ={"OAI_CONFIG_LIST": "list.json"}, texts={})
+    link(here, "list.json", "evil.json")
+    first = make()
+    link(here, "list.json", "good.json")
+
+    assert type(review_folder())(first).remembered() is None
+
+
+def test_settings_behind_a_link_are_hashed_as_they_were_read(here):
+    write(here, {"good.yaml": {"model.api_key": "a"}, "evil.yaml": {"model.api_key": "b"}})
+    (here / SETTINGS).symlink_to("good.yaml")
+    trust()
+    link(here, SETTINGS, "evil.yaml")
+    first = Settings(ROOMS, project=here, texts={})
+    link(here, SETTINGS, "good.yaml")
+
+    assert type(review_folder())(first).remembered() is None
+
+
+CHANGES = {
+    "a role behind a link": ("session.roles", ["planner", "./way/crier"], "crier/crier.py"),
+    "what a server's program imports behind a link": (
+        "plugin.mcp_servers",
+        {"m": {"command": "python", "args": ["way/server.py"]}},
+        "beside.py",
+    ),
+    "programs where a server starts, behind a link": (
+        "plugin.mcp_servers",
+        {"m": {"command": "make", "args": ["serve"], "cwd": "way"}},
+        "Makefile",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_change_behind_a_link_of_the_folder_ends_trust(here, case):
+    key, value, name = CHANGES[case]
+    write(here, {SETTINGS: {key: value}})
+    write(here.parent / "outside", {"crier/role.yaml": ROLE_YAML, "crier/crier.py": ROLE, "server.py": "0"})
+    (here / "way").symlink_to("../outside")
+    trust()
+
+    write(here.parent / "outside", {name: "1"})
+
+    assert read_settings().trust is Trust.none
+
+
+def test_what_the_caller_names_is_used_as_it_is(here):
+    write(here, {SETTINGS: {"kernel.read": ["/srv"]}})
+    settings = trust()
+    write(here, {"mine.yaml": "base: strict\n", "mine.json": '{"mcpServers": {}}', "mine.py": ""})
+    write(here, {"mine/role.yaml": ROLE_YAML, "mine/crier.py": ROLE})
+    plugin = "from tw_autogen.plugin import plugin\n\n@plugin\ndef mine() -> int:\n    'Do.'\n    return 1\n"
+    write(here, {"one.py": plugin})
+
+    with open_session(
+        ScriptedModel([]),
+        kernel=FakeKernel(),
+        roles=["code_interpreter", "./mine"],
+        plugins="./one.py",
+        policy="mine.yaml",
+        mcp_servers="mine.json",
+        settings=settings,
+        folder=here.parent / "s",
+    ) as session:
+        assert [role.name for role in session.roles] == ["CodeInterpreter", "Crier"]
+
+
+@pytest.mark.parametrize("name", ["roles/big/big.py", "roles/big/role.yaml", "plugins/big.py", "plugins/big.yaml"])
+def test_a_file_of_code_that_is_too_large_is_said_by_name_and_not_read(here, name):
+    write(here, {SETTINGS: {"kernel.read": ["/srv"], "session.roles": ["planner", "big"]}})
+    write(here, {"roles/big/role.yaml": ROLE_YAML.replace("crier", "big"), "roles/big/big.py": ROLE})
+    write(here, {"plugins/big.py": "from tw_autogen.plugin import plugin\n@plugin\ndef f(): ...\n"})
+    write(here, {"plugins/big.yaml": "name: big\ndescription: d\nparameters: []\n"})
+    os.truncate(here / name, 200 << 20)  # takes no room on the disk
+
+    settings = trust()
+    with pytest.raises(ConfigError, match=rf"{name}.*it has more than 4 MB"):
+        open_session(
+            ScriptedModel([]),
+            kernel=FakeKernel(),
+            settings=settings,
+            plugins=() if name.startswith("roles") else f"./{name}",
+            project=".",
+            folder=here.parent / "s",
+        )
+
+
+def read_profiled(path, own, distrusted):
+    with readable_by_path([path], own, distrusted=distrusted) as found:
+        assert found[0].name == path.name
+        return found[0].read_text()
+
+
+READS = {
+    "copied": lambda path, own, distrusted: copy_in(path, own, distrusted=distrusted).read_text(),
+    "placed": lambda path, own, distrusted: place_inputs([path], own, print, distrusted=distrusted)[0].read_text(),
+    "profiled": read_profiled,
+}
+
+
+@pytest.mark.parametrize("way", READS)
+@pytest.mark.parametrize("place", ["", "sub/"])
+def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_not_read(here, way, place):
+    own = here.parent / "own"
+    own.mkdir()
+    write(here.parent / "secret", {"sales.csv": "SECRET"})
+    write(here, {"real/sales.csv": "ok", "sales.csv": "ok"})
+    if place:
+        (here / "sub").symlink_to("real")
+    (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=here)
+    assert READS[way](path, own, here) == "ok"  # a link that stays in the folder is followed
+
+    link(here, place.rstrip("/") or "sales.csv", f"../secret/{'' if place else 'sales.csv'}")
+
+    with pytest.raises(ConfigError, match="a link out of"):
+        READS[way](path, own, here)
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_of_an_untrusted_folder_a_bounded_number_of_examples_counts_and_the_rest_is_said(here, size):
+    write(here, {SETTINGS: {}})
+    example = "enabled: true\nrounds: []\n" + "#" * size
+    write(here, {f"planner_examples/{number:03}.yaml": example for number in range(150 if size == 10 else 9)})
+
+    project = read_project(here, read_settings(), named=False)
+
+    more = 50 if size == 10 else 7
+    assert len(review_folder().prompts) == (100 if size == 10 else 2)
+    assert project.left_out[-1].startswith(f"{here}: {more} examples: at most 100, of 256 kB together, count")
+
+
+def test_a_folder_of_too_many_plugins_is_not_read(here):
+    write(here, {SETTINGS: {}, **{f"plugins/p{number}.py": "" for number in range(2001)}})
+
+    assert [want.name for want in review_folder().wants] == ["plugins"]
+    with pytest.raises(ConfigError, match="plugins: 2001 YAML and Python files of 0 bytes; at most 2000"):
+        read_project(here, read_settings())
+
+
+@pytest.mark.parametrize("name", ["way", "way/plugins", "way/more/plugins"])
+def test_a_new_plugin_is_written_over_no_link_below_the_current_folder(here, name):
+    (here.parent / "outside").mkdir()
+    (here / "way").symlink_to("../outside")
+
+    with pytest.raises(ConfigError, match="way: is a link to"):
+        write_plugin(os.path.basename, Path(name))
+
+    assert list((here.parent / "outside").iterdir()) == []
