@@ -60,7 +60,7 @@ class Artifact:
         with SafeFolder(folder) as opened:
             if below:
                 opened.make_folder(below, parents=True)
-            names = FileNames(lambda one: opened.exists(f"{below}/{one}".lstrip("/")))
+            names = FileNames(lambda one: opened.has_entry(f"{below}/{one}".lstrip("/")))
             while True:
                 free = f"{below}/{names.free(plain, kind)}".lstrip("/")
                 with contextlib.suppress(FileExistsError):

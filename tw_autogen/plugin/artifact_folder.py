@@ -35,7 +35,7 @@ class SessionArtifacts:
     def exists(self, name: str) -> bool:
         """Return whether anything has this name, even a dangling link."""
         with SafeFolder(self.path) as folder:
-            return folder.exists(name)
+            return folder.has_entry(name)
 
     def create(self, name: str) -> BinaryIO:
         """Create a file where nothing exists, for writing."""

@@ -182,7 +182,7 @@ class SafeFolder:
         with self._parent(name) as (at, last):
             return calls.lstat(at, last)
 
-    def exists(self, name: str) -> bool:
+    def has_entry(self, name: str) -> bool:
         """Return whether anything has this name, even a dangling link."""
         try:
             self.info(name)
