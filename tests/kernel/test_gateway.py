@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -531,6 +532,14 @@ class Cable:
                 with contextlib.suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
 
+    def inject(self, data):
+        """Send something to the client as if it came from the gateway."""
+        with self._guard:
+            clients = [self._other[one] for one in self._from_gateway if one in self._other]
+        for one in clients:
+            with contextlib.suppress(OSError):  # it has hung up
+                one.sendall(data)
+
     def close(self):
         self._done.set()
         self._thread.join(SECONDS)
@@ -589,6 +598,24 @@ def test_a_line_that_breaks_is_taken_up_again_and_nothing_is_lost(url, tmp_path)
 
     assert between.result == "5"
     assert (during.ok, during.result, during.stdout) == (True, "6", "on\nstill on\n")
+
+
+def test_a_gateways_endless_message_is_cut(url, tmp_path):
+    piece = struct.pack(">BBQ", 0x00, 127, 30 << 20) + bytes(30 << 20)  # a frame of 30 MB that goes on in the next one
+    with (
+        contextlib.closing(Cable(url)) as cable,
+        GatewayKernel(tmp_path, gateway_url=cable.url, token=TOKEN) as kernel,
+    ):
+        kernel.execute("kept = 5", seconds=SECONDS)
+
+        def flood(stream, text):
+            cable.inject(b"\x01" + piece[1:])
+            for _ in range(2):
+                cable.inject(piece)
+
+        ran = kernel.execute("print('on', flush=True)\nwhile True: pass", seconds=60, on_output=flood)
+
+    assert "sent a message of more than 67108864 bytes" in ran.error
 
 
 @pytest.mark.parametrize("lost", ["requests", "answers"])
