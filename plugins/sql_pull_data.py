@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from tw_autogen.plugin import Plugin, register_plugin
-from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
-from tw_autogen.sqlite_reader import SqliteRows, read_sqlite
+from tw_autogen import SafeFolder
+from tw_autogen.plugin import Plugin, private_folder, read_sqlite, register_plugin
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)
@@ -109,7 +108,7 @@ class SqliteDatabase:
         return Rows(rows.columns, values[:max_rows], len(values) > max_rows)
 
     @contextlib.contextmanager
-    def _reading(self, sql: str | None, *, max_rows: int, max_bytes: int, seconds: float) -> Iterator[SqliteRows]:
+    def _reading(self, sql: str | None, *, max_rows: int, max_bytes: int, seconds: float) -> Iterator[Any]:
         if not self._turn.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
             raise QueryFailed("another query of this session is still running")
         try:
@@ -153,11 +152,8 @@ class SessionDatabase(SqliteDatabase):
 
     @contextlib.contextmanager
     def _file(self) -> Iterator[tuple[Path, bool]]:
-        own = temporary_folder("tw-sql-")
-        try:
+        with private_folder("tw-sql-") as own:
             yield self._copy(own / "copy.db"), True
-        finally:
-            remove_folder(own)
 
     def _copy(self, path: Path) -> Path:
         try:

@@ -77,7 +77,11 @@ def _make_missing(opened: SafeFolder, names: Sequence[str], last_mode: int) -> N
     above = _PASSABLE_MODE if hasattr(os, "geteuid") and os.geteuid() == 0 else FOLDER_MODE
     last = last_mode & above
     for depth in range(1, len(names) + 1):
-        opened.make_folder("/".join(names[:depth]), mode=last if depth == len(names) else above)
+        name = "/".join(names[:depth])
+        try:
+            opened.make_folder(name, mode=last if depth == len(names) else above)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(opened.path / name)) from error
 
 
 def open_private(path: Path) -> TextIO:

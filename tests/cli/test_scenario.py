@@ -49,7 +49,7 @@ def greets(words):
 
 def record(tw, *replies):
     with replay_server([greets(one) for one in replies]) as server:
-        return tw("record", "greeting", "--base-url", server.base_url)
+        return tw("record", "./greeting", "--base-url", server.base_url)
 
 
 def test_what_was_recorded_replays_and_a_changed_prompt_fails_only_if_strict(tw, greeting):
@@ -58,9 +58,9 @@ def test_what_was_recorded_replays_and_a_changed_prompt_fails_only_if_strict(tw,
     assert recorded["model"] == "recording"
     assert len(recorded["replies"][0]["prompt"]) == 64
 
-    assert tw("run", "greeting", "--strict").exit_code == 0
+    assert tw("run", "./greeting", "--strict").exit_code == 0
     (greeting / "scenario.yaml").write_text(SCENARIO.replace("greet me", "greet us"), encoding="utf-8")
-    lenient, strict = tw("run", "greeting"), tw("run", "greeting", "--strict")
+    lenient, strict = tw("run", "./greeting"), tw("run", "./greeting", "--strict")
 
     assert (lenient.exit_code, strict.exit_code) == (0, 1)
     assert "greeting (1 stale)" in lenient.stdout
@@ -83,7 +83,7 @@ def test_live_runs_are_counted_and_the_judge_is_reported_apart(tw, greeting, tmp
     pytest.importorskip("jinja2", reason="the extra `report`")
     kind, curt = '{"reason": "warm", "holds": true}', '{"reason": "curt", "holds": false}'
     with replay_server([greets("hello!"), kind, greets("good bye"), kind, greets("hello"), curt]) as server:
-        args = ("run", "greeting", "--live", "--times", "3", "--base-url", server.base_url)
+        args = ("run", "./greeting", "--live", "--times", "3", "--base-url", server.base_url)
         ran = tw(*args, "--json", "--html", "report.html")
     said = json.loads(ran.stdout)
     (one,) = said["scenarios"]
@@ -97,7 +97,7 @@ def test_live_runs_are_counted_and_the_judge_is_reported_apart(tw, greeting, tmp
 
 def test_a_table_says_how_many_runs_were_as_expected(tw, greeting):
     with replay_server([greets("hello!"), greets("good bye")]) as server:
-        ran = tw("run", "greeting", "--live", "--times", "2", "--no-judge", "--base-url", server.base_url)
+        ran = tw("run", "./greeting", "--live", "--times", "2", "--no-judge", "--base-url", server.base_url)
 
     assert "greeting" in ran.stdout
     assert "1 of 2" in ran.stdout
@@ -110,16 +110,16 @@ def test_a_scenario_and_one_that_it_teaches_are_recorded_one_after_the_other(tw,
     (tmp_path / "taught").mkdir()
     taught = f"{SCENARIO}lessons: ../greeting/lessons\n"
     (tmp_path / "taught" / "scenario.yaml").write_text(taught, encoding="utf-8")
-    alone = tw("record", "taught", "--base-url", "http://127.0.0.1:9", "--model", "any")
+    alone = tw("record", "./taught", "--base-url", "http://127.0.0.1:9", "--model", "any")
     assert "can't be recorded: it needs the lessons in ../greeting/lessons" in alone.stderr
 
     lesson = '{"lesson": "Those who greet are greeted."}'
     with replay_server([greets("hello!"), lesson, greets("hello again!")]) as server:
-        both = tw("record", "greeting", "taught", "--base-url", server.base_url)
+        both = tw("record", "./greeting", "./taught", "--base-url", server.base_url)
 
     assert both.exit_code == 0
     assert "Those who greet are greeted." in (greeting / "lessons" / "exp_greeting.yaml").read_text(encoding="utf-8")
-    assert tw("run", "taught", "greeting", "--strict").exit_code == 0
+    assert tw("run", "./taught", "./greeting", "--strict").exit_code == 0
 
 
 def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_path):
@@ -131,7 +131,7 @@ def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_
         return greets("never heard")
 
     with ScriptedModel([greets("hello!"), stop]) as model, replay_server(model) as server:
-        args = ["run", "greeting", "--live", "--times", "3", "--no-judge", "--base-url", server.base_url]
+        args = ["run", "./greeting", "--live", "--times", "3", "--no-judge", "--base-url", server.base_url]
         running.append(
             subprocess.Popen(
                 [sys.executable, "-m", "tw_autogen.cli", "scenario", *args, "--html", "report.html", "--json"],
@@ -154,21 +154,21 @@ def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_
 
 
 def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greeting):
-    assert "not recorded yet" in tw("show", "greeting").stdout
+    assert "not recorded yet" in tw("show", "./greeting").stdout
 
-    named = tw("run", "greeting")
+    named = tw("run", "./greeting")
     all_of_a_folder = tw("run", ".")
 
     assert named.exit_code == 2
     assert "nothing has been recorded for this scenario" in named.stderr
     assert f"tw-autogen scenario record {greeting.resolve()}" in named.stderr
-    assert tw("show", "greeting/scenario.yaml").stdout == tw("show", "greeting").stdout
+    assert tw("show", "greeting/scenario.yaml").stdout == tw("show", "./greeting").stdout
     assert all_of_a_folder.exit_code == 0
     assert "not recorded yet" in all_of_a_folder.stdout
 
 
 def test_the_prompts_are_shown_also_before_anything_is_recorded(tw, greeting):
-    shown = tw("show", "greeting", "--prompts").stdout
+    shown = tw("show", "./greeting", "--prompts").stdout
 
     assert "== greeting, call 1, Planner: 2 messages" in shown
     assert "You are the Planner" in shown
@@ -182,10 +182,10 @@ def test_the_table_of_costs_is_printed_written_and_checked(tw, greeting, tmp_pat
              "<!-- end of calls and tokens -->")  # fmt: skip
     readme.write_text("\n".join(marks) + "\n", encoding="utf-8")
 
-    assert "| `greeting` | a greeting | 1 | - | - | - |" in tw("table", "greeting").stdout
-    assert tw("table", "greeting", "--check", "README.md").exit_code == 1
-    assert tw("table", "greeting", "--write", "README.md").exit_code == 0
-    assert tw("table", "greeting", "--check", "README.md").exit_code == 0
+    assert "| `greeting` | a greeting | 1 | - | - | - |" in tw("table", "./greeting").stdout
+    assert tw("table", "./greeting", "--check", "README.md").exit_code == 1
+    assert tw("table", "./greeting", "--write", "README.md").exit_code == 0
+    assert tw("table", "./greeting", "--check", "README.md").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_the_table_of_costs_is_printed_written_and_checked(tw, greeting, tmp_pat
         (("run", "statful"), "did you mean 'stateful'?"),
         (("record",), "name the scenarios that are to be recorded"),
         (("run", "--live", "--strict"), "leave it out with --live"),
-        (("run", "greeting", "--live"), "no model configured"),
+        (("run", "./greeting", "--live"), "no model configured"),
         (("show", "--json"), "--json goes with --prompts"),
     ],
 )

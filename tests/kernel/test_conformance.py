@@ -173,7 +173,7 @@ def test_a_broken_kernel_is_found_out(folders, broken):
 LOWERED = {  # with Landlock, where a folder may be opened that holds the kernel's own
     "no_network": lambda own: {"allow_network": True},
     "no_host_files": lambda own: {"read": (own,)},
-    "no_host_writes": lambda own: {"write": (own,)},
+    "no_host_writes": lambda own: {"sandbox": "off"},
     "no_secrets": lambda own: {"environment": ("TW_CHECK_*",)},
 }
 
@@ -184,7 +184,7 @@ def test_a_wall_that_does_not_stand_is_found_out(folders, monkeypatch, claim):
     with tempfile.TemporaryDirectory() as own:
         os.chmod(own, 0o777)
         monkeypatch.setattr(tempfile, "tempdir", own)  # where a check lays what must not be reached
-        settings = KernelSettings(sandbox="landlock", fork=False, **LOWERED[claim](own))
+        settings = KernelSettings(**{"sandbox": "landlock", "fork": False, **LOWERED[claim](own)})
         with local(folders, sandbox="landlock"), pytest.raises(AssertionError, match=r"expected (.|\n)*found"):
             KERNEL_CLAIMS[claim](lambda: LocalKernel(next(folders), settings=settings))
 

@@ -21,6 +21,9 @@ _MORE_CHARS = 10_000
 _DRAIN_SECONDS = 2.0
 """How long output may trail behind the reply, and a reply behind `idle`."""
 
+_LONGEST_DRAIN_SECONDS = 30.0
+"""How long it is read in all, as long as some comes."""
+
 _LOOK_SECONDS = 0.1
 """How often a process is looked at where the system has no descriptor that tells of its end."""
 
@@ -104,7 +107,7 @@ class ExecuteRequest:
         self._deadline = self._began + seconds
         self._kill_at = float("inf")
         self._nudge_at = float("inf")
-        self._give_up_at = float("inf")
+        self._give_up_at = self._drained_by = float("inf")
         self._idle = False
         self._room = dict.fromkeys(("stdout", "stderr"), 2 * output_chars + _MORE_CHARS)
         self.outcome = RawResult(Clipped(output_chars), Clipped(output_chars))
@@ -147,8 +150,8 @@ class ExecuteRequest:
             woken = self._waiting.wait(self._milliseconds())
             if woken.rung:
                 self._stop("interrupted", ends=self._ends)
-            if "iopub" in woken.channels:
-                self._read_output()
+            if "iopub" in woken.channels and self._read_output():
+                self._give_up_at = min(max(self._give_up_at, time.monotonic() + _DRAIN_SECONDS), self._drained_by)
             if "shell" in woken.channels:
                 self._read_reply()
             self._serve(asked="stdin" in woken.channels)
@@ -169,6 +172,7 @@ class ExecuteRequest:
             return True
         if (self.outcome.reply is not None or self._idle) and self._give_up_at == float("inf"):
             self._give_up_at = time.monotonic() + _DRAIN_SECONDS
+            self._drained_by = time.monotonic() + _LONGEST_DRAIN_SECONDS
         return time.monotonic() > self._give_up_at
 
     def _milliseconds(self) -> int | None:

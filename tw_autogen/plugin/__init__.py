@@ -15,6 +15,8 @@ from tw_autogen.plugin.schema import check_arguments, is_table, json_schema
 from tw_autogen.plugin.settings import McpApproval, PluginSettings
 from tw_autogen.plugin.spec import Parameter, PluginSpec, read_spec
 from tw_autogen.plugin.write import write_plugin
+from tw_autogen.safe_folder import private_folder
+from tw_autogen.sqlite_reader import read_sqlite
 
 __all__ = [
     "Flaw",
@@ -43,9 +45,11 @@ __all__ = [
     "listed_plugins",
     "plugin",
     "plugin_files",
+    "private_folder",
     "project_plugins",
     "read_folder",
     "read_spec",
+    "read_sqlite",
     "register_plugin",
     "test_plugin",
     "write_plugin",

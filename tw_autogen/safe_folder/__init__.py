@@ -13,7 +13,7 @@ from tw_autogen.safe_folder.folder import (
 from tw_autogen.safe_folder.held import KERNEL_FOLDERS, held_folder
 from tw_autogen.safe_folder.kept import KeptFolder, kept_path, real_path
 from tw_autogen.safe_folder.protected import is_protected, protected_below
-from tw_autogen.safe_folder.temporary import temporary_folder
+from tw_autogen.safe_folder.temporary import private_folder, temporary_folder
 
 __all__ = [
     "KERNEL_FOLDERS",
@@ -24,6 +24,7 @@ __all__ = [
     "kept_path",
     "open_unlinked",
     "open_unlinked_folder",
+    "private_folder",
     "protected_below",
     "read_unlinked",
     "real_path",

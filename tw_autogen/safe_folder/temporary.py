@@ -10,6 +10,7 @@ import stat
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from tw_autogen.safe_folder.folder import remove_folder
@@ -42,6 +43,23 @@ def temporary_folder(prefix: str = PREFIX, *, place: Path | str | None = None) -
         with _MAKING, contextlib.suppress(OSError):  # without a record it is removed by its maker only
             _own_record(str(folder.parent)).add(folder)
     return folder
+
+
+@contextlib.contextmanager
+def private_folder(prefix: str = PREFIX) -> Iterator[Path]:
+    """Make a temporary folder for this user alone, and remove it at the end with all in it; see `temporary_folder`.
+
+    Args:
+        prefix: What its name begins with; it begins with `tw-` itself.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    folder = temporary_folder(prefix)
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
 
 
 class _Record:
