@@ -382,12 +382,9 @@ class SqlPullData(Plugin):
 def _is_there(folder: SafeFolder, name: str) -> bool:
     """Return whether a folder has an entry of this name; what is no file fails when it is read, and says why."""
     try:
-        folder.info(name)
-    except FileNotFoundError:
-        return False
+        return folder.has_entry(name)
     except OSError:
         return True
-    return True
 
 
 def read_sql(reply: str) -> str:

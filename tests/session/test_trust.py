@@ -64,19 +64,6 @@ STRICTER = {
 }
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """The current folder, in which nobody knows what lies; the user's home is another one."""
-    folder, home = tmp_path / "here", tmp_path / "home"
-    folder.mkdir()
-    home.mkdir()
-    for name in [one for one in os.environ if one.startswith(("OPENAI_", "OAI_", "TW_AUTOGEN_", "XDG_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.chdir(folder)
-    return folder
-
-
 def write(folder, **files):
     for name, text in files.items():
         path = folder / name

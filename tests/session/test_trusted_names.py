@@ -27,18 +27,11 @@ PLUGIN_YAML = "name: twice\ndescription: d\nruns_in: host\nparameters: []\n"
 PLUGIN = "import beside\nfrom tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef twice(): ...\n"
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """Make the current folder, empty, and a home elsewhere."""
-    folder, home = tmp_path / "here", tmp_path / "home"
-    folder.mkdir()
-    home.mkdir()
-    for name in [one for one in os.environ if one.startswith(("OPENAI_", "OAI_", "TW_AUTOGEN_", "XDG_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(home))
+@pytest.fixture(autouse=True)
+def own_modules(monkeypatch):
+    """What roles and plugins of a test import is forgotten at its end."""
     monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.chdir(folder)
-    yield folder
+    yield
     for name in [one for one in sys.modules if one.partition(".")[0] in ("beside", "tw_autogen_role_crier")]:
         del sys.modules[name]
 

@@ -88,7 +88,7 @@ def read_picture(path: Path, folder: Path) -> Any:
         if not _is_large(image.size):  # a second header counts
             image.load()
             return image
-    except Exception as error:
+    except Exception as error:  # Pillow raises errors of many kinds for a damaged file
         raise ValueError(f"{path}: {error}") from error
     raise ValueError(too_large)
 

@@ -138,7 +138,7 @@ def _inherit() -> None:
                     run()
 
             if links:
-                self.run = run_in_chain  # type: ignore[method-assign]
+                self.run = run_in_chain  # type: ignore[method-assign]  # what this function is for; so below
             start(self)
 
         @wraps(submit)  # type: ignore[arg-type]  # typed for classes that have it

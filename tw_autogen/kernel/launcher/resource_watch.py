@@ -290,13 +290,9 @@ class ResourceWatch:
         Args:
             kernel: The kernel's process.
         """
-        try:
-            os.close(os.open("/proc/self/status", os.O_RDONLY))
-        except OSError as error:  # what can't be seen would count nothing
-            return f"its memory and disk could not be watched any more: {error.strerror}"
         pids = list(below(os.getpid()))
-        if kernel not in pids:
-            return "its processes could not be counted"
+        if kernel not in pids:  # what can't be seen would count nothing
+            return "its memory and disk could not be watched any more"
         spent = sum(busy(one) for one in pids)
         self.seconds = SOON if spent != self._spent else min(2 * self.seconds, _LATE)
         self._spent = spent
