@@ -38,7 +38,17 @@ def _bounded(construct: Callable[[Any, yaml.ScalarNode], Any]) -> Callable[[Any,
     return number
 
 
+def _refuse(loader: Any, node: yaml.Node) -> Any:
+    """Refuse what JSON has no form for: it would be shown otherwise than it is used."""
+    kind = node.tag.rpartition(":")[2]
+    raise yaml.constructor.ConstructorError(
+        problem=f"no value of the kind !!{kind} is read", problem_mark=node.start_mark
+    )
+
+
 for _kind in (_Loader, _FastLoader):
+    for _tag in ("binary", "set", "omap", "pairs"):
+        _kind.add_constructor(f"tag:yaml.org,2002:{_tag}", _refuse)
     _kind.add_constructor("tag:yaml.org,2002:int", _bounded(_kind.construct_yaml_int))
     _kind.add_constructor("tag:yaml.org,2002:float", _bounded(_kind.construct_yaml_float))
 
@@ -51,7 +61,8 @@ def load(text: str, *, limit: bool = True) -> Any:
         limit: False: without aliases it may stand for any number, which is no more than its length.
 
     Raises:
-        yaml.YAMLError: it is no YAML, stands for more, or an alias stands for what holds it.
+        yaml.YAMLError: it is no YAML, stands for more, an alias stands for what holds it, or a value is binary, a set
+            or a list of pairs.
         ValueError: it holds a number of more than 400 characters, or a date in no month.
         RecursionError: it is nested too deep.
 

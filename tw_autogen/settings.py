@@ -28,6 +28,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import os
+import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -54,6 +56,7 @@ _OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_
 """Paths that the user's file may mean for whatever folder is the current one."""
 
 
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MOST_PROMPT_CHARS = 4000
 """Of a text for prompts in a folder that nobody trusts."""
 
@@ -156,7 +159,7 @@ class Settings:
         self._roles: dict[str, dict[str, Setting]] = {}
         self._environ = environ or {}
         own = dict(self._user_file(user_file) if user_file else ())
-        folder = [*(self._project(project) if project else ())]
+        folder = list(dict(self._project(project) if project else ()).items())
         sources = [
             *own.items(),
             *folder,
@@ -344,7 +347,7 @@ class Settings:
         own, taskweaver = folder / PROJECT_FILE, folder / TASKWEAVER_FILE
         if self._content(own) is not None:
             for key, setting in self._file(own):
-                yield key, dataclasses.replace(setting, value=self._beside(key, setting.value, folder), file=own)
+                yield key, self._of_folder(key, setting, own)
         elif self._content(taskweaver) is not None:
             yield from self._taskweaver(meaning_of(dict(_flat(self._mapping(taskweaver))), folder), taskweaver)
 
@@ -354,20 +357,36 @@ class Settings:
         for one in config.meant:
             of_role = one.key.startswith(f"{ROLE_ROOM}.")
             if one.key in self._known or of_role:
-                value = self._beside(one.key, one.value, file.parent)
-                yield one.key, Setting(value, f"{file} ({one.said_by})", passed_over=of_role, file=file)
+                setting = Setting(one.value, f"{file} ({one.said_by})", passed_over=of_role)
+                yield one.key, self._of_folder(one.key, setting, file)
+
+    def _of_folder(self, key: str, setting: Setting, file: Path) -> Setting:
+        """Return a setting of a folder's file in the one form that is shown, hashed and used: its field's type.
+
+        Raises:
+            SettingsError: the value is of the wrong type.
+        """
+        value = fit_setting(key, setting, self._hints[key]) if key in self._hints else setting.value
+        try:
+            value = self._beside(key, value, file.parent)
+            if key in ("session.role_folder", "plugin.folder"):
+                _check_path(Path(value))
+        except (RuntimeError, OSError) as error:  # RuntimeError: `~name` of no user
+            words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
+            raise SettingsError(words, key=key, origin=setting.origin) from error
+        return dataclasses.replace(setting, value=value, file=file)
 
     def _beside(self, key: str, value: Any, folder: Path) -> Any:
         """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""
-        if key == "session.roles" and isinstance(value, list):
-            return [_from(one, folder) if "/" in str(one) else one for one in value]
+        if key == "session.roles" and isinstance(value, list | tuple):
+            return [_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
             return _from(value, folder)  # a word is a program that is found on PATH
         if key not in self._paths and key not in _PATHS_OF_ROLES:
             return value
         if isinstance(value, str) and self._paths.get(key):
             value = [part.strip() for part in value.split(",") if part.strip()]
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return [_from(one, folder) for one in value]
         return _from(value, folder)
 
@@ -380,9 +399,16 @@ class Settings:
             )
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
-        if self._content(path) is not None:
-            for key, value in _flat(self._mapping(path), depth=1):
-                yield key, Setting(value, str(path))
+        if self._content(path) is None:
+            return
+        found: set[str] = set()
+        for key, value in _by_key(self._mapping(path)):
+            if key in found:
+                raise SettingsError(
+                    f"{path}: {key!r} stands twice, in two spellings; keep one", key=key, origin=str(path)
+                )
+            found.add(key)
+            yield key, Setting(value, str(path))
 
     def _content(self, path: Path) -> bytes | None:
         """Return what a file held when it was first looked for; None: it was not there."""
@@ -403,6 +429,8 @@ class Settings:
             return {}
         if not isinstance(plain, Mapping):
             raise ConfigError(f"{path}: expected keys and values, found {type(plain).__name__}")
+        if odd := next((text for text in texts_of(plain) if _NO_TEXT.search(text)), None):
+            raise ConfigError(f"{path}: {reprlib.repr(odd)} holds a NUL or half of a surrogate pair")
         return plain
 
 
@@ -443,6 +471,23 @@ def _all_lies_in(value: Any, folder: Path | None) -> bool:
     return all(_lies_in(one, folder) for one in found)
 
 
+def _check_path(path: Path) -> None:
+    """Raise an OSError if the system takes no such path, such as one that is too long; nothing need be there."""
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        path.lstat()
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Return all texts of a value, those in its lists and mappings included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from texts_of([*value, *value.values()])
+    elif isinstance(value, Sequence):
+        for one in value:
+            yield from texts_of(one)
+
+
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -454,6 +499,13 @@ def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iter
             yield from _flat(value, f"{prefix}{key}.", depth=depth - 1)
         else:
             yield f"{prefix}{key}", value
+
+
+def _by_key(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Return what a settings file holds by dotted keys: `room.field`, and `role.<role>.<key>`."""
+    for key, value in _flat(plain, depth=1):
+        of_role = key.startswith(f"{ROLE_ROOM}.") and key.count(".") == 1 and isinstance(value, Mapping)
+        yield from ((f"{key}.{inner}", one) for inner, one in value.items()) if of_role else [(key, value)]
 
 
 def _config_list(text: str, known: list[str], read: Callable[[Path], bytes | None]) -> Iterator[tuple[str, Setting]]:
@@ -507,6 +559,8 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     from pydantic import TypeAdapter, ValidationError  # slow to load, and `--help` needs none of it
 
     value = setting.value
+    if isinstance(value, bool) and ("on" if value else "off") in get_args(hint):
+        value = "on" if value else "off"  # which YAML takes for a flag
     if isinstance(value, str) and str(hint).startswith("tuple"):
         value = _listed(key, value, setting.origin)
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):

@@ -19,7 +19,7 @@ import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -297,30 +297,38 @@ def _too_large(limit_bytes: int) -> OSError:
     return OSError(errno.EFBIG, f"it has more than {limit_bytes >> 20} MB")
 
 
-def code_files(folder: Path, *, suffixes: tuple[str, ...] = CODE_SUFFIXES, most: int = 100_000) -> Iterator[Path]:
-    """Return the files below a folder that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
+def code_files(
+    folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES, most: int = 100_000
+) -> Iterator[Path]:
+    """Return the files below folders that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
+
+    A folder that lies in another one is walked once. `.git` and `.tw` at the top of one are left out, unless named.
 
     Python's own caches are left out, unless they are of the kind that is used without a look at the source's time; so
     are folders below it whose names begin with a dot, if code for imports is looked for: no import can name them.
 
     Args:
-        folder: Where they are looked for.
+        folders: Where they are looked for.
         suffixes: What their names end with.
-        most: How many files and folders there may be.
+        most: How many files and folders there may be in all.
 
     Raises:
         ConfigError: there are more than `most` files and folders, or links lead round in circles.
     """
     count, imports = 0, suffixes == CODE_SUFFIXES
-    for place, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [one for one in folders if not (imports and one.startswith(".") or one in (".git", ".tw"))]
-        count += len(folders) + len(names)
-        if count > most:
-            raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
-        for name in names:
-            path = Path(place, name)
-            if name.endswith(suffixes) and not (name.endswith(".pyc") and not _replaces_source(path)):
-                yield path
+    walked: set[str] = set()
+    for folder in sorted(map(os.path.abspath, folders), key=len):  # those that hold others come first
+        for place, inner, names in os.walk(folder, followlinks=True) if folder not in walked else ():
+            walked.add(place)
+            top = place == folder
+            inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in (".git", ".tw"))]
+            count += len(inner) + len(names)
+            if count > most:
+                raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
+            for name in names:
+                path = Path(place, name)
+                if name.endswith(suffixes) and not (name.endswith(".pyc") and not _replaces_source(path)):
+                    yield path
 
 
 def _replaces_source(path: Path) -> bool:

@@ -244,17 +244,18 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
         folder: Of a role, or of plugins.
         files: What is compared; None: modules of this folder are imported as usual.
     """
-    real = os.path.realpath(folder)
-    if _GUARDED.get(real) is files:
+    names = {os.path.abspath(folder), os.path.realpath(folder)}
+    if all(_GUARDED.get(one) is files for one in names):
         return
-    if files is None:
-        del _GUARDED[real]
-    else:
-        _GUARDED[real] = files
+    for one in names:
+        if files is None:
+            _GUARDED.pop(one, None)
+        else:
+            _GUARDED[one] = files
     if _finder_of not in sys.path_hooks:
         sys.path_hooks.insert(0, _finder_of)
     for known in list(sys.path_importer_cache):
-        if _is_below(os.path.realpath(known), real):
+        if any(_is_below(one, name) for one in (os.path.abspath(known), os.path.realpath(known)) for name in names):
             sys.path_importer_cache.pop(known, None)
 
 
@@ -271,9 +272,9 @@ def compared_loader(loader: Loader, files: TrustedFiles) -> Loader:
 
 def _finder_of(entry: str) -> machinery.FileFinder:
     """Return what finds modules of a guarded folder; a hook of `sys.path_hooks`."""
-    real = os.path.realpath(entry)
-    guarded = [folder for folder in _GUARDED if _is_below(real, folder)]
-    if not guarded or not os.path.isdir(real):
+    names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
+    guarded = [folder for folder in _GUARDED if any(_is_below(one, folder) for one in names)]
+    if not guarded or not os.path.isdir(entry):
         raise ImportError("no folder of which modules are compared", path=entry)
     files = _GUARDED[max(guarded, key=len)]
     kinds = (machinery.EXTENSION_SUFFIXES, machinery.SOURCE_SUFFIXES, machinery.BYTECODE_SUFFIXES)

@@ -434,12 +434,12 @@ def test_signs_that_can_not_be_seen_are_written_as_escapes(here):
 @pytest.mark.parametrize(
     ("server", "shown"),
     [
-        ({"command": "a", "env": {"T": "x sh -c evil #"}}, "would start: T='x sh -c evil #' a"),
-        ({"command": "a", "env": {"T=1 sh": "y"}}, "would start: 'T=1 sh'=y a"),
-        ({"command": "a", "env": {"T": "\u202e\x1b[2J"}}, r"would start: T='\u202e\x1b[2J' a"),
-        ({"command": "a", "cwd": "b, would start: c"}, "would start: a in 'b, would start: c'"),
-        ({"url": "http://h/ with nothing"}, "would connect to: 'http://h/ with nothing'"),
-        ({"url": "http://h/", "headers": {"A": "b, c"}}, "would connect to: http://h/, with 'A: b, c'"),
+        ({"command": "a", "env": {"T": "x sh -c evil #"}}, "m: would start: T='x sh -c evil #' a"),
+        ({"command": "a", "env": {"T=1 sh": "y"}}, "m: would start: 'T=1 sh'=y a"),
+        ({"command": "a", "env": {"T": "\u202e\x1b[2J"}}, r"m: would start: T='\u202e\x1b[2J' a"),
+        ({"command": "a", "cwd": "b, would start: c"}, "m: would start: a in 'b, would start: c'"),
+        ({"url": "http://h/ with nothing"}, "m: would connect to: 'http://h/ with nothing'"),
+        ({"url": "http://h/", "headers": {"A": "b, c"}}, "m: would connect to: http://h/, with 'A: b, c'"),
     ],
 )
 def test_what_a_server_would_do_is_one_command_line_and_each_word_one_word(here, server, shown):
@@ -789,7 +789,7 @@ def test_trust_is_of_what_was_shown_and_not_of_what_stands_there_a_moment_later(
     write(here, **{HOSTILE: {"plugin.mcp_servers": "m.json"}, "m.json": {"m": {"command": "evil"}}})
     review = review_folder()
     write(here, **{"m.json": {"m": {"command": "harmless"}}})
-    assert review.wants[0].does == "would start: harmless"
+    assert review.wants[0].does == "m: would start: harmless"
     write(here, **{"m.json": {"m": {"command": "evil"}}})
 
     review.remember(review.sha256())

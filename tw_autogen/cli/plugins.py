@@ -9,7 +9,6 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
 from tw_autogen.trust import Trust
-from tw_autogen.visible import visible
+from tw_autogen.visible import visible, visible_line
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(
@@ -109,7 +108,7 @@ def check(
     settings. Ends with 1 if something is wrong.
     """
     options = Options(sets=sets, project=project, trust=trust)
-    settings = settings_of(options, partial(click.echo, err=True))
+    settings = settings_of(options, lambda words: click.echo(visible_line(words), err=True))
     trusted = project is not None or settings.trust is Trust.full
     own = _plugin_folder(project, settings)
     files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
@@ -223,7 +222,9 @@ def _plural(name: str) -> str:
 
 def _print_listed(console: Console, one: Listed) -> None:
     state = "" if one.enabled else ", not enabled"
-    console.print(Text.assemble((one.name, "bold"), f"  {one.origin}, {one.runs_in}{state}"), soft_wrap=True)
+    console.print(
+        Text.assemble((visible_line(one.name), "bold"), f"  {one.origin}, {one.runs_in}{state}"), soft_wrap=True
+    )
     if one.problem:
         console.print(Text(f"  {visible(one.problem)}", style="red"), soft_wrap=True)
     else:

@@ -15,6 +15,8 @@ from rich.markdown import Markdown
 from rich.style import Style
 from rich.text import Text
 
+from tw_autogen.visible import visible_line
+
 _OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # titles, links, clipboard
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _UNLIMITED = 10_000
@@ -111,4 +113,4 @@ def link(path: Path, words: str = "") -> Text:
     path = path.absolute()
     here = Path.cwd()
     shown = words or str(path.relative_to(here) if path.is_relative_to(here) else path)
-    return Text(clean(shown), style=Style(link=path.as_uri()))
+    return Text(visible_line(shown), style=Style(link=path.as_uri()))

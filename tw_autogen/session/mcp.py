@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,7 +13,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpServers, McpWanted, read_mcp_servers
 from tw_autogen.session.seats import Seat, runs_code
-from tw_autogen.session.trust import server_files
+from tw_autogen.session.trust import distrusted_folder, server_files
 from tw_autogen.settings import Settings
 from tw_autogen.trusted_files import TrustedFiles, compared_with
 
@@ -47,6 +48,8 @@ def start_mcp_servers(
         servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
+    if not from_folder and distrusted_folder(read) is not None:
+        servers = tuple(map(_without_modules_of_here, servers))
     if from_folder and read.files is not None and read.project is not None:
         _compare_programs(servers, read.files, read.project.resolve())
     started = McpServers(
@@ -61,19 +64,26 @@ def start_mcp_servers(
     return started
 
 
+def _without_modules_of_here(server: McpServer) -> McpServer:
+    """Return a server of `python -m` so that it takes no module from the current folder, from Python 3.11 on."""
+    python = re.fullmatch(r"python[\d.]*(\.exe)?|py(\.exe)?", Path(server.command).name.lower())
+    if not python or server.cwd or not {"-m", "-c"} & set(server.args):
+        return server
+    return replace(server, env={"PYTHONSAFEPATH": "1", **server.env})
+
+
 def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder: Path) -> None:
     """Refuse servers if a file that their commands name is not as it was when the folder was trusted.
 
     Raises:
-        ConfigError: names the server and the file.
+        ConfigError: names the file.
     """
-    for server in servers:
-        for path in server_files(server, folder):
-            try:
-                files.compare(path)
-            except OSError as error:
-                problem = error.strerror or error
-                raise ConfigError(f"{server.origin}: MCP server {server.name!r}: {path}: {problem}") from error
+    for path in server_files(servers, folder):
+        try:
+            files.compare(path)
+        except OSError as error:
+            problem = error.strerror or error
+            raise ConfigError(f"{servers[0].origin}: MCP servers: {path}: {problem}") from error
 
 
 def _approval(read: Settings, *, from_folder: bool) -> McpApproval:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from tw_autogen.session.project import (
     settings_files,
 )
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.settings import LeftOut, Settings
+from tw_autogen.settings import LeftOut, Settings, texts_of
 from tw_autogen.trust import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, Trust, TrustStore, code_files
 from tw_autogen.trusted_files import TrustedFiles
 from tw_autogen.visible import visible_line
@@ -44,6 +44,7 @@ _SECRETS = ("api_key", "password", "secret", "token")
 _FOREIGN_PROGRAMS = ("uvx", "pipx", "docker", "podman")
 """Commands that run installed programs only, wherever they start."""
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
+_UNREADABLE = "can't be read: "
 _HERE = "runs with all that you may do, outside the sandbox"
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
 _PROGRAMS = ("kernel.python", "plugin.mcp_servers")
@@ -133,6 +134,11 @@ class Review:
 
     def cannot_ask_reason(self) -> str:
         """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
+        if any(want.name == "plugin.mcp_servers" and want.does.startswith(_UNREADABLE) for want in self.wants):
+            return (
+                f"what {self.title()} names as MCP servers can't be read, so you are not asked about it; look at its "
+                "files before you use --trust"
+            )
         sizes = [len(want.name) + len(want.does) for want in self.wants]
         if len(sizes) <= _MOST_WANTS and sum(sizes) <= _MOST_CHARS and max(sizes, default=0) <= _MOST_WANT_CHARS:
             return ""
@@ -235,9 +241,9 @@ class Review:
 
     def _placed(self, room: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
-        said = next((one.setting.value for one in self.settings.left_out if one.key == f"{room}.{name}"), None)
-        if isinstance(said, str) and said:
-            return said
+        said = [one.setting.value for one in self.settings.left_out if one.key == f"{room}.{name}"]
+        if said and said[-1]:
+            return str(said[-1])
         return str(
             getattr(self.settings.read(room, {"session": SessionSettings, "plugin": PluginSettings}[room]), name)
         )
@@ -258,18 +264,18 @@ class Review:
     def _named_roles(self) -> Iterator[Path]:
         """Return the folders of roles that the setting `session.roles` names by a path; they need not exist yet."""
         for one in self.settings.left_out:
-            if one.key == "session.roles" and isinstance(one.setting.value, list):
-                yield from (self.folder / str(text) for text in one.setting.value if "/" in str(text))
+            if one.key == "session.roles":
+                yield from (self.folder / text for text in one.setting.value if "/" in text or os.sep in text)
 
     def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
-        folder = self.folder
+        folder, places = self.folder, _Places()
+        places.add_code(code_folders)
         yield from settings_files(folder)
         for one in self.settings.left_out:
             if one.setting.file is not None:
                 yield self._as_hashed(one.setting.file)
-            yield from _named_files(one, folder)
-        for place in code_folders:
-            yield from code_files(place)
+            _add_named(places, one, folder)
+        yield from places.files()
         yield from example_files(folder)
 
     def _as_hashed(self, path: Path) -> Path:
@@ -297,8 +303,8 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
 def distrusted_folder(settings: Settings) -> Path | None:
     """Return the current folder, if nobody has trusted it or named it as the project; else None."""
     here = Path.cwd()
-    named = settings.trust is Trust.named and settings.project is not None and settings.project.resolve() == here
-    return None if named or settings.trust is Trust.full else here
+    known = settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here
+    return None if known else here
 
 
 def refuse_link(settings: Settings, root: Path) -> None:
@@ -312,7 +318,9 @@ def refuse_link(settings: Settings, root: Path) -> None:
         ConfigError: the default, `.tw/sessions`, is a link out of the current folder.
     """
     default = settings.origin("session.workspace") == Settings.DEFAULT
-    if default and settings.trust is not Trust.full and not root.is_relative_to(Path.cwd().resolve()):
+    here = Path.cwd().resolve()
+    trusted = settings.trust is Trust.full and settings.project is not None and settings.project.resolve() == here
+    if default and not trusted and not root.is_relative_to(here):
         raise ConfigError(
             f"{Path(settings.read('session', SessionSettings).workspace).absolute()} is a link out of this folder, to "
             f"{root.parent}; say where sessions are kept: --workspace, or the setting session.workspace"
@@ -335,8 +343,8 @@ def _servers(value: Any) -> Iterator[str]:
     """Word what MCP servers would do, with whole command lines; variables stay as they are written."""
     try:
         servers = read_mcp_servers(value, fill=False)
-    except (ConfigError, TypeError, ValueError) as error:
-        yield f"can't be read: {visible_line(str(error))}"
+    except ConfigError as error:
+        yield f"{_UNREADABLE}{visible_line(str(error))}"
         return
     for server in servers:
         words = []
@@ -347,7 +355,7 @@ def _servers(value: Any) -> Iterator[str]:
         if server.url:
             headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
             words.append(f"would connect to: {_quoted(server.url)}{headers}")
-        yield visible_line(", ".join(words))
+        yield visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
 
 
 def _quoted(text: str) -> str:
@@ -386,77 +394,114 @@ def _shortened(name: str, most_chars: int) -> str:
     return name if len(name) <= most_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
 
 
-def _interpreter_files(python: str, folder: Path) -> Iterator[Path]:
-    """Return what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
+class _Places:
+    """Files, and folders whose code counts; each folder is walked once."""
+
+    def __init__(self) -> None:
+        self._files: set[Path] = set()
+        self._folders: dict[tuple[str, ...], set[Path]] = {}
+
+    def add(self, *paths: Path) -> None:
+        """Add files, whether they exist or not."""
+        self._files.update(paths)
+
+    def add_code(self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES) -> None:
+        """Add the code below folders; `suffixes` say what its names end with."""
+        self._folders.setdefault(suffixes, set()).update(folders)
+
+    def add_named(
+        self, words: Iterable[str], folder: Path, *, inner: bool, suffixes: tuple[str, ...] = CODE_SUFFIXES
+    ) -> None:
+        """Add the files that words name, seen from a folder.
+
+        Args:
+            words: Paths, among other words.
+            folder: The folder.
+            inner: Of a folder that is named, and of one in which a named file of the folder lies, add the code too.
+            suffixes: What code ends with.
+        """
+        for text in words:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                path = folder / Path(text).expanduser()
+                if path.is_file():
+                    self.add(path)
+                    path = path.parent
+                if inner and path.is_dir() and _lies_in(path, folder):
+                    self.add_code([path], suffixes=suffixes)
+
+    def files(self) -> Iterator[Path]:
+        """Return all files.
+
+        Raises:
+            ConfigError: they are too many.
+        """
+        yield from self._files
+        for suffixes, folders in self._folders.items():
+            yield from code_files(folders, suffixes=suffixes)
+
+
+def _add_interpreter(places: _Places, python: str, folder: Path) -> None:
+    """Add what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
     home = (folder / Path(python).expanduser()).parent.parent
-    yield home / "pyvenv.cfg"
-    for place in ("lib/python*/site-packages", "lib64/python*/site-packages", "Lib/site-packages"):
+    places.add(home / "pyvenv.cfg", (folder / Path(python).expanduser()).parent / "pyvenv.cfg")
+    for place in ("lib*/python*/*-packages", "Lib/site-packages"):
         for pattern in ("*.pth", "sitecustomize*", "usercustomize*"):
-            yield from home.glob(f"{place}/{pattern}")
+            for found in home.glob(f"{place}/{pattern}"):
+                places.add_code([found]) if found.is_dir() else places.add(found)
 
 
-def _named_files(one: LeftOut, folder: Path) -> Iterator[Path]:
-    """Return the files that a setting names: a file of servers, programs in the folder, a policy, a role's folder."""
+def _add_named(places: _Places, one: LeftOut, folder: Path) -> None:
+    """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file."""
     value = one.setting.value
-    listed = value if isinstance(value, list) else [value]
-    words = [text for text in listed if isinstance(text, str)]
+    words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
     for text in words:  # also one that is missing, so that it counts as such
         with contextlib.suppress(RuntimeError):  # no such user's home
-            yield folder / Path(text).expanduser()
+            places.add(folder / Path(text).expanduser())
     suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
-    yield from _found(words, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
+    places.add_named(words, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
     if one.key == "kernel.python":
         for text in words:
             with contextlib.suppress(OSError, ValueError, RuntimeError):
-                yield from _interpreter_files(text, folder)
+                _add_interpreter(places, text, folder)
     if one.key == "plugin.mcp_servers":
         for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
-            with contextlib.suppress(ConfigError, TypeError, ValueError):
+            with contextlib.suppress(ConfigError):
                 for server in read_mcp_servers(value, fill=fill):
-                    yield from server_files(server, folder)
+                    _add_server(places, server, folder)
 
 
-def server_files(server: McpServer, folder: Path) -> Iterator[Path]:
-    """Return the files that the command of an MCP server names, and the programs of the folder in which it starts.
+def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
+    """Return the files that the commands of MCP servers name, and the programs of the folders in which they start.
 
     `make serve`, `npm start` and `python -m server` name no file, and run what lies in that folder. Where the command
     is known to look at no program there (`uvx`, `docker`), and names no file, none of them counts.
 
     Args:
-        server: Its command is looked at as it is written.
+        servers: Their commands are looked at as they are written.
         folder: Relative paths are relative to it.
+
+    Raises:
+        ConfigError: they are too many.
     """
+    places = _Places()
+    for server in servers:
+        _add_server(places, server, folder)
+    return places.files()
+
+
+def _add_server(places: _Places, server: McpServer, folder: Path) -> None:
     if server.transport != "stdio":
         return
     words = [server.command, *server.args]
     modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words[:-1]) if word == "-m"]
+    words += [word.partition("=")[2] for word in server.args if word.startswith("-") and "=" in word]
+    words += [part for text in server.env.values() for part in text.split(os.pathsep) if part]
     words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
     words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
-    yield from _found(words, folder, inner=True)
+    places.add_named(words, folder, inner=True)
     start = folder / Path(server.cwd or ".").expanduser()
     if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and _lies_in(start, folder):
-        yield from code_files(start, suffixes=PROGRAM_SUFFIXES)
-
-
-def _found(
-    words: Iterable[str], folder: Path, *, inner: bool, suffixes: tuple[str, ...] = CODE_SUFFIXES
-) -> Iterator[Path]:
-    """Return the files that words name, seen from a folder.
-
-    Args:
-        words: Paths, among other words.
-        folder: The folder.
-        inner: Of a folder that is named, and of one in which a named file of the folder lies, return the code too.
-        suffixes: What code ends with.
-    """
-    for text in words:
-        with contextlib.suppress(OSError, ValueError, RuntimeError):
-            path = folder / Path(text).expanduser()
-            if path.is_file():
-                yield path
-                path = path.parent
-            if inner and path.is_dir() and _lies_in(path, folder):
-                yield from code_files(path, suffixes=suffixes)
+        places.add_code([start], suffixes=PROGRAM_SUFFIXES)
 
 
 def _plugins_of(folder: Path) -> Iterator[PluginSpec | ConfigError]:

@@ -1,0 +1,137 @@
+"""A setting is shown, hashed and used in one form, in whatever way it is spelt; trust is of one folder."""
+
+import json
+import sys
+
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin.mcp import read_mcp_servers
+from tw_autogen.session import read_settings, review_folder
+from tw_autogen.session.trust import server_files
+from tw_autogen.testing import ScriptedModel
+from tw_autogen.trust import Trust
+
+SETTINGS = "tw_autogen.yaml"
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+
+
+SPELLINGS = {
+    "a role as text": ("session: {roles: 'planner,./lib/crier'}", "lib/crier/crier.py", "session.roles"),
+    "a role in a list": ("session: {roles: [planner, ./lib/crier]}", "lib/crier/crier.py", "session.roles"),
+    "a role's key in keys": ("role: {web_explorer: {executable: ./chrome}}", "chrome", "role.web_explorer.executable"),
+    "a role's dotted key": ("role.web_explorer.executable: ./chrome", "chrome", "role.web_explorer.executable"),
+    "a list in a role's key": ("role.x: {tools: [{run: ./chrome}]}", "chrome", "role.x.tools"),
+    "a package of an interpreter": (
+        "kernel.python: ./env/bin/python",
+        "env/lib/python3.11/site-packages/sitecustomize/__init__.py",
+        "kernel.python",
+    ),
+    "a settings file beside an interpreter": ("kernel.python: ./env/bin/python", "env/bin/pyvenv.cfg", "kernel.python"),
+    "a server's hidden folder": (
+        "plugin.mcp_servers: {m: {command: python, args: [-m, srv], env: {PYTHONPATH: '.tw/lib'}}}",
+        ".tw/lib/srv.py",
+        "plugin.mcp_servers",
+    ),
+    "a server's option": (
+        "plugin.mcp_servers: {m: {command: uvx, args: ['--from=./pkg', srv]}}",
+        "pkg/srv.py",
+        "plugin.mcp_servers",
+    ),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_setting_is_shown_and_hashed_in_whatever_way_it_is_spelt(here, spelling):
+    text, program, key = SPELLINGS[spelling]
+    write(here, **{SETTINGS: text, program: "0"})
+    if "crier" in program:
+        write(here, **{"lib/crier/role.yaml": "alias: Crier\nintro: Cries.\n"})
+    review = review_folder()
+    assert [one.name for one in review.wants] == [key]
+    review.remember(review.sha256())
+    assert read_settings().trust is Trust.full
+
+    write(here, **{program: "1"})
+
+    assert read_settings().trust is Trust.none
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("plugin.folder: plugins\nplugin: {folder: lib}", "'plugin.folder' stands twice, in two spellings; keep one"),
+        ("role.x.a: 1\nrole: {x: {a: 2}}", "'role.x.a' stands twice, in two spellings; keep one"),
+        ("plugin.folder: !!binary bGli", "no value of the kind !!binary is read"),
+        ("kernel.python: !!set {a, b}", "no value of the kind !!set is read"),
+        ("embedding.folder: '~nosuch/x'", r"embedding\.folder: "),
+        ("plugin.folder: " + "x" * 5000, r"plugin\.folder: File name too long"),
+        ('planner.instructions: "\\0"', "holds a NUL or half of a surrogate pair"),
+        ('role.x.a: {b: ["\\uD800"]}', "holds a NUL or half of a surrogate pair"),
+    ],
+)
+def test_what_would_be_shown_otherwise_than_it_is_used_is_an_error_that_names_the_file(here, text, problem):
+    write(here, **{SETTINGS: text})
+
+    with pytest.raises(ConfigError, match=rf"tw_autogen\.yaml.*{problem}"):
+        read_settings()
+
+
+def test_nobody_is_asked_about_servers_that_cannot_be_read(here):
+    write(here, **{SETTINGS: {"plugin.mcp_servers": "mcp.json"}, "mcp.json": '{"m": {"command": 5}}'})
+
+    assert "names as MCP servers can't be read" in review_folder().cannot_ask_reason()
+
+
+def test_servers_of_one_command_are_shown_each_by_its_name(here):
+    write(here, **{SETTINGS: {"plugin.mcp_servers": {name: {"command": "make"} for name in ("a", "b c")}}})
+
+    assert [one.does for one in review_folder().wants] == ["a: would start: make", "'b c': would start: make"]
+
+
+def test_a_folder_is_looked_through_once_however_often_it_is_named(here):
+    write(here, **{f"in/{number}.py": "" for number in range(3)})
+    servers = {str(one): {"command": "make", "args": [".", "./in", str(here)] * 50, "cwd": "."} for one in range(5)}
+    write(here, **{SETTINGS: {"plugin.mcp_servers": servers}})
+
+    found = list(server_files(read_mcp_servers(servers), here))
+
+    assert sorted(path.name for path in found) == ["0.py", "0.py", "1.py", "1.py", "2.py", "2.py", SETTINGS]
+
+
+@pytest.mark.parametrize("trust", [True, False])
+def test_trust_of_another_folder_is_none_of_the_current_one(here, tmp_path, trust):
+    mine = tmp_path / "mine"
+    write(mine, **{SETTINGS: {"planner.instructions": "hi"}})
+    (tmp_path / "secret.txt").write_text("secret")
+    (here / "notes.txt").symlink_to(tmp_path / "secret.txt")
+    (here / ".tw").mkdir()
+    (here / ".tw" / "sessions").symlink_to(mine)
+
+    with pytest.raises(ConfigError, match="is a link out of this folder"):
+        open_session(ScriptedModel([]), project=mine, trust=trust)
+    with (
+        open_session(ScriptedModel([]), project=mine, trust=trust, folder=tmp_path / "own") as session,
+        pytest.raises(ConfigError, match=r"notes\.txt: a link out of .* which is not trusted"),
+    ):
+        session.ask("what is in it?", files=["notes.txt"])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="older ones take modules from the current folder first")
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_server_of_the_users_own_takes_no_module_from_a_folder_that_is_not_trusted(here, tmp_path, trust):
+    write(tmp_path / "own", **{"served.py": ""})
+    write(here, **{"served.py": f"open({str(tmp_path / 'ran')!r}, 'w')"})
+    server = {"command": sys.executable, "args": ["-m", "served"], "env": {"PYTHONPATH": str(tmp_path / "own")}}
+
+    with pytest.raises(ConfigError, match="MCP server 'm'"):
+        open_session(ScriptedModel([]), mcp_servers={"m": server}, trust=trust, folder=tmp_path / "sessions")
+
+    assert (tmp_path / "ran").exists() is trust
