@@ -11,7 +11,7 @@ import yaml
 MOST_VALUES = 100_000
 _LONGEST_NUMBER = 400
 """In characters: longer ones take quadratic time (`1:59:59`, in base 60), or can't be printed (hexadecimal)."""
-_FAST_CHARS, _FAST_DEPTH = 20_000, 1000
+_FAST_CHARS, _FAST_DEPTH = 100_000, 1000
 """What libyaml gets, which is ten times as fast: nested deeply it would reach the end of the process's stack."""
 _PLAIN_DEPTH = 20
 _TEXT, _MAPPING, _LIST = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "seq"))

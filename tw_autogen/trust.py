@@ -29,7 +29,9 @@ from tw_autogen.private import make_private_folder
 
 _PIECE_BYTES = 1 << 20
 MOST_BYTES = 4 << 20
-"""Of a settings file, of a file of code or YAML that is read, and of a record."""
+"""Of a file of code or YAML that is read, and of a record."""
+MOST_SETTINGS_BYTES = 100_000
+"""Of a settings file, and of a file of MCP servers."""
 _KEY_BYTES = 32
 MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 100, 256_000
 """Of the examples in a folder that is not trusted: how many count, and how large they are together."""
@@ -294,7 +296,8 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def _too_large(limit_bytes: int) -> OSError:
-    return OSError(errno.EFBIG, f"it has more than {limit_bytes >> 20} MB")
+    most = f"{limit_bytes >> 20} MB" if limit_bytes >= 1 << 20 else f"{limit_bytes // 1000} kB"
+    return OSError(errno.EFBIG, f"it has more than {most}")
 
 
 def code_files(

@@ -31,7 +31,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.trust import MODEL_SUFFIXES, MOST_BYTES, hash_regular, read_regular
+from tw_autogen.trust import MODEL_SUFFIXES, MOST_BYTES, MOST_SETTINGS_BYTES, hash_regular, read_regular
 
 _BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)
 """Of files that may be larger than code that people write."""
@@ -210,13 +210,13 @@ def read_text(path: Path) -> str:
 
 
 def read_settings_file(path: Path) -> bytes:
-    """Return what a settings file holds: a regular file of at most 4 MB, never a pipe or a device.
+    """Return what a settings file holds: a regular file of at most 100 kB, never a pipe or a device.
 
     Raises:
         ConfigError: the file is too large, not regular, or unreadable; or not what was hashed.
     """
     try:
-        return read_content(path)
+        return read_content(path, limit_bytes=MOST_SETTINGS_BYTES)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
 

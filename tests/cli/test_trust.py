@@ -281,6 +281,16 @@ def test_what_changes_while_the_question_stands_there_is_not_trusted(ask, simple
     assert read_settings().trust is Trust.none
 
 
+def test_nobody_is_asked_about_more_than_can_be_compared_later(ask, simple):
+    with (simple[0] / "roles" / "large.so").open("wb") as file:
+        file.truncate((1 << 30) + 1)
+
+    trusted, shown = ask(b"y\n")
+
+    assert not trusted
+    assert "has more files than can be compared later, so you are not asked about it" in shown
+
+
 def test_a_chat_asks_once_before_anything_and_a_new_session_in_it_does_not_ask_again(
     command, environ, simple, tmp_path
 ):

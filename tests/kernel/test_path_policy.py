@@ -1,6 +1,7 @@
 """What a plugin's folder and the settings let code read: never the home folder, and nothing that it could not read."""
 
 import os
+import shutil
 import sys
 
 import pytest
@@ -373,3 +374,35 @@ def test_a_hook_itself_is_never_granted(granted, tmp_path_factory):
             pytest.raises(ConfigError, match=r"can't be granted: settings files and hooks stay read-only"),
         ):
             kernel.execute("1", seconds=SECONDS)
+
+
+LINKS = {
+    "the last": (["sub/data"], {"sub/data": "../../private"}, "sub/data"),
+    "one above": (["sub/data"], {"sub": "../private"}, "sub"),
+    "the second of two": (["../outer"], {"other": "{top}/private", "../outer": "work/other"}, "other"),
+    "one that stays": (["sub/data"], {"sub/data": "../stays"}, ""),
+}
+
+
+@pytest.mark.parametrize("key", ["read", "write"])
+@pytest.mark.parametrize("case", LINKS)
+def test_what_lies_in_a_folder_that_code_writes_is_not_granted_over_a_link_out_of_it(tmp_path, case, key):
+    granted, links, led = LINKS[case]
+    work = tmp_path / "work"
+    for one in (work / "sub", work / "stays", tmp_path / "private" / "data"):
+        one.mkdir(parents=True)
+    for name, target in links.items():
+        if (work / name).is_dir():
+            shutil.rmtree(work / name)
+        (work / name).symlink_to(target.format(top=tmp_path))
+    for one in (tmp_path, *tmp_path.rglob("*")):
+        one.chmod(0o777)
+    paths = [str(work / one) for one in granted]
+    granted = {"read": (), "write": (str(work),)}
+    settings = KernelSettings(**{**granted, key: (*granted[key], *paths)})
+
+    if not led:
+        LocalKernel.check_settings(settings)
+        return
+    with pytest.raises(ConfigError, match=rf"kernel\.{key}: .* over the link {work / led}, which code could make"):
+        LocalKernel.check_settings(settings)

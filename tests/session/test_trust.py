@@ -502,13 +502,13 @@ def test_a_models_folder_needs_trust_and_is_code(here, name):
 
 
 def test_text_for_prompts_of_a_folder_is_cut_and_that_is_said(here):
-    write(here, **{HOSTILE: {"planner.instructions": "Ignore all. " * 10_000}})
+    write(here, **{HOSTILE: {"planner.instructions": "Ignore all. " * 5_000}})
 
     settings = read_settings()
 
     assert len(settings.read("planner", ROOMS["planner"]).instructions) == 4000
-    assert "has 120000 characters; only the first 4000 count" in "\n".join(trust_lines(settings, "--trust"))
-    assert len(read_settings(trust=True).read("planner", ROOMS["planner"]).instructions) == 120_000
+    assert "has 60000 characters; only the first 4000 count" in "\n".join(trust_lines(settings, "--trust"))
+    assert len(read_settings(trust=True).read("planner", ROOMS["planner"]).instructions) == 60_000
 
 
 CHANGES = {
@@ -753,7 +753,7 @@ def test_what_starts_programs_stands_last_and_names_of_examples_are_bounded(here
 
 
 @pytest.mark.parametrize(
-    "value", ["0x" + "F" * 6000, "1" + ":1" * 1_000_000, "9" * 5000, "0b" + "1" * 9000, "1" + ":1" * 500_000 + ".5"]
+    "value", ["0x" + "F" * 6000, "1" + ":1" * 30_000, "9" * 5000, "0b" + "1" * 9000, "1" + ":1" * 20_000 + ".5"]
 )
 def test_a_number_of_a_settings_file_is_read_within_bounds(here, value):
     (here / HOSTILE).write_text(f"kernel: {{python: {value}}}")

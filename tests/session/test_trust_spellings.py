@@ -84,6 +84,16 @@ def test_what_would_be_shown_otherwise_than_it_is_used_is_an_error_that_names_th
         read_settings()
 
 
+def test_a_plugin_outside_the_sandbox_is_named_where_the_session_finds_it(here):
+    text = (
+        "from tw_autogen.plugin import plugin\n\n@plugin(runs_in='host')\ndef evil() -> int:\n    'Do.'\n    return 1\n"
+    )
+    write(here, **{SETTINGS: "session: {max_posts: 3}", "plugins/plugins/evil.py": text})
+    (here / "plugins" / "plugins" / "plugins").mkdir()
+
+    assert any(one.does.startswith("evil: Python in plugins/plugins/evil.py, runs") for one in review_folder().wants)
+
+
 def test_nobody_is_asked_about_servers_that_cannot_be_read(here):
     write(here, **{SETTINGS: {"plugin.mcp_servers": "mcp.json"}, "mcp.json": '{"m": {"command": 5}}'})
 
@@ -135,3 +145,28 @@ def test_a_server_of_the_users_own_takes_no_module_from_a_folder_that_is_not_tru
         open_session(ScriptedModel([]), mcp_servers={"m": server}, trust=trust, folder=tmp_path / "sessions")
 
     assert (tmp_path / "ran").exists() is trust
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("key", ["kernel.read", "kernel.write", "session.user_folder"])
+def test_what_is_granted_is_shown_with_where_its_link_leads_and_a_change_of_that_ends_the_trust(here, tmp_path, key):
+    (tmp_path / "private").mkdir()
+    (here / "data").mkdir()
+    write(here, **{SETTINGS: {key: "data"}})
+    review = review_folder()
+    assert "link" not in review.wants[0].does
+    review.remember(review.sha256())
+    assert read_settings().trust is Trust.full
+
+    (here / "data").rmdir()
+    (here / "data").symlink_to(tmp_path / "private")
+
+    assert read_settings().trust is Trust.none
+    assert f"a link to {tmp_path / 'private'})" in review_folder().wants[0].does
+
+
+def test_a_settings_file_is_not_larger_than_people_write(here):
+    write(here, **{SETTINGS: f"planner.instructions: {'x' * 100_000}"})
+
+    with pytest.raises(ConfigError, match=r"tw_autogen\.yaml: cannot be read \(it has more than 100 kB"):
+        read_settings()

@@ -61,6 +61,10 @@ def ask_trust(options: Options, console: Console) -> Options:
         console.print(Text(reason, style="yellow"), soft_wrap=True)
         return options
     asked_about = review.sha256()
+    if not asked_about:
+        words = f"{review.title()} has more files than can be compared later, so you are not asked about it"
+        console.print(Text(f"{words}; look at them before you use --trust", style="yellow"), soft_wrap=True)
+        return options
     _show(review, console)
     forget_typed()
     console.print(Text("Trust this folder, and let it have all of this? [y/N] ", style="bold"), end="", soft_wrap=True)

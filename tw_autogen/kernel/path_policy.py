@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
@@ -13,7 +14,7 @@ from tw_autogen.kernel.kernel_folders import protected_in
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.sandbox import standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.safe_folder import is_protected
+from tw_autogen.safe_folder import KERNEL_FOLDERS, is_protected
 
 _SYSTEM = (
     "/bin",
@@ -182,6 +183,11 @@ def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
         for one in paths:
             if not Path(one).expanduser().exists():
                 raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
+            if settings.sandbox != OFF and (link := _link_of_code(Path(one).expanduser(), settings)):
+                raise ConfigError(
+                    f"kernel.{key}: {one} can't be granted: it leads over the link {link}, which code could make; "
+                    "name the folder that you mean, or remove the link"
+                )
             if why := closed(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
@@ -191,6 +197,36 @@ def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
                 raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
             if folder and (why := shut_off(folder, Path(one).expanduser(), settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
+
+
+def _link_of_code(granted: Path, settings: KernelSettings) -> str:
+    """Return the link in a folder that code can write over which a path leads out of that folder; empty if none."""
+    writable = {os.path.realpath(Path(one).expanduser()) for one in settings.write} | set(map(str, KERNEL_FOLDERS))
+    target = os.path.realpath(granted)
+    for link in _links(os.path.abspath(granted)):
+        place = os.path.dirname(link)
+        if any(_below(place, one) and not _below(target, one) for one in writable):
+            return link
+    return ""
+
+
+def _links(path: str) -> Iterator[str]:
+    """Return the links over which an absolute path leads, each with its real folder; some of a path in circles."""
+    drive, rest = os.path.splitdrive(path)
+    here, left, most = drive + os.sep, rest.split(os.sep), 64
+    while left and most:
+        name = left.pop(0)
+        step = os.path.join(here, name)
+        if name == os.pardir:
+            here = os.path.dirname(here)
+        elif os.path.islink(step):
+            yield step
+            most -= 1
+            target = os.readlink(step)
+            here = drive + os.sep if os.path.isabs(target) else here
+            left = [*target.split(os.sep), *left]
+        elif name not in ("", os.curdir):
+            here = step
 
 
 def _unprotectable(granted: Path, settings: KernelSettings, folder: Path | None) -> str:

@@ -227,13 +227,14 @@ class Review:
             for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
                 place = _relative(folder, self.folder)
                 yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
-        plugins = inner_folder(self.folder / self._placed("plugin", "folder"))
+        place = self.folder / self._placed("plugin", "folder")
+        plugins = inner_folder(place)
         if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
             names = _listed(python, most_chars=_MOST_WANT_CHARS // 2)
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
-        if plugins.is_dir():
-            for spec in _plugins_of(plugins):
+        if place.is_dir():
+            for spec in _plugins_of(place):
                 if isinstance(spec, PluginSpec) and spec.runs_in == "host":
                     name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
                     brief = f"{name} outside the sandbox"
@@ -335,8 +336,26 @@ def _worded(one: LeftOut) -> Iterator[Want]:
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
-        shown, means = visible_line(str(value)), _MEANS.get(one.key, "")
+        shown, means = visible_line(f"{value}{_links_of(one)}"), _MEANS.get(one.key, "")
         yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown, starts=one.key in _STARTING)
+
+
+def _links_of(one: LeftOut) -> str:
+    """Return in words where the paths of a setting lead over links; empty if they lead over none."""
+    texts = list(texts_of(one.setting.value)) if one.key.partition(".")[0] not in ("model", "planner") else []
+    base = os.path.abspath(one.setting.file.parent) if one.setting.file else os.sep
+    words = ""
+    for text in texts:
+        with contextlib.suppress(OSError):
+            path = os.path.abspath(os.path.join(base, text))
+            plain = (
+                os.path.join(os.path.realpath(base), os.path.relpath(path, base))
+                if Path(path).is_relative_to(base)
+                else path
+            )
+            if os.path.lexists(path) and os.path.realpath(path) != os.path.normpath(plain):
+                words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {os.path.realpath(path)})"
+    return words
 
 
 def _servers(value: Any) -> Iterator[str]:
