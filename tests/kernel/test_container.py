@@ -220,3 +220,21 @@ def test_what_keeps_a_container_from_starting_is_told_with_a_remedy(engine, tmp_
     comma = ContainerKernel(tmp_path / "a,b", image="tw-kernel", engine=str(engine))
     with pytest.raises(KernelStartError, match="a folder with a comma"):
         comma.execute("1", seconds=SECONDS)
+
+
+def test_no_code_runs_where_the_engine_mounts_another_folder_than_was_checked(tmp_path):
+    engine, folder, other = make_engine(tmp_path), tmp_path / "work", tmp_path / "other"
+    for one in (folder, other):
+        one.mkdir()
+    exchange = f"os.rename({str(folder)!r}, {str(tmp_path / 'moved')!r}); os.symlink({str(other)!r}, {str(folder)!r})\n"
+    engine.write_text(
+        engine.read_text().replace("import os, runpy\n", f"import os, runpy, sys\nif 'run' in sys.argv: {exchange}")
+    )
+
+    with (
+        ContainerKernel(folder, image="tw-kernel", engine=str(engine), settings=QUICK) as kernel,
+        pytest.raises(KernelStartError, match="another folder is mounted than was checked"),
+    ):
+        kernel.execute("open('planted', 'w')", seconds=SECONDS)
+
+    assert list(other.iterdir()) == list((tmp_path / "moved").iterdir()) == []

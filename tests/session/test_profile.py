@@ -218,6 +218,7 @@ def line_without_end(path):
     [
         ("a.csv", lambda path: path.write_bytes(b"a," * 50_000 + b"a\n" + b"1\n" * 1_000_000)),
         ("b.csv", lambda path: path.write_bytes(b"," * 200_000 + b"\n" + b"x" * 200_000)),
+        ("c.csv", lambda path: path.write_bytes((b"a," * 60_000 + b"a\n") * 30)),
         ("a.json", lambda path: path.write_text("[" * 5_000 + "]" * 5_000)),
         ("b.json", lambda path: path.write_text("[" * 200_000 + "]" * 200_000)),
         ("a.jsonl", lambda path: path.write_text("[" * 5_000 + "]" * 5_000)),

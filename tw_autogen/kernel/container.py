@@ -24,10 +24,15 @@ from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.process import CommandProcess, Launch
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.starting import start_by
+from tw_autogen.safe_folder import SafeFolder
 
 _COMMAND_SECONDS = 20.0
 """How long the engine may take to pass on a signal or to remove a container."""
 
+_SAME_FOLDER = (
+    "import os, sys\nif not os.path.exists({!r}):\n"
+    "    sys.exit('another folder is mounted than was checked: code may be allowed to write above the kernel\\'s folder')\n"
+)
 _LIFELINE = (
     "import os, sys\nsys.argv[2] = str(os.dup(0))\nos.dup2(os.open(os.devnull, os.O_RDONLY), 0)\n"
     # Its stdin ends when the engine's command does, and so does the kernel then: its owner is gone.
@@ -51,6 +56,7 @@ class Container:
         tmp: Size of the memory file system at /tmp.
         environment: Names of variables that code may read, `*` for any ending.
         options: Further options of `run`.
+        mark: Name of a file in the kernel's folder that must be seen in the container before anything runs there.
     """
 
     engine: str
@@ -62,6 +68,7 @@ class Container:
     tmp: str
     environment: tuple[str, ...]
     options: tuple[str, ...]
+    mark: str = ""
 
     def command(self, name: str, launch: Launch) -> list[str]:
         """Return the command line that starts it.
@@ -85,7 +92,7 @@ class Container:
             *(f"--env={one}={value}" for one, value in _FIXED.items()),
             *(f"--env={one}" for one in self.passed(launch)),  # no values: everybody sees a command line
             *self.options,
-            self.image, self.python, "-c", _LIFELINE + boot_text(), str(launch.connection_file), "0",
+            self.image, self.python, "-c", _SAME_FOLDER.format(self.mark) + _LIFELINE + boot_text(), str(launch.connection_file), "0",
         ]  # fmt: skip
 
     def passed(self, launch: Launch) -> list[str]:
@@ -229,7 +236,14 @@ class ContainerKernel(LiveKernel):
                 folder=self.folder,
             )
         folders = KernelFolders(self.folder)
-        handle = start_by(lambda launch: ContainerProcess(launch, one), self._settings, folders, walls="")
+        one = dataclasses.replace(one, mark=f".tw-{secrets.token_hex(8)}")
+        with SafeFolder(self.folder) as folder:  # which stays the same one; the engine mounts what its path means then
+            folder.write_file(one.mark, b"")
+            try:
+                handle = start_by(lambda launch: ContainerProcess(launch, one), self._settings, folders, walls="")
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    folder.remove(one.mark)
         return dataclasses.replace(handle, said=lambda: self._with_advice(handle.said()))
 
     def _with_advice(self, said: str) -> str:

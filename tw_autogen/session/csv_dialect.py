@@ -190,7 +190,10 @@ def _separator(lines: Sequence[str], path: Path) -> str:
     likely = "\t" if path.name.lower().partition(".tsv")[1] else ","
     best, best_score = likely, (0.0, 0)
     for one in (likely, *(other for other in _SEPARATORS if other != likely)):
-        widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
+        try:
+            widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
+        except csv.Error:  # a whole line as one value is longer than a value may be
+            continue
         if not widths or widths[0] < 2:
             continue
         alike = sum(width == widths[0] for width in widths) / len(widths)

@@ -29,7 +29,7 @@ _WHOLE_COMPRESSED_BYTES = 5_000_000
 _UNPACKED_BYTES = 200_000_000
 
 _SMALL_CSV_BYTES = 5_000_000
-_SMALL_CSV_CELLS = 5_000_000
+_SMALL_CSV_CELLS, _SMALL_CSV_COLUMNS = 5_000_000, 1000  # time grows with the square of the columns
 _SMALL_JSON_BYTES = 20_000
 """Up to here this process reads a file itself."""
 _APART_MEMORY_BYTES = 2 << 30
@@ -130,7 +130,10 @@ def _is_small(path: Path, describe: Callable[[Path], str]) -> bool:
     if path.suffix.lower() in COMPRESSED and describe is not _describe_other:
         return False
     if describe is _describe_csv:
-        return size <= _SMALL_CSV_BYTES and _most_cells(path) <= _SMALL_CSV_CELLS
+        if size > _SMALL_CSV_BYTES:
+            return False
+        rows, columns = _most_cells(path)
+        return columns <= _SMALL_CSV_COLUMNS and rows * columns <= _SMALL_CSV_CELLS
     if describe in (_describe_json, _describe_json_lines):
         return size <= _SMALL_JSON_BYTES
     if describe is _describe_other:
@@ -139,10 +142,10 @@ def _is_small(path: Path, describe: Callable[[Path], str]) -> bool:
     return describe in (_describe_text, _describe_other)
 
 
-def _most_cells(path: Path) -> int:
-    """Return how many cells a table can have at most, with whatever separator."""
+def _most_cells(path: Path) -> tuple[int, int]:
+    """Return how many rows and columns a table can have at most, with whatever separator."""
     lines = path.read_bytes().replace(b"\r", b"\n").split(b"\n")
-    return len(lines) * max(1 + max(map(line.count, (b",", b";", b"\t", b"|"))) for line in lines)
+    return len(lines), max(1 + max(map(line.count, (b",", b";", b"\t", b"|"))) for line in lines)
 
 
 def profile_value(name: str, value: Any) -> str:
