@@ -2,7 +2,7 @@
 
 from tw_autogen.code_interpreter.variables import KnownVariables
 from tw_autogen.kernel import Variable
-from tw_autogen.kernel.guest.describe import describe
+from tw_autogen.kernel.guest.variable_summary import describe
 
 
 def test_only_what_is_new_changed_or_gone_is_told():

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen import bounded_json
-from tw_autogen.kernel.folder import make_hidden
+from tw_autogen.kernel.exchange_folder import make_hidden
 from tw_autogen.kernel.guest.checkpoint import FOLDER
-from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
+from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust import keyed_hash, same_hash, user_key
 
@@ -59,12 +59,12 @@ class CellJournal:
                 self._write(b"\n")
         entries, held = [], 0
         for line in itertools.islice(io.BytesIO(data), _MOST_LINES):
-            needed = parsed_bytes(line)
+            needed = estimate_parsed_bytes(line)
             fits = held + needed <= MOST_BYTES
             held += needed if fits else 0
             entries.append(_entry(line) if fits else {})
         self.position = len(entries)
-        self._mark()
+        self._write_owner_mark()
         return entries
 
     def is_own(self) -> bool:
@@ -81,7 +81,7 @@ class CellJournal:
         try:
             with SafeFolder(self._folder) as folder:
                 said = folder.read_file(_MARK, limit_bytes=_MARK_BYTES)
-            return same_hash(said.decode("ascii"), self._hash(key))
+            return same_hash(said.decode("ascii"), self._folder_hmac(key))
         except (OSError, UnicodeDecodeError):
             return False
 
@@ -95,14 +95,14 @@ class CellJournal:
             return False
         return self._folder.exists()
 
-    def _mark(self) -> None:
+    def _write_owner_mark(self) -> None:
         """Mark the folder as one in which this user keeps a journal; where no key can be kept, it stays unmarked."""
         key = user_key()
         if key is not None:
             with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-                folder.copy_in(io.BytesIO(self._hash(key).encode("ascii")), _MARK)
+                folder.copy_in(io.BytesIO(self._folder_hmac(key).encode("ascii")), _MARK)
 
-    def _hash(self, key: bytes) -> str:
+    def _folder_hmac(self, key: bytes) -> str:
         with SafeFolder(self._folder) as folder:
             inode = folder.info(".").st_ino
         return keyed_hash(key, "kernel", str(self._folder.resolve()), str(inode))

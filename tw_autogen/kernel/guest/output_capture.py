@@ -111,14 +111,14 @@ class LimitedStream:
         self._between = True
         self._mute = 0
         self._lock = threading.RLock()  # a signal handler that prints may come in between
-        self._stand()
+        self._install()
 
-    def settle(self, limit: int) -> None:
+    def begin_session(self, limit: int) -> None:
         """Begin a session, whose cells may write so much each; what was written before is dropped."""
         with self._lock:
             self._limit, self._kept = limit, Clipped(limit)
 
-    def speak_into(self, descriptor: int) -> None:
+    def redirect_to(self, descriptor: int) -> None:
         """Go on in a process that was just forked: what it says goes line by line to its parent, which reads there.
 
         ipykernel would send it on a way of its own, on which it comes when it comes, behind the cell's reply too.
@@ -126,13 +126,13 @@ class LimitedStream:
         self._lock = threading.RLock()  # a thread that is not here any more may hold the other one
         self._descriptor, self._unsaid = descriptor, []
 
-    def _say(self) -> None:
+    def _write_to_descriptor(self) -> None:
         said, self._unsaid = "".join(self._unsaid).encode(), []
         with contextlib.suppress(OSError):  # the process has closed it: nobody is to hear
             while said and self._descriptor is not None:
                 said = said[os.write(self._descriptor, said) :]
 
-    def _stand(self) -> None:
+    def _install(self) -> None:
         self._stream.write = self.write
         self._stream.flush = self.flush
         self._stream.close = _stay_open
@@ -149,7 +149,7 @@ class LimitedStream:
             if self._descriptor is not None:
                 self._unsaid.append(text)
                 if "\n" in text:
-                    self._say()
+                    self._write_to_descriptor()
                 return len(text)
             head = self._kept.add(text)
             if head and not self._between:
@@ -165,7 +165,7 @@ class LimitedStream:
         """
         with self._lock:
             if self._descriptor is not None:
-                self._say()
+                self._write_to_descriptor()
                 return
             said, self._unsaid = "".join(self._unsaid), []
             if said:
@@ -176,21 +176,21 @@ class LimitedStream:
             self._flush()
             self._flushed += time.monotonic() - now
 
-    def begin(self) -> None:
+    def begin_cell(self) -> None:
         """Start a cell, with what was written since the one before."""
-        self._stand()
+        self._install()
         with self._lock:
             late, self._kept = self._kept.text(), Clipped(self._limit)
             self._between = self.spoke = False
             self._unsaid = []
-            self._crash_output.begin()
+            self._crash_output.begin_cell()
             self._began, self._flushed = time.monotonic(), 0.0
             if late:
                 self.write(late)
 
-    def end(self) -> None:
+    def end_cell(self) -> None:
         """Write the tail; the next flush is one, whatever went before."""
-        self._stand()
+        self._install()
         with self._lock:
             tail, self._kept = self._kept.tail(), Clipped(self._limit)
             self._between = True

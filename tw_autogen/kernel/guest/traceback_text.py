@@ -14,8 +14,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import FrameType
 
-from .hints import Hints
-from .output import clip
+from .output_capture import clip
+from .sandbox_hints import Hints
 
 _CELL = re.compile(r"<cell (\d+)>$")
 _MOST_CELLS = 1000
@@ -77,7 +77,7 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hi
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error and own_words(cause) != own_words(error):
         text = f"{_last(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
-    hint = hints.of(error)
+    hint = hints.hint_for(error)
     return clip(without_paths(text), _ERROR_CHARS) + (f"\n{hint}" if hint else "")
 
 

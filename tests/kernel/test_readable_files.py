@@ -8,7 +8,7 @@ import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.launcher.readable import LISTED, editable_paths, environment_paths, pieces
+from tw_autogen.kernel.launcher.readable_files import LISTED, editable_paths, environment_paths, readable_pieces
 from tw_autogen.kernel.pool import KernelPool
 
 SECRET = "hunter2"
@@ -61,13 +61,13 @@ def readable(root, granted):
 def test_of_a_project_python_files_and_packages_are_granted_and_nothing_dotted(tmp_path, files, expected):
     make(tmp_path, *files)
 
-    assert readable(tmp_path, pieces(str(tmp_path))) == expected
+    assert readable(tmp_path, readable_pieces(str(tmp_path))) == expected
 
 
 def test_of_a_plugins_folder_all_but_dotfiles_is_granted(tmp_path):
     make(tmp_path, ".env", "thrice.py", "prices.csv", "models/a.bin", "models/.cache/b")
 
-    granted = pieces(str(tmp_path), package=True)
+    granted = readable_pieces(str(tmp_path), package=True)
 
     assert readable(tmp_path, granted) == ["models/a.bin", "prices.csv", "thrice.py"]
     assert f"{tmp_path}{LISTED}" in granted
@@ -77,13 +77,13 @@ def test_of_a_plugins_folder_all_but_dotfiles_is_granted(tmp_path):
 def test_a_folder_of_nothing_else_is_granted_as_one(tmp_path, package):
     make(tmp_path, "a.py", "pkg/__init__.py", "pkg/data.csv", "__pycache__/a.pyc")
 
-    assert pieces(str(tmp_path), package=package) == [str(tmp_path)]
+    assert readable_pieces(str(tmp_path), package=package) == [str(tmp_path)]
 
 
 def test_installed_packages_are_granted_as_one_whatever_lies_among_them(tmp_path):
     make(tmp_path, "thing-1.dist-info/METADATA", "thing/__init__.py", "bin/thing", ".lock")
 
-    assert pieces(str(tmp_path)) == [str(tmp_path)]
+    assert readable_pieces(str(tmp_path)) == [str(tmp_path)]
 
 
 def test_a_folder_of_many_files_makes_few_pieces_and_python_files_come_first(tmp_path):
@@ -92,8 +92,8 @@ def test_a_folder_of_many_files_makes_few_pieces_and_python_files_come_first(tmp
         (tmp_path / f"b{number}.txt").touch()
     make(tmp_path, ".env", "z.py", "pkg/__init__.py")
 
-    assert pieces(str(tmp_path)) == [f"{tmp_path}{LISTED}", str(tmp_path / "z.py"), str(tmp_path / "pkg")]
-    as_plugin = pieces(str(tmp_path), package=True)
+    assert readable_pieces(str(tmp_path)) == [f"{tmp_path}{LISTED}", str(tmp_path / "z.py"), str(tmp_path / "pkg")]
+    as_plugin = readable_pieces(str(tmp_path), package=True)
     assert len(as_plugin) <= 501
     assert as_plugin[1:3] == [str(tmp_path / "z.py"), str(tmp_path / "pkg")]
 

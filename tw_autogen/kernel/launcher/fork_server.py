@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import namespaces, seccomp
-from .boot import STUB, load, prepare
 from .bubblewrap import run_wrapped
-from .readable import LISTED, editable_paths, environment_paths
+from .package_loader import STUB, load, prepare
+from .readable_files import LISTED, editable_paths, environment_paths
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
-from .supervisor import attend, tell, whole_path
-from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
+from .supervisor import supervise, tell, whole_path
+from .system_calls import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
 
 _PACKET = 1 << 20
 _MOST_DESCRIPTORS = 16
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> None:
     elif how == "first":
         request = json.loads(channel.recv(_PACKET))
         load()
-        attend(channel, request, [int(one) for one in rest])
+        supervise(channel, request, [int(one) for one in rest])
     else:
         _serve_many(channel, level, rest)
 
@@ -67,7 +67,7 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
         return
     child = os.fork()
     if child == 0:
-        attend(channel, request, sockets)
+        supervise(channel, request, sockets)
     channel.close()
     for one in sockets:
         os.close(one)
@@ -77,8 +77,17 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
 
 def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
     request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the supervisor reads it again
-    command = [sys.executable, "-c", STUB, *_packages(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
-    why = run_wrapped(request, _ours(), kept_folders(), command, (channel.fileno(), *sockets))
+    command = [
+        sys.executable,
+        "-c",
+        STUB,
+        *_own_package_folders(),
+        "first",
+        str(channel.fileno()),
+        BUBBLEWRAP,
+        *map(str, sockets),
+    ]
+    why = run_wrapped(request, _readable_interpreter_paths(), kept_folders(), command, (channel.fileno(), *sockets))
     if why:
         with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
             channel.recv(_PACKET, socket.MSG_DONTWAIT)
@@ -150,7 +159,7 @@ def _stand_by(control: socket.socket, level: str) -> socket.socket:
             if not down and os.fork() != 0:
                 os._exit(0)
         if not down:
-            attend(channel, _with_environment(json.loads(packet)), found[2:], log=found[1])
+            supervise(channel, _with_environment(json.loads(packet)), found[2:], log=found[1])
         tell(channel, kind="failed", why=down, wall=True)
     os._exit(0)
 
@@ -178,12 +187,12 @@ def _known_folders() -> tuple[list[str], list[str]]:
 
 @functools.lru_cache(maxsize=4)
 def _own_folders(changed: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """Return `_ours` and `kept_folders`, looked for again when an entry of a folder of the path was added or removed.
+    """Return `_readable_interpreter_paths` and `kept_folders`, computed again when a folder of the path has changed.
 
     Args:
         changed: When each folder of the path was changed; the key of what is remembered.
     """
-    return _ours(), kept_folders()
+    return _readable_interpreter_paths(), kept_folders()
 
 
 def _changed_at(path: str) -> int:
@@ -193,21 +202,21 @@ def _changed_at(path: str) -> int:
         return 0
 
 
-def _ours() -> list[str]:
+def _readable_interpreter_paths() -> list[str]:
     """Return what code may read of the interpreter, its packages, and the projects on its path."""
-    own = [sys.prefix, sys.base_prefix, *_packages()]
+    own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
     return [*environment_paths(whole_path(), os.path.expanduser("~"), own), *editable_paths(dict(sys.modules))]
 
 
 def kept_folders() -> list[str]:
     """Return the folders that processes outside a sandbox run programs and import from."""
     installed = [entry for entry in whole_path() if entry.endswith("-packages")]
-    own = [sys.prefix, sys.base_prefix, *_packages()]
+    own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
     found = environment_paths(installed, os.path.expanduser("~"), own)
     return [one for one in found if os.path.isdir(one) and not os.path.islink(one) and not one.endswith(LISTED)]
 
 
-def _packages() -> list[str]:
+def _own_package_folders() -> list[str]:
     """Return the folders of what we brought along: tracebacks quote it, and some of it is imported late."""
     return [os.path.dirname(str(sys.modules[name].__file__)) for name in ("tw_guest", "tw_launcher")]
 

@@ -12,28 +12,35 @@ from pathlib import Path
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
+from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient, KernelHandle
-from tw_autogen.kernel.guest.packages import INSTALL
-from tw_autogen.kernel.installer import Installer
-from tw_autogen.kernel.journal import CellJournal
+from tw_autogen.kernel.guest.pip_install import INSTALL
 from tw_autogen.kernel.kernel import Execution, Loadable, OnOutput
 from tw_autogen.kernel.kernel_folders import KernelFolders
-from tw_autogen.kernel.launcher.readable import pieces
+from tw_autogen.kernel.kernel_process import StartProcess
+from tw_autogen.kernel.kernel_start import start_by
+from tw_autogen.kernel.launcher.readable_files import readable_pieces
 from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
-from tw_autogen.kernel.path_policy import check_granted, closed, impassable, refuse_folder, shut_off, too_broad_reason
+from tw_autogen.kernel.package_installer import Installer
+from tw_autogen.kernel.path_policy import (
+    check_granted,
+    closed_reason,
+    impassable_reason,
+    refuse_folder,
+    shut_off_reason,
+    too_broad_reason,
+)
 from tw_autogen.kernel.pool import KernelPool, default_pool
-from tw_autogen.kernel.process import StartProcess
 from tw_autogen.kernel.recovery import Recovery
-from tw_autogen.kernel.sandbox import STARTED_OTHERWISE, standing, words
+from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import start_by
 from tw_autogen.safe_folder import remove_folder
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
 _SETTING = "kernel.write="
 _REFUSED = (" would let it write there.", " would let code write there.")
-"""Parts of the line of `guest.hints` about a place where code may not write."""
+"""Parts of the line of `guest.sandbox_hints` about a place where code may not write."""
 _MOST_PLACE_CHARS = 10_000
 
 
@@ -168,13 +175,13 @@ class LocalKernel(LiveKernel):
         if self._settings.sandbox == OFF:
             return True
         above = [one for one in path.parents if str(one) != path.anchor]
-        if closed(path, self._settings):
+        if closed_reason(path, self._settings):
             return False
         granted = [Path(one).expanduser().resolve() for one in (*self._settings.read, *self._settings.write)]
         inside = [one for one in granted if path.is_relative_to(one)]
         if inside:
             below = [one for one in above if one.is_relative_to(inside[0])]
-            return not any(impassable(one, self._settings) for one in below)
+            return not any(impassable_reason(one, self._settings) for one in below)
         if str(path) in self._read:
             return True
         if self._live is not None and not self._fresh:
@@ -189,7 +196,7 @@ class LocalKernel(LiveKernel):
 
     def _place(self, process: str) -> str:
         if self._live is None:
-            return f"local kernel, {self._settings.python}, {process}, {self._walls()}"
+            return f"local kernel, {self._settings.python}, {process}, {self._sandbox_line()}"
         return f"local kernel, {process}, {self._live.walls}"
 
     @staticmethod
@@ -232,8 +239,8 @@ class LocalKernel(LiveKernel):
         Raises:
             SandboxError: no sandbox can stand here.
         """
-        hidden = shut_off(folder, granted, settings)
-        why = too_broad_reason(granted) or closed(granted, settings)
+        hidden = shut_off_reason(folder, granted, settings)
+        why = too_broad_reason(granted) or closed_reason(granted, settings)
         return why or (f"above the sessions' folder, and {hidden}" if hidden else "")
 
     @staticmethod
@@ -250,7 +257,7 @@ class LocalKernel(LiveKernel):
         """Remove the checkpoints and the journal of cells from a folder in which no kernel works any more."""
         CellJournal(folder).clear()
 
-    def _walls(self) -> str:
+    def _sandbox_line(self) -> str:
         """Describe in one line what will stand around the process."""
         if self._start is not None:
             return STARTED_OTHERWISE
@@ -289,8 +296,12 @@ class LocalKernel(LiveKernel):
         if path is None or self._start is not None:
             return
         beside, settings = path.parent, self._settings
-        alone = too_broad_reason(beside) or impassable(beside, settings) or shut_off(self.folder, beside, settings)
-        granted = () if alone else pieces(str(beside), package=True)
+        alone = (
+            too_broad_reason(beside)
+            or impassable_reason(beside, settings)
+            or shut_off_reason(self.folder, beside, settings)
+        )
+        granted = () if alone else readable_pieces(str(beside), package=True)
         more = [one for one in (*granted, str(path)) if one not in self._read and str(beside) not in granted]
         more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
         if more:
@@ -307,7 +318,7 @@ class LocalKernel(LiveKernel):
             if folder is None or self._start is not None or not _MISSED.match(error.problem):
                 raise
             why = too_broad_reason(folder)
-            why = f"{why}: put the plugin into a folder of its own" if why else closed(folder, self._settings)
+            why = f"{why}: put the plugin into a folder of its own" if why else closed_reason(folder, self._settings)
             if not why:
                 raise
             problem = f"{error.problem}; code can't read what lies beside it, because {folder} is {why}"

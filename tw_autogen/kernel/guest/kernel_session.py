@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .calls import HostCalls
 from .checkpoint import Checkpoint
 from .codec import Codec
-from .context import PluginContext
-from .describe import describe
-from .exchange import InsideExchange
+from .exchange_folder import InsideExchange
+from .host_calls import HostCalls
 from .plugin import load_plugin
+from .plugin_context import PluginContext
 from .remote_files import FILES, HostFiles, RemoteFolder, RemoteTableStore
 from .rollback import Rollback
+from .variable_summary import describe
 
 MODEL_CALL = "call_llm_api"
 """Under this name the host serves the session's model, where it lets plugins in the kernel ask it."""

@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from .contents import is_a
+from .object_snapshot import is_a
 
 _MOST_CHARS = 200
 _MOST_COLUMNS = 30

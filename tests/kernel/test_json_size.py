@@ -12,7 +12,7 @@ from jupyter_client.session import Session
 
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.kernel.connection import Reader
-from tw_autogen.kernel.folder import HostExchange
+from tw_autogen.kernel.exchange_folder import HostExchange
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
 

@@ -46,7 +46,7 @@ class Hints:
         self._wall = wall
         self._home = os.path.expanduser("~")
 
-    def of(self, error: BaseException) -> str:
+    def hint_for(self, error: BaseException) -> str:
         """Return one line about an error; empty if no wall has caused it."""
         looks = (self._given, *((self._network, self._limit, self._elsewhere, self._path) if self._wall else ()))
         return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from .guard import Interrupts
+from .tamper_guard import Interrupts
 
 _CELL = re.compile(r"<cell \d+>$")
 _PIECE = 1 << 16

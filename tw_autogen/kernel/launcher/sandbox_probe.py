@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 from . import namespaces
 from .bubblewrap import run_wrapped
-from .exit_status import words
+from .exit_status import describe_exit
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
-from .system import CLONE_NEWPID, unshare
+from .system_calls import CLONE_NEWPID, unshare
 
 STUB = """\
 import sys
@@ -22,7 +22,7 @@ folder = sys.argv[1]
 spec = spec_from_file_location("tw_launcher", folder + "/__init__.py", submodule_search_locations=[folder])
 sys.modules["tw_launcher"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["tw_launcher"])
-from tw_launcher.probe import main
+from tw_launcher.sandbox_probe import main
 main(sys.argv[2:])
 """
 """Run with `python -I -S -c`, this package's folder, and what `main` takes."""
@@ -41,9 +41,9 @@ def main(arguments: Sequence[str]) -> None:
     """
     plan = json.loads(arguments[0])
     if arguments[1:2] == [_BEHIND]:
-        _stand(plan, int(arguments[2]), reached=_BEHIND)
+        _put_up(plan, int(arguments[2]), reached=_BEHIND)
     if plan["level"] == BUBBLEWRAP:
-        _say(_try_wrapped(plan))
+        _report_failure(_try_wrapped(plan))
         return
     try:
         if plan["level"] == NAMESPACES:
@@ -52,13 +52,13 @@ def main(arguments: Sequence[str]) -> None:
             unshare(CLONE_NEWPID)
         child = os.fork()
     except OSError as error:
-        _say(error.strerror or str(error))
+        _report_failure(error.strerror or str(error))
         return
     if child == 0:
-        _stand(plan, 1)
+        _put_up(plan, 1)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code:
-        _say(words(code))
+        _report_failure(describe_exit(code))
 
 
 def _try_wrapped(plan: Mapping[str, Any]) -> str:
@@ -84,7 +84,7 @@ def _try_wrapped(plan: Mapping[str, Any]) -> str:
     return f"bwrap started no process{f': {lines[-1]}' if lines else ''}"
 
 
-def _stand(plan: Mapping[str, Any], said: int, *, reached: str = "") -> NoReturn:
+def _put_up(plan: Mapping[str, Any], said: int, *, reached: str = "") -> NoReturn:
     """Set up what a kernel's process does for its sandbox; write why it can't be set up, and end.
 
     Args:
@@ -106,5 +106,5 @@ def _stand(plan: Mapping[str, Any], said: int, *, reached: str = "") -> NoReturn
         os._exit(0)
 
 
-def _say(why: str) -> None:
+def _report_failure(why: str) -> None:
     os.write(1, why.encode())

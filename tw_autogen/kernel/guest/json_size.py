@@ -8,7 +8,7 @@ MOST_BYTES = 256 << 20
 _PER_CONTAINER, _PER_VALUE, _PER_QUOTE = 64, 32, 28
 
 
-def parsed_bytes(text: str | bytes) -> int:
+def estimate_parsed_bytes(text: str | bytes) -> int:
     """Return about how many bytes Python takes for the values of a JSON text; it may be somewhat more than it is.
 
     Args:
@@ -25,7 +25,7 @@ def parsed_bytes(text: str | bytes) -> int:
     return len(text) + _PER_CONTAINER * containers + _PER_VALUE * values + _PER_QUOTE * quotes
 
 
-def check_call(request: str) -> None:
+def check_call_size(request: str) -> None:
     """Check that a host call is small enough to be read.
 
     Args:
@@ -34,7 +34,7 @@ def check_call(request: str) -> None:
     Raises:
         ValueError: it is too large.
     """
-    needed = parsed_bytes(request)
+    needed = estimate_parsed_bytes(request)
     if needed > MOST_BYTES:
         raise ValueError(
             f"the arguments would take about {needed >> 20} MB of the host's memory, of {MOST_BYTES >> 20}; "

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.kernel.guest.output import MARK_CHARS, clip
+from tw_autogen.kernel.execute_request import RawResult
+from tw_autogen.kernel.guest.output_capture import MARK_CHARS, clip
 from tw_autogen.kernel.kernel import Artifact, Execution, Log, Variable
-from tw_autogen.kernel.request import RawResult
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import SafeFolder
 

@@ -19,8 +19,8 @@ from jupyter_client.launcher import launch_kernel
 from jupyter_client.win_interrupt import send_interrupt
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.bundle import boot_text
-from tw_autogen.kernel.launcher.exit_status import words
+from tw_autogen.kernel.guest_bundle import boot_text
+from tw_autogen.kernel.launcher.exit_status import describe_exit
 
 if TYPE_CHECKING:
     from _typeshed import HasFileno
@@ -29,7 +29,7 @@ _FILES_LEFT = 40
 """How many files a process must be able to open when a kernel is started: for that one, and for those kept ready."""
 
 
-def readable(one: int | HasFileno, seconds: float) -> bool:
+def wait_readable(one: int | HasFileno, seconds: float) -> bool:
     """Return whether something is to be read, or has ended, within some seconds.
 
     `select` would tell it too, but not where a process has more than a thousand files open, as one with many kernels.
@@ -133,7 +133,7 @@ class CommandProcess:
         if self._ended:
             return False
         if self.death is not None:
-            return not readable(self.death, 0)
+            return not wait_readable(self.death, 0)
         return self._process.poll() is None
 
     def interrupt(self) -> None:
@@ -159,7 +159,7 @@ class CommandProcess:
 
     def _words(self, code: int) -> str:
         """Return how it ended."""
-        return words(code)
+        return describe_exit(code)
 
 
 class LocalProcess(CommandProcess):

@@ -64,7 +64,7 @@ class Guard:
             os._exit(int(failed))
 
 
-def always_reply(kernel: Any) -> None:
+def reply_on_error(kernel: Any) -> None:
     """Make each cell have a reply: also one that was cancelled while it awaited, or whose exception has no text.
 
     Without it, ipykernel sends none, and answers nothing from then on; or the process ends, where a class of the code
@@ -99,7 +99,7 @@ def _failed(kernel: Any, name: str, text: str) -> dict[str, Any]:
     return reply
 
 
-def say_less(kernel: Any) -> None:
+def suppress_messages(kernel: Any) -> None:
     """Leave out what costs each cell time and nobody reads."""
     kernel._publish_execute_input = _nothing
     shell = kernel.shell
@@ -109,7 +109,7 @@ def say_less(kernel: Any) -> None:
         run.__signature__ = inspect.signature(run)  # ipykernel asks for it before each cell
 
 
-def hush_status(kernel: Any, quiet: Callable[[], bool]) -> None:
+def suppress_status(kernel: Any, quiet: Callable[[], bool]) -> None:
     """Don't tell when a cell begins, nor when one is over whose reply says that already.
 
     It is for a kernel whose owner is its only client; a gateway wants to know.
@@ -146,7 +146,7 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
     """Take the place of what is left out."""
 
 
-def pack_anything(session: Any) -> None:
+def pack_tolerantly(session: Any) -> None:
     """Make and read messages whatever code does to the module `json`, and whatever a text holds."""
     encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
     decode = json.JSONDecoder().decode

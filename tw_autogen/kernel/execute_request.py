@@ -10,12 +10,12 @@ from typing import Any
 
 from tw_autogen import bounded_json
 from tw_autogen.kernel.guest.bridge import QUIET, SOURCE
-from tw_autogen.kernel.guest.calls import MARK
-from tw_autogen.kernel.guest.output import Clipped
+from tw_autogen.kernel.guest.host_calls import MARK
+from tw_autogen.kernel.guest.output_capture import Clipped
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.kernel import OnOutput
-from tw_autogen.kernel.process import Process
-from tw_autogen.kernel.wire import Channel, Poller, Wire
+from tw_autogen.kernel.kernel_process import Process
+from tw_autogen.kernel.transport import Channel, Poller, Wire
 
 _MORE_CHARS = 10_000
 _DRAIN_SECONDS = 2.0
@@ -99,7 +99,7 @@ class ExecuteRequest:
         self._grace = grace_seconds
         self._ends = ends_unresponsive
         self._waiting = waiting
-        self._calls = calls(waiting.answers.ring)
+        self._calls = calls(waiting.answers.wake)
         self._on_output = on_output
         self._crash_output = crash_output
         self._began = time.monotonic()
@@ -143,7 +143,7 @@ class ExecuteRequest:
         """End the process, from any thread; `wait` returns soon after."""
         self.outcome.killed = True
         self._process.end()
-        self._waiting.answers.ring()
+        self._waiting.answers.wake()
 
     def _wait(self) -> None:
         while not self._over():

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import KernelError, SandboxError
-from tw_autogen.kernel.launcher.boot import STUB
+from tw_autogen.kernel.kernel_process import wait_readable
 from tw_autogen.kernel.launcher.first.sitecustomize import PATH
-from tw_autogen.kernel.process import readable
+from tw_autogen.kernel.launcher.package_loader import STUB
 
 _PACKET = 1 << 16
 _CREDENTIALS = struct.Struct("3i")
@@ -76,7 +76,7 @@ class SupervisedProcess:
         """Wait until the kernel sees its session's folders; raises as `assign` does."""
         deadline = time.monotonic() + seconds
         while self.alive() and not self._assigned:
-            if not readable(self._channel, max(0.0, deadline - time.monotonic())):
+            if not wait_readable(self._channel, max(0.0, deadline - time.monotonic())):
                 raise KernelError(f"the kernel's process was not ready within {seconds:g} s")
         if self._ended:
             raise self.why_ended()
@@ -146,10 +146,10 @@ class SupervisedProcess:
         if self._supervisor < 0:
             self._channel.shutdown(socket.SHUT_RDWR)
             return
-        if not readable(self._supervisor, _END_SECONDS):
+        if not wait_readable(self._supervisor, _END_SECONDS):
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
-            readable(self._supervisor, _END_SECONDS)
+            wait_readable(self._supervisor, _END_SECONDS)
 
     def _hear(self, packet: bytes, extra: list[Any]) -> None:
         try:
@@ -231,7 +231,7 @@ class ForkServer:
         if self._hello:
             return True
         with self._listening:
-            if not self._hello and readable(self._control, seconds):
+            if not self._hello and wait_readable(self._control, seconds):
                 packet = self._control.recv(1 << 16)
                 if not packet:
                     raise KernelError("the fork server ended before it was ready")

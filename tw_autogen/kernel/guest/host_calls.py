@@ -11,7 +11,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from typing import Any
 
 from .codec import Codec
-from .json_memory import check_call
+from .json_size import check_call_size
 from .remote_files import RemoteFolder
 
 MARK = "\0tw-call\0"
@@ -116,7 +116,7 @@ class HostCalls:
         beside = threading.current_thread() is not threading.main_thread()  # it may still wait when the cell is over
         request = dumps({"id": number, "name": name, "beside": beside, **fields})
         try:
-            check_call(request)
+            check_call_size(request)
         except ValueError as error:
             raise HostCallError(f"{name}: {error}") from None
         with self._lock:
@@ -166,11 +166,11 @@ class Ticket:
 def claim_input_channel(kernel: Any) -> Callable[[str], str]:
     """Return what carries text to the host and its answer back, of ipykernel's kernel; it asks no person any more."""
     ask: Callable[[str], str] = kernel.raw_input
-    kernel.raw_input = kernel.getpass = _nobody_there
+    kernel.raw_input = kernel.getpass = _refuse_input
     return ask
 
 
-def _nobody_there(prompt: str = "", *args: Any, **kwargs: Any) -> str:
+def _refuse_input(prompt: str = "", *args: Any, **kwargs: Any) -> str:
     """Answer `input()` and `getpass()`."""
     raise EOFError(
         "input() can't be used here: nobody sits at this kernel; take the value from the request or ask the user"

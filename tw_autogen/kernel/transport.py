@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import zmq
 
-from tw_autogen.kernel.process import Process
+from tw_autogen.kernel.kernel_process import Process
 
 Channel = Literal["iopub", "shell", "stdin"]
 CHANNELS: tuple[Channel, ...] = ("iopub", "shell", "stdin")
@@ -35,7 +35,7 @@ class Wire(Protocol):
         """
         ...
 
-    def ask_for_life(self) -> None:
+    def request_kernel_info(self) -> None:
         """Send what any kernel answers at once, on shell and iopub."""
         ...
 
@@ -56,7 +56,7 @@ class Wire(Protocol):
         ...
 
 
-def await_life(wire: Wire, alive: Callable[[], bool], seconds: float) -> bool:
+def await_kernel_info(wire: Wire, alive: Callable[[], bool], seconds: float) -> bool:
     """Wait until messages come on iopub, whose subscription may arrive later than the first request; tell whether.
 
     Args:
@@ -66,7 +66,7 @@ def await_life(wire: Wire, alive: Callable[[], bool], seconds: float) -> bool:
     """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and alive():
-        wire.ask_for_life()
+        wire.request_kernel_info()
         if wire.await_output():
             return True
     return False
@@ -105,13 +105,13 @@ class WakeupSocket:
         """Return what to wait on."""
         return self._inside.fileno()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake whoever waits, now or as soon as it does."""
-        with contextlib.suppress(BlockingIOError, OSError):  # it rings already, or the kernel is closed
+        with contextlib.suppress(BlockingIOError, OSError):  # it is awake already, or the kernel is closed
             self._outside.send(b"!")
 
-    def answer(self) -> None:
-        """Take what has been rung."""
+    def drain(self) -> None:
+        """Take all wake-ups until now."""
         with contextlib.suppress(BlockingIOError, OSError):
             while self._inside.recv(64):
                 pass
@@ -163,9 +163,9 @@ class Poller:
         events = dict(self._poller.poll(milliseconds))
         rung = self._wakeup.fileno() in events
         if rung:
-            self._wakeup.answer()
+            self._wakeup.drain()
         if self.answers.fileno() in events:
-            self.answers.answer()
+            self.answers.drain()
         channels = [channel for source in self._sources if source in events for channel in self._sources[source]]
         # Where nothing tells of the end, or another thread has ended it meanwhile, each wake looks.
         ended = self._death is None or self._death in events or self._process.death is None

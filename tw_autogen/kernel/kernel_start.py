@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import KernelError, KernelStartError
-from tw_autogen.kernel.bundle import call_expression, install_expression
 from tw_autogen.kernel.client import KernelHandle
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.environment import clean_environment, kernel_environment
-from tw_autogen.kernel.forkserver import ForkServer, SandboxFailed, SupervisedProcess, launch_one
-from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, furnish
+from tw_autogen.kernel.environment_variables import clean_environment, kernel_environment
+from tw_autogen.kernel.folder_ownership import OWNERSHIP, hand_over
+from tw_autogen.kernel.guest_bundle import call_expression, install_expression
+from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, make_stand_in_folders
+from tw_autogen.kernel.kernel_process import Launch, LocalProcess, Process, StartProcess
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
-from tw_autogen.kernel.ownership import OWNERSHIP, hand_over
-from tw_autogen.kernel.process import Launch, LocalProcess, Process, StartProcess
-from tw_autogen.kernel.sandbox import failed, levels, plan, standing, stood, told, user_for, words
+from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed, SupervisedProcess, launch_one
+from tw_autogen.kernel.sandbox_levels import failed, levels, plan, standing, stood, told, user_for, words
 from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
 from tw_autogen.kernel.settings import KernelSettings
 
@@ -86,7 +86,7 @@ class StartedKernel:
             raise KernelError(f"the kernel's process ended: {self.process.end()}")
         if self.level == SEATBELT:
             text = _profile(settings, self.connection, place)
-            said = _evaluated(self, call_expression("enclose", text), settings.start_seconds)
+            said = _evaluated(self, call_expression("apply_seatbelt", text), settings.start_seconds)
             if said != _ENCLOSED:
                 raise SandboxFailed(said)
         self.place = place
@@ -255,7 +255,7 @@ def _started(
                 "heartbeat": lent is not None,
             }
             if level != OFF:
-                furnish(new.folder)
+                make_stand_in_folders(new.folder)
             if uid and level == LANDLOCK:
                 connection.runtime.chmod(0o711)  # its user must pass it; behind other walls it is not seen
             hand_over(new.folder, uid)
@@ -331,7 +331,7 @@ def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | No
         with connection.begin() as new:
             before: tuple[str, ...] = ()
             if level == SEATBELT:
-                furnish(new.folder)
+                make_stand_in_folders(new.folder)
                 before = command(_profile(settings, connection, place)) if place else ()
             environment = environment_of(place, settings, level, new.folder)
             folder = place.folder if place else new.folder

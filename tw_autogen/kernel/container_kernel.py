@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.bundle import boot_text
 from tw_autogen.kernel.client import KernelHandle
-from tw_autogen.kernel.environment import variables
+from tw_autogen.kernel.environment_variables import variables
+from tw_autogen.kernel.guest_bundle import boot_text
 from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_process import CommandProcess, Launch
+from tw_autogen.kernel.kernel_start import start_by
 from tw_autogen.kernel.live_kernel import LiveKernel
-from tw_autogen.kernel.process import CommandProcess, Launch
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import start_by
 
 _COMMAND_SECONDS = 20.0
 """How long the engine may take to pass on a signal or to remove a container."""

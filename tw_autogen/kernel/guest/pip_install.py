@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .shell import run_command
+from .ipython_shell import run_command
 
 INSTALL = "pip install"
 """The name under which the host is asked; no Python name, so that nothing in a cell is called so."""

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from tw_autogen.kernel.guest.exchange import FOLDER
+from tw_autogen.kernel.guest.exchange_folder import FOLDER
 from tw_autogen.safe_folder import SafeFolder
 
 

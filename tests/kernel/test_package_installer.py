@@ -12,7 +12,7 @@ import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.installer import Installer
+from tw_autogen.kernel.package_installer import Installer
 
 WAYS = {
     "magic": "%pip install {}",

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import SandboxError
-from tw_autogen.kernel.environment import clean_environment
-from tw_autogen.kernel.launcher import probe
+from tw_autogen.kernel.environment_variables import clean_environment
+from tw_autogen.kernel.folder_ownership import OWNERSHIP, USERS, hand_over
+from tw_autogen.kernel.launcher import sandbox_probe
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK, NAMESPACES, OFF
-from tw_autogen.kernel.ownership import OWNERSHIP, USERS, hand_over
 from tw_autogen.kernel.seatbelt import PROGRAM, SEATBELT, interpreter_folders, profile
 from tw_autogen.kernel.seatbelt import command as before
 from tw_autogen.kernel.settings import KernelSettings
@@ -197,7 +197,7 @@ def _user_number_count() -> int:
 
 
 _SECONDS = 10.0
-_HERE = Path(probe.__file__).parent
+_HERE = Path(sandbox_probe.__file__).parent
 _known: set[tuple[str, str]] = set()
 
 
@@ -239,7 +239,7 @@ def _try(level: str, settings: KernelSettings) -> str:
         stage.mkdir()
         wanted = plan(level, settings, uid, stage=stage, own=Path(folder))
         hand_over(Path(folder), uid)
-        command = [settings.python, "-I", "-S", "-c", probe.STUB, str(_HERE), json.dumps(wanted)]
+        command = [settings.python, "-I", "-S", "-c", sandbox_probe.STUB, str(_HERE), json.dumps(wanted)]
         if level == SEATBELT:
             folders = interpreter_folders(settings.python)
             text = profile(

@@ -49,14 +49,14 @@ def environment_paths(paths: Iterable[str], home: str, prefixes: Iterable[str] =
         found = os.path.realpath(path)
         whole = found.endswith("-packages") or not os.path.isdir(found) or any(_is_below(found, one) for one in own)
         for one in dict.fromkeys((os.path.abspath(path), found)):
-            kept += [one] if whole else pieces(one)
+            kept += [one] if whole else readable_pieces(one)
     for path in own:
         if not _holds(path, home):
             kept += _without_dotted(path)
     return list(dict.fromkeys(kept))
 
 
-def pieces(folder: str, *, package: bool = False) -> list[str]:
+def readable_pieces(folder: str, *, package: bool = False) -> list[str]:
     """Return what of a folder code may read.
 
     Args:
@@ -84,7 +84,7 @@ def editable_paths(modules: Mapping[str, Any]) -> list[str]:
     for name, module in modules.items():
         mapping = getattr(module, "MAPPING", None) if name.startswith("__editable__") else None
         for place in mapping.values() if isinstance(mapping, dict) else ():
-            found += pieces(place, package=True) if os.path.isdir(place) else [f"{place}.py"]
+            found += readable_pieces(place, package=True) if os.path.isdir(place) else [f"{place}.py"]
     return [one for one in found if os.path.lexists(one.removesuffix(LISTED))]
 
 

@@ -8,7 +8,7 @@ from importlib import resources
 PACKAGE = "tw_guest"
 """What `guest` is called in the kernel, where tw_autogen need not be installed."""
 
-_ALONE = ("boot.py", "install.py")
+_ALONE = ("boot.py", "bundle_importer.py")
 
 
 @functools.cache
@@ -26,7 +26,7 @@ def install_expression() -> str:
         for name in sorted(names)
         if name not in _ALONE
     }
-    return f"exec({_read('install.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
+    return f"exec({_read('bundle_importer.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
 
 
 def call_expression(function: str, argument: str, *, module: str = "bridge") -> str:

@@ -16,10 +16,10 @@ for name, folder in zip(("tw_guest", "tw_launcher"), sys.argv[1:3]):
     spec = spec_from_file_location(name, folder + "/__init__.py", submodule_search_locations=[folder])
     sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
-from tw_launcher.server import main
+from tw_launcher.fork_server import main
 main(sys.argv[3:])
 """
-"""Run with `python -c`, the folders of the two packages, and what `server.main` takes."""
+"""Run with `python -c`, the folders of the two packages, and what `fork_server.main` takes."""
 
 _GUEST = "tw_guest"
 
