@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from tw_autogen.cli.mcp_server import AgentServer
-from tw_autogen.cli.opening import open_for, readable_folders
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
+from tw_autogen.cli.session_opening import open_session_for, readable_folders
 
 
 @with_options(SESSION_OPTIONS)
@@ -20,5 +20,5 @@ def command(**shared: Any) -> None:
     client goes. What is said to people goes to standard error.
     """
     options = Options(**shared)
-    with open_for(options, [], lambda words: click.echo(f"tw-autogen: {words}", err=True), None) as session:
+    with open_session_for(options, [], lambda words: click.echo(f"tw-autogen: {words}", err=True), None) as session:
         AgentServer(session, readable_folders(options)).serve()

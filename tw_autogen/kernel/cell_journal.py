@@ -15,7 +15,7 @@ from tw_autogen.kernel.exchange_folder import make_hidden
 from tw_autogen.kernel.guest.checkpoint import FOLDER
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.trust import keyed_hash, same_hash, user_key
+from tw_autogen.trust_store import keyed_hash, same_hash, user_key
 
 _FILE = f"{FOLDER}/cells.jsonl"
 _COPY = f"{FOLDER}/variables"

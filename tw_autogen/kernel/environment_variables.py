@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tw_autogen.private import cache_folder
+from tw_autogen.private_files import cache_folder
 
 _PASSED = (
     # what the system and the interpreter need

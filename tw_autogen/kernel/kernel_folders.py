@@ -16,7 +16,7 @@ from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.private import cache_folder
+from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500
