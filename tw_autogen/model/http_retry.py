@@ -14,7 +14,15 @@ _LONGEST_WAIT_SECONDS = 60.0
 
 
 def stop_if_abandoned(here: threading.local, request: object) -> None:
-    """Stop the SDK's retries, which cost money, once the call is abandoned."""
+    """Stop the SDK's retries, which cost money, once the call is abandoned.
+
+    Args:
+        here: Holds the event `abandoned` of the call that this thread makes.
+        request: Of the HTTP library; not looked at.
+
+    Raises:
+        openai.OpenAIError: the call is abandoned.
+    """
     abandoned = getattr(here, "abandoned", None)
     if abandoned is not None and abandoned.is_set():
         import openai  # loaded already; at the top of this file it would cost every start some 0.7 s
