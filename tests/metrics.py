@@ -23,7 +23,7 @@ from tw_autogen.testing import ScriptedModel, codes, plans
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 VERIFICATION = {
     "bans", "rules", "names", "name_judge", "judge", "expressions", "magics", "transform", "policies", "policy",
-    "verify", "only_plugins", "literals", "visitor", "syntax",
+    "verify", "only_plugins", "literals", "visitor", "policy_checker", "syntax",
 }  # fmt: skip
 DIALECT = {"Give", "Say", "Tell", "Let", "Have", "Put"}
 _TRACE = """

@@ -16,19 +16,19 @@ from tw_autogen.code_interpreter import verify
 from tw_autogen.code_interpreter.policy import POLICIES
 from tw_autogen.conversation import AnswerForm, Plan, unfenced_json
 from tw_autogen.errors import ConversationFormatError, Unreadable
-from tw_autogen.hosts.files import linked_files
+from tw_autogen.hosts.agent_files import linked_files
 from tw_autogen.kernel.connection import _message as kernel_message
+from tw_autogen.kernel.execute_request import _report
 from tw_autogen.kernel.gateway_client import _message as gateway_message
-from tw_autogen.kernel.request import _report
 from tw_autogen.model import CodeStream, FieldStream, read_code, read_object
-from tw_autogen.planner.reply import read_reply
+from tw_autogen.planner.planner_reply import read_reply
 from tw_autogen.plugin.annotation import short_type, type_and_words
 from tw_autogen.plugin.docstring import read_doc
-from tw_autogen.plugin.mcp.names import identifier
-from tw_autogen.plugin.schema import json_schema
+from tw_autogen.plugin.mcp.python_names import identifier
+from tw_autogen.plugin.parameter_schema import json_schema
 from tw_autogen.plugin.spec import Parameter, PluginSpec
 from tw_autogen.recall import read_conversation
-from tw_autogen.secret import redactor
+from tw_autogen.secret_masking import redactor
 
 SHORT, LONG = 2_000, 8_000
 FREE_SECONDS = 0.1

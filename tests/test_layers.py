@@ -11,10 +11,10 @@ from tests.metrics import face_names, past_faces
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
     {"deprecated"},
-    {"errors", "safe_folder", "shipped", "secret", "taskweaver_config", "visible"}
+    {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "escaped_text"}
     | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader"},
-    {"private"},
-    {"trust"},
+    {"private_files"},
+    {"settings_trust", "trust_store"},
     {"trusted_files"},
     {"yaml_files"},
     {"conversation", "settings"},

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 from tw_autogen.approval import Decision, Proposal
 from tw_autogen.cli import main
-from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.code_interpreter.policy import POLICIES, read_policy
 from tw_autogen.events import Event
 from tw_autogen.plugin.mcp import read_mcp_servers
@@ -105,7 +105,7 @@ ONLY_PARSED = {
     "tw-autogen demo": "tests/cli/test_demo.py runs it",
     "tw-autogen doctor": "tests/cli/test_doctor.py runs it",
     "tw-autogen scenario": "tests/scenario and tests/cli/test_scenario.py run it; a live model needs a key",
-    "tw-autogen --mcp-config": "uvx needs a network; tests/session/test_mcp.py starts servers",
+    "tw-autogen --mcp-config": "uvx needs a network; tests/session/test_mcp_tools.py starts servers",
     "tw-autogen --roles web_explorer": "needs a network and a browser; tests/roles/test_web_explorer.py",
     "tw-autogen --roles web_search": "needs a search engine; tests/roles/test_web_search.py",
 }

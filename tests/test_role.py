@@ -8,8 +8,8 @@ import pytest
 from tw_autogen import Attachment, AttachmentType, Post, Role, open_session
 from tw_autogen.errors import RoleSpecError, RoundError, SettingsError
 from tw_autogen.role import find_role
-from tw_autogen.role.find import read_role
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.role.role_finder import read_role
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import ROLE_CHECKS, FakeKernel, ScriptedModel, check_role, plans
 
 YAML = "alias: Reader\nintro: Reads manuals.\n"

@@ -17,24 +17,24 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.code_interpreter.folder import snapshot
+from tw_autogen.code_interpreter.new_files import snapshot
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import CellRan, CellStarted
-from tw_autogen.hosts.files import bring, linked_files, named_files
+from tw_autogen.hosts.agent_files import bring, linked_files, named_files
 from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
+from tw_autogen.kernel.cell_journal import CellJournal
+from tw_autogen.kernel.exchange_folder import HostExchange
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.folder import HostExchange
+from tw_autogen.kernel.folder_ownership import USERS, FolderOwnership, hand_over
 from tw_autogen.kernel.guest.checkpoint import FOLDER as JOURNAL_FOLDER
-from tw_autogen.kernel.guest.exchange import FOLDER
-from tw_autogen.kernel.journal import CellJournal
-from tw_autogen.kernel.ownership import USERS, FolderOwnership, hand_over
+from tw_autogen.kernel.guest.exchange_folder import FOLDER
 from tw_autogen.safe_folder import SafeFolder, open_unlinked, remove_folder
 from tw_autogen.scenario.check_files import file as check_file
-from tw_autogen.scenario.report import _picture
-from tw_autogen.session.inputs import copy_in, readable_by_path
-from tw_autogen.session.journal import JOURNAL
+from tw_autogen.scenario.html_report import _picture
+from tw_autogen.session.event_journal import JOURNAL
 from tw_autogen.session.notebook import notebook
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.session.request_inputs import copy_in, readable_by_path
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import load_plugin
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither FIFOs nor dir_fd")

@@ -7,7 +7,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, SettingsError
 from tw_autogen.settings import Settings
-from tw_autogen.trust import Trust
+from tw_autogen.settings_trust import Trust
 
 
 @dataclass(frozen=True)

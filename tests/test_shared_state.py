@@ -7,16 +7,16 @@ PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 MUTATING = {"append", "appendleft", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove"}
 MUTATING |= {"setdefault", "update"}
 SHARED = {
-    "hosts/agentchat/asking.py _LOCKS": "one lock for each agent of the host, which sessions share",
+    "hosts/agentchat/agent_asker.py _LOCKS": "one lock for each agent of the host, which sessions share",
     "kernel/guest/plugin.py _files": "in a kernel's process: a plugins' file runs once for all its functions",
     "kernel/pool.py _default": "the fork server, which starts kernels for all sessions",
-    "kernel/sandbox.py _failed": "levels that this machine has refused, so that each is tried once",
-    "kernel/sandbox.py _known": "what this machine's levels were found to do, so that they are tried once",
-    "safe_folder/kept.py _KEPT": "folders of running kernels, which every SafeFolder of the process must find",
-    "safe_folder/kept.py _UNUSED": "descriptors of such folders that are no longer needed",
-    "safe_folder/kept.py _USERS": "who is about to use such a descriptor",
-    "safe_folder/temporary.py _RECORDS": "temporary folders that end with this process",
-    "hosts/conversation.py _ALIVE": "sessions that are closed when the process ends",
+    "kernel/sandbox_levels.py _failed": "levels that this machine has refused, so that each is tried once",
+    "kernel/sandbox_levels.py _known": "what this machine's levels were found to do, so that they are tried once",
+    "safe_folder/kept_folder.py _KEPT": "folders of running kernels, which every SafeFolder of the process must find",
+    "safe_folder/kept_folder.py _UNUSED": "descriptors of such folders that are no longer needed",
+    "safe_folder/kept_folder.py _USERS": "who is about to use such a descriptor",
+    "safe_folder/temporary_folders.py _RECORDS": "temporary folders that end with this process",
+    "hosts/partner_conversation.py _ALIVE": "sessions that are closed when the process ends",
     "trusted_files.py _GUARDED": "folders that Python's own import system, which is one a process, compares",
 }
 

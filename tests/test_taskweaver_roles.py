@@ -14,9 +14,9 @@ from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import ConfigError, RoleError, RoleSpecError, SettingsError
 from tw_autogen.events import PostGrew
 from tw_autogen.role import find_role
-from tw_autogen.role.find import read_role
+from tw_autogen.role.role_finder import read_role
 from tw_autogen.session import read_project, read_settings
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import ScriptedModel, plans
 
 YAML = """\

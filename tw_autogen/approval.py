@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tw_autogen.errors import ConfigError, TwAutogenError
+from tw_autogen.escaped_text import visible
 from tw_autogen.events import ApprovalAsked, ApprovalGiven, Event
-from tw_autogen.visible import visible
 
 When = Literal["always", "never", "findings"]
 """When a cell waits for a person: each one, none, or those that break the policy."""
@@ -57,7 +57,7 @@ class Proposal:
 
     @property
     def shown(self) -> str:
-        """Return the text for a person to read, hidden characters as escapes (see `tw_autogen.visible`)."""
+        """Return the text for a person to read, hidden characters as escapes (see `tw_autogen.escaped_text`)."""
         return visible(self.text)
 
     @property

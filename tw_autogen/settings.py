@@ -40,8 +40,8 @@ import yaml
 
 from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConfigError, SettingsError, nearest
+from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
-from tw_autogen.trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ class Settings:
                     key=key,
                     origin=setting.origin,
                 )
-            if setting.file and not self._counts(key, setting, own.get(key), paired):
+            if setting.file and not self._may_count(key, setting, own.get(key), paired):
                 self.left_out += (LeftOut(key, setting),)
             elif of_role:
                 self._take_role(key, setting)
@@ -187,7 +187,7 @@ class Settings:
         for room, kind in self._rooms.items():
             self.read(room, kind)
 
-    def _counts(self, key: str, setting: Setting, own: Setting | None, paired: Collection[Path | None]) -> bool:
+    def _may_count(self, key: str, setting: Setting, own: Setting | None, paired: Collection[Path | None]) -> bool:
         """Return whether a setting of a folder's file counts; those that are text for prompts are noted.
 
         Args:

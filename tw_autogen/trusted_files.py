@@ -31,7 +31,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.trust import MODEL_SUFFIXES, MOST_BYTES, MOST_SETTINGS_BYTES, hash_regular, read_regular
+from tw_autogen.trust_store import MODEL_SUFFIXES, MOST_BYTES, MOST_SETTINGS_BYTES, hash_regular, read_regular
 
 _BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)
 """Of files that may be larger than code that people write."""

@@ -10,7 +10,7 @@ import yaml
 
 from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConversationFormatError, FileError, nearest, nearest_path
-from tw_autogen.trust import MOST_BYTES
+from tw_autogen.trust_store import MOST_BYTES
 from tw_autogen.trusted_files import read_content
 
 _BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them

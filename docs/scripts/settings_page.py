@@ -15,7 +15,7 @@ import docstring_parser
 import yaml
 
 from tw_autogen.session import ROOMS
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 
 PAGE = Path(__file__).parent.parent / "settings-reference.md"
 _HEAD = """# All settings

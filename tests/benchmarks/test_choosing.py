@@ -5,7 +5,7 @@ import time
 from itertools import islice, product
 
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
-from tw_autogen.code_interpreter.choose import choose
+from tw_autogen.code_interpreter.plugin_ranking import select_plugins
 from tw_autogen.model import LexicalRanker
 from tw_autogen.plugin import Parameter, PluginSpec
 from tw_autogen.session import Session
@@ -40,7 +40,7 @@ def test_time_and_prompt_of_a_choice_among_many(benchmark, tmp_path):
     for count in (75, 250, 1000):
         specs, ranker = many(count), LexicalRanker()
         started = time.perf_counter()
-        choose(specs, "anything", budget_chars=8000, ranker=ranker)
+        select_plugins(specs, "anything", budget_chars=8000, ranker=ranker)
         first = time.perf_counter() - started
         taken = [_timed(specs, query, ranker) for query in asked]
         times, busy = sorted(one for one, _ in taken), statistics.median(one for _, one in taken)
@@ -49,12 +49,13 @@ def test_time_and_prompt_of_a_choice_among_many(benchmark, tmp_path):
         print(f"{count:7} {1e3 * first:9.1f} {1e3 * middle:21.2f} {1e3 * tail:6.2f} {1e3 * times[-1]:6.2f} "
               f"{1e3 * busy:20.2f} {static:23} {task:6}")  # fmt: skip
     print("recall@3 and @8, lexical:", recall.table())
-    benchmark.pedantic(lambda: choose(specs, asked[0], budget_chars=8000, ranker=ranker), rounds=50, warmup_rounds=3)
+    run = lambda: select_plugins(specs, asked[0], budget_chars=8000, ranker=ranker)  # noqa: E731
+    benchmark.pedantic(run, rounds=50, warmup_rounds=3)
 
 
 def _timed(specs, query, ranker):
     started, busy = time.perf_counter(), time.thread_time()
-    choose(specs, query, budget_chars=8000, ranker=ranker)
+    select_plugins(specs, query, budget_chars=8000, ranker=ranker)
     return time.perf_counter() - started, time.thread_time() - busy
 
 

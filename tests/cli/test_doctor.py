@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from tw_autogen.cli import main
-from tw_autogen.cli.checks import check_model
+from tw_autogen.cli.doctor_checks import check_model
 from tw_autogen.cli.options import Options
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.kernel.sandbox import words as sandbox_words
+from tw_autogen.kernel.sandbox_levels import words as sandbox_words
 from tw_autogen.testing import plans, replay_server
 
 FITS = plans("count the rows of sales.csv")

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tw_autogen.cli import main
 from tw_autogen.session import past_sessions, prune_sessions
-from tw_autogen.session.journal import Journal
+from tw_autogen.session.event_journal import Journal
 from tw_autogen.testing import codes, plans, replay_server
 
 DAY = 86_400

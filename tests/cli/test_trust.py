@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from tw_autogen.cli import main
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import console
-from tw_autogen.cli.trusting import ask_trust
+from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.session import read_settings
+from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import codes, plans, replay_server
-from tw_autogen.trust import Trust
 
 SECONDS = 100.0
 ESCAPES = re.compile(rb"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-9;?]*[A-Za-z])")
@@ -221,7 +221,7 @@ def ask(simple, environ, tmp_path, monkeypatch):
             monkeypatch.setattr(sys, "stdin", stdin)
             person = threading.Thread(target=answer)
             person.start()
-            made = ask_trust(Options(), console(stdout, color=False))
+            made = ask_for_trust(Options(), console(stdout, color=False))
             stdout.write("-- the end --")
             stdout.flush()
             person.join(SECONDS)

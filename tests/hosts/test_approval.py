@@ -7,7 +7,7 @@ from tw_autogen.testing import codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
-approval_by = pytest.importorskip("tw_autogen.hosts.conversable.approval").approval_by
+approval_by = pytest.importorskip("tw_autogen.hosts.conversable.human_approval").approval_by
 KernelCodeExecutor, TaskWeaverAgent = conversable.KernelCodeExecutor, conversable.TaskWeaverAgent
 
 REPLIES = (plans("install"), codes("%pip install tw-nothing"), codes("1"), plans("tried.", to="User"))

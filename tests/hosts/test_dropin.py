@@ -17,7 +17,7 @@ import pytest
 from tw_autogen import Post, Role
 from tw_autogen.errors import CallCycleError, ConfigError
 from tw_autogen.events import SessionClosed
-from tw_autogen.hosts.conversations import idle_seconds
+from tw_autogen.hosts.open_conversations import idle_seconds
 from tw_autogen.session import read_settings
 from tw_autogen.testing import ScriptedModel, codes, plans
 

@@ -13,7 +13,7 @@ from tw_autogen.testing import codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 TaskWeaverAgent = pytest.importorskip("tw_autogen.hosts.conversable").TaskWeaverAgent
-install = pytest.importorskip("tw_autogen.hosts.conversable.install")
+install = pytest.importorskip("tw_autogen.hosts.conversable.autogen_import")
 
 
 def test_the_hosts_remote_service_gets_one_answer_and_the_kernel_remembers(served, tmp_path):  # C41 C11 C29
@@ -117,7 +117,7 @@ def test_two_distributions_in_one_folder_are_one_clear_error():  # C42
     [("", "no package `autogen` is installed"), ("0.10.0", "pyautogen 0.10.0 brings no package `autogen`")],
 )
 def test_a_missing_host_is_one_clear_error(pyautogen, message):
-    error = install.missing(pyautogen)
+    error = install.missing_error(pyautogen)
 
     assert message in str(error)
     assert error.command == 'pip install "tw-autogen[autogen]"'

@@ -124,7 +124,7 @@ def test_links_lead_nothing_out_of_the_folder_and_nothing_in(kernel, tmp_path):
     assert made.artifacts == ()
     assert "was never written" in str(made.logs)
 
-    said = "from tw_guest.context import Kept\nctx._made.kept.append(Kept('n', 'txt', pathlib.Path({!r}), ''))"
+    said = "from tw_guest.plugin_context import Kept\nctx._made.kept.append(Kept('n', 'txt', pathlib.Path({!r}), ''))"
     for place in (str(outside), "deep/outside.txt", "../outside.txt", "link.txt"):
         assert run(kernel, f"{bridge}{said.format(str(kernel.folder / place))}").artifacts == ()
 
@@ -140,7 +140,7 @@ def test_a_second_name_of_somebody_elses_file_is_no_artifact_and_is_not_given_aw
     with LocalKernel(folder) as kernel:
         assert not kernel.execute("open('linked.txt').read()", seconds=30).ok
         bridge = "import pathlib, sys\nctx = sys.modules['tw_guest'].bridge_of_this_kernel.session.ctx\n"
-        kept = "from tw_guest.context import Kept\nkept = Kept('n', 'txt', pathlib.Path('linked.txt'), '')\n"
+        kept = "from tw_guest.plugin_context import Kept\nkept = Kept('n', 'txt', pathlib.Path('linked.txt'), '')\n"
         said = f"{kept}ctx._made.kept.append(kept)"
         assert run(kernel, bridge + said).artifacts == ()
         run(kernel, "import os\nopen('own.txt', 'w').write('x')\nos.link('own.txt', 'twice.txt')")

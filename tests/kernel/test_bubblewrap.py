@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from tw_autogen.errors import SandboxError
-from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox
-from tw_autogen.kernel.sandbox import standing
+from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox_levels
+from tw_autogen.kernel.sandbox_levels import standing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 SETTINGS = KernelSettings(sandbox="bubblewrap")
@@ -19,7 +19,7 @@ SECONDS = 60
 @pytest.fixture
 def forgotten(monkeypatch):
     """Which levels have failed is remembered in a process; here it is forgotten, before and behind."""
-    monkeypatch.setattr(sandbox, "_failed", {})
+    monkeypatch.setattr(sandbox_levels, "_failed", {})
 
 
 @pytest.fixture

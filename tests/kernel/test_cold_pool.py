@@ -8,10 +8,10 @@ import pytest
 from tests.kernel.test_pool import below, gone
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_process import wait_readable
 from tw_autogen.kernel.launcher.sandbox import NAMESPACES
 from tw_autogen.kernel.pool import KernelPool
-from tw_autogen.kernel.process import readable
-from tw_autogen.kernel.sandbox import standing
+from tw_autogen.kernel.sandbox_levels import standing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `test_elsewhere` is the test of it")
 COLD = KernelSettings(fork=False, preload=("wave", "there_is_no_such_package"), warm=2)
@@ -63,7 +63,7 @@ def test_cold_kernels_nobody_needs_end_after_their_time(tmp_path):
     with KernelPool() as pool:
         assert pool.wait(settings)
         (started,) = ready_in(pool)
-        assert readable(started.process.death, 20)
+        assert wait_readable(started.process.death, 20)
 
         assert not started.process.alive()
         assert not pool._pools

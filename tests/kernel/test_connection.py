@@ -10,7 +10,7 @@ import pytest
 import zmq
 
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.wire import CHANNELS
+from tw_autogen.kernel.transport import CHANNELS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs descriptors of sockets")
 

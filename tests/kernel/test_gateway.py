@@ -24,8 +24,8 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
 from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.guest.exchange import FOLDER
-from tw_autogen.kernel.guest.remote_files import settle_down
+from tw_autogen.kernel.guest.exchange_folder import FOLDER
+from tw_autogen.kernel.guest.remote_files import set_up_remote_session
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
 from tw_autogen.testing import ScriptedModel, codes, plans
@@ -437,7 +437,7 @@ def test_a_gateways_endless_answer_is_cut(tmp_path):
 @pytest.mark.parametrize("name", ["..", "/", "/etc", "tw-kernel-", "tw-kernel-" + "0" * 32 + "/.."])
 def test_no_folder_but_a_kernels_own_is_ever_removed(name):
     with pytest.raises(ValueError, match="not the name of a kernel's folder"):
-        settle_down({}, folder_name="tw-kernel-" + "0" * 32, leftover=name)
+        set_up_remote_session({}, folder_name="tw-kernel-" + "0" * 32, leftover=name)
 
 
 def test_a_link_in_the_hosts_folder_leads_a_kernel_nowhere(tmp_path):

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.kernel.folder import HostExchange
+from tw_autogen.kernel.exchange_folder import HostExchange
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.host_calls import HostFunctions
-from tw_autogen.kernel.installer import Installer
+from tw_autogen.kernel.package_installer import Installer
 
 MODULUS = (1 << 61) - 1
 """Of Python's hash of numbers: all multiples have the hash 0."""

@@ -12,15 +12,15 @@ import pytest
 from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
 from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.kernel.guest.checkpoint import FOLDER as CHECKPOINTS
-from tw_autogen.kernel.guest.exchange import FOLDER as EXCHANGE
+from tw_autogen.kernel.guest.exchange_folder import FOLDER as EXCHANGE
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.known_paths import FolderRefusedError, open_known
 from tw_autogen.kernel.pool import default_pool
-from tw_autogen.kernel.sandbox import standing
+from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.safe_folder import KeptFolder, SafeFolder, open_unlinked
-from tw_autogen.safe_folder.kept import kept_path
-from tw_autogen.session.inputs import copy_in
-from tw_autogen.session.landing import save_files
+from tw_autogen.safe_folder.kept_folder import kept_path
+from tw_autogen.session.answer_files import save_files
+from tw_autogen.session.request_inputs import copy_in
 
 SECONDS = 60.0
 LINUX_LEVELS = ("namespaces", "landlock", "bubblewrap")

@@ -16,9 +16,9 @@ import pytest
 
 from tests.kernel.test_problem_deaths import until
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.environment import clean_environment
+from tw_autogen.kernel.environment_variables import clean_environment
 from tw_autogen.kernel.kernel_folders import KernelFolders
-from tw_autogen.kernel.pool import KernelPool, begin
+from tw_autogen.kernel.pool import KernelPool, begin_warm_pool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
 LIGHT = KernelSettings(preload=("decimal",))
@@ -254,13 +254,13 @@ def test_a_server_that_is_made_while_the_pool_closes_is_ended(monkeypatch):
     made, begins = [], threading.Event()
 
     def begin_late(settings, *, supervised):
-        made.append(begin(settings, supervised=supervised))
+        made.append(begin_warm_pool(settings, supervised=supervised))
         begins.set()
         while not pool.closed:
             threading.Event().wait(0.01)
         return made[0]
 
-    monkeypatch.setattr("tw_autogen.kernel.pool.begin", begin_late)
+    monkeypatch.setattr("tw_autogen.kernel.pool.begin_warm_pool", begin_late)
     with KernelPool() as pool:
         pool.prepare(LIGHT)
         assert begins.wait(30)

@@ -368,7 +368,8 @@ def test_a_supervisor_killed_from_outside_takes_its_kernel_along_and_is_told(ker
 
 def test_a_fork_server_killed_from_outside_ends_no_session_and_new_ones_start(kernel):
     keep(kernel)
-    servers = [one for one, line in below(os.getpid()).items() if "tw_launcher.server" in line and " many " in line]
+    ours = ("tw_launcher.fork_server", " many ")
+    servers = [one for one, line in below(os.getpid()).items() if all(word in line for word in ours)]
     served = [one for one in servers if parent(one) == os.getpid()]
     assert served
     for one in served:

@@ -19,7 +19,7 @@ from tests.kernel.test_limits import gone
 from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.pool import default_pool
-from tw_autogen.kernel.sandbox import standing
+from tw_autogen.kernel.sandbox_levels import standing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the provisioner works on Linux")
 SECONDS = 60

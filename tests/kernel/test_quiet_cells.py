@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tw_autogen.kernel.guest.guard import hush_status
+from tw_autogen.kernel.guest.tamper_guard import suppress_status
 
 
 class Kernel:
@@ -49,15 +49,15 @@ def fail():
 )
 def test_idle_is_left_out_only_behind_a_reply_that_was_sent_and_says_that_no_output_follows(quiet, reply, published):
     kernel = Kernel(reply)
-    hush_status(kernel, lambda: quiet)
+    suppress_status(kernel, lambda: quiet)
 
     assert kernel.dispatch() == published
 
 
 def test_the_end_of_an_interrupt_takes_no_cells_place():
     kernel = Kernel(lambda: kernel._publish_status("idle", "control"))
-    hush_status(kernel, lambda: True)
-    hush_status(kernel, lambda: True)  # as a kernel does that is rehearsed, and then begins
+    suppress_status(kernel, lambda: True)
+    suppress_status(kernel, lambda: True)  # as a kernel does that is rehearsed, and then begins
 
     assert kernel.dispatch() == [("idle", "control")]
 

@@ -11,9 +11,9 @@ import pytest
 from tests.kernel.test_problem_deaths import until
 from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.kernel_process import LocalProcess
 from tw_autogen.kernel.pool import KernelPool
-from tw_autogen.kernel.process import LocalProcess
-from tw_autogen.kernel.sandbox import standing, words
+from tw_autogen.kernel.sandbox_levels import standing, words
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.forkserver import SupervisedProcess, channel_pair
+from tw_autogen.kernel.launcher_client import SupervisedProcess, channel_pair
 
 fcntl = pytest.importorskip("fcntl", reason="kernels have a supervisor on Linux only")
 resource = pytest.importorskip("resource", reason="kernels have a supervisor on Linux only")

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tw_autogen.kernel.guest.arrow import ArrowReader, Budget, is_compressed
+from tw_autogen.kernel.guest.arrow_columns import ArrowReader, Budget, is_compressed
 from tw_autogen.kernel.guest.codec import Codec
-from tw_autogen.kernel.guest.exchange import FOLDER, InsideExchange
+from tw_autogen.kernel.guest.exchange_folder import FOLDER, InsideExchange
 
 try:
     import pyarrow as pa

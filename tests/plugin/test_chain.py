@@ -3,7 +3,7 @@
 import pytest
 
 from tw_autogen.errors import CallCycleError, HostCallError
-from tw_autogen.hosts.chain import calling, chain
+from tw_autogen.hosts.call_chain import calling, chain
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.plugin import HostPlugin, callable_plugin
 

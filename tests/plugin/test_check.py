@@ -4,7 +4,7 @@ import pytest
 
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.plugin import HostPlugin, PluginTests, check_files, find_plugins, plugin_files
-from tw_autogen.plugin.imports import Missing, missing_imports
+from tw_autogen.plugin.import_check import Missing, missing_imports
 
 TW = "from taskweaver.plugin import Plugin, register_plugin, test_plugin\n\n\n"
 HEAD = "from tw_autogen.plugin import plugin, test_plugin\n\n\n"

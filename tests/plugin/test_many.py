@@ -9,7 +9,7 @@ from tw_autogen import open_session
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import PluginLoadError, RoundError
 from tw_autogen.plugin import find_plugins
-from tw_autogen.plugin.functions import holds_functions
+from tw_autogen.plugin.decorated_functions import holds_functions
 from tw_autogen.session import Session
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes
 

@@ -2,7 +2,7 @@ import ast
 
 import pytest
 
-from tw_autogen.code_interpreter.unclear import unclear_calls
+from tw_autogen.code_interpreter.unseen_plugin_calls import unclear_calls
 from tw_autogen.plugin import Parameter, PluginSpec, find_plugins
 
 

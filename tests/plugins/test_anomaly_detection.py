@@ -4,7 +4,7 @@ import importlib.util
 import pandas as pd
 import pytest
 
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import load_plugin
 
 SPEC = shipped_folder("plugins") / "anomaly_detection.yaml"

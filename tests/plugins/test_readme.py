@@ -1,6 +1,6 @@
 import re
 
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import load_plugin
 
 

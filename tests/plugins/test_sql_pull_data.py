@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import load_plugin
 
 SPEC = shipped_folder("plugins") / "sql_pull_data.yaml"

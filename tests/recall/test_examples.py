@@ -7,7 +7,7 @@ from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
 from tw_autogen.recall import read_examples
 from tw_autogen.recall.examples import cleaned_example, select_examples, write_example
-from tw_autogen.recall.writing import write_text
+from tw_autogen.recall.new_text_files import create_text_file
 
 EXAMPLE = """
 enabled: True
@@ -172,6 +172,6 @@ def test_an_example_is_written_through_no_link(tmp_path):
     (tmp_path / "new.yaml").symlink_to(tmp_path / "elsewhere.yaml")
 
     with pytest.raises(ConfigError, match=r"new\.yaml can't be written: File exists"):
-        write_text(tmp_path / "new.yaml", "rounds: []")
+        create_text_file(tmp_path / "new.yaml", "rounds: []")
 
     assert not (tmp_path / "elsewhere.yaml").exists()

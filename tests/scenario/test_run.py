@@ -20,7 +20,7 @@ from tw_autogen.scenario import (
     run_scenario,
     write_report,
 )
-from tw_autogen.scenario.costs import BEGIN, END
+from tw_autogen.scenario.readme_table import BEGIN, END
 from tw_autogen.scenario.scenario import find_scenarios
 from tw_autogen.testing import ScriptedModel, codes, plans
 

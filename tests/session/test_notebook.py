@@ -15,8 +15,8 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.safe_folder import KERNEL_FOLDERS
-from tw_autogen.scenario.report import write_report
-from tw_autogen.session.journal import Journal
+from tw_autogen.scenario.html_report import write_report
+from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.notebook import notebook, write_notebook
 
 PNG = base64.b64decode(

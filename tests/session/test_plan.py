@@ -10,7 +10,7 @@ from tw_autogen.events import PlanChanged, PostClosed, event_from_dict
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
 from tw_autogen.session import Session, read_journal, rounds_of
-from tw_autogen.session.journal import Journal
+from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.notebook import notebook
 from tw_autogen.testing import ScriptedModel, plans
 

@@ -8,9 +8,9 @@ from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import RoleError, RoundTooCostly
 from tw_autogen.events import RoundClosed
-from tw_autogen.hosts.conversable.messages import reply_text
-from tw_autogen.hosts.conversation import Conversation as Talk
-from tw_autogen.hosts.conversation import Line
+from tw_autogen.hosts.conversable.messages import render_reply
+from tw_autogen.hosts.partner_conversation import Conversation as Talk
+from tw_autogen.hosts.partner_conversation import Line
 from tw_autogen.kernel import Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
@@ -73,7 +73,7 @@ def test_a_longer_answer_is_whole_with_a_file_and_chats_get_its_beginning(team, 
 
     assert answer.text == (NAMES if planned else f"This code does it.\n\n{NAMES}")
     assert [one.path.read_text(encoding="utf-8") for one in answer.artifacts] == [NAMES]
-    for words in (answer.message, answer.markdown(), reply_text(answer), answer.round.posts[-1].message):
+    for words in (answer.message, answer.markdown(), render_reply(answer), answer.round.posts[-1].message):
         assert "name 0001\n" in words
         assert f"… the whole answer, {len(NAMES)} characters, is in answer.txt" in words
         assert len(words) < 5000

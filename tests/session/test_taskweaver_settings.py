@@ -15,7 +15,7 @@ from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session import SessionSettings, read_settings
 from tw_autogen.session.project import read_project
-from tw_autogen.session.seats import Seat, policy_of
+from tw_autogen.session.role_seats import Seat, policy_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes
 
 

@@ -16,11 +16,11 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, PluginLoadError, TwAutogenError
 from tw_autogen.plugin import read_spec
-from tw_autogen.plugin.load import check_source
+from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.session import ROOMS, read_settings, review_folder
 from tw_autogen.settings import Settings
+from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel
-from tw_autogen.trust import Trust
 from tw_autogen.trusted_files import TrustedFiles, compared_with, guard_imports
 
 ROLE = "from tw_autogen import Role\nfrom .pages import PAGE\n\nclass Crier(Role):\n"

@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 from tw_autogen.cli.chat import Chat
-from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.file_arguments import find_file
-from tw_autogen.cli.once import answer_once
+from tw_autogen.cli.one_shot import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
-from tw_autogen.cli.piped import checked_question, read_data, read_question
+from tw_autogen.cli.piped_input import checked_question, read_data, read_question
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 _STDIN = "-"

@@ -12,25 +12,25 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from tw_autogen.cli.asker import Asker
-from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.approval_prompt import ApprovalPrompt
+from tw_autogen.cli.event_printer import EventPrinter
+from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.file_arguments import find_file, named_files
-from tw_autogen.cli.opening import open_for
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.pictures import Pictures
-from tw_autogen.cli.prompt import Prompt
-from tw_autogen.cli.show import Show
-from tw_autogen.cli.stop import StopSignals, Terminated
-from tw_autogen.cli.tally import money, tokens
+from tw_autogen.cli.request_input import RequestInput
+from tw_autogen.cli.round_summary import money, tokens
+from tw_autogen.cli.session_opening import open_session_for
+from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.terminal import clean, link, marks, out
-from tw_autogen.cli.trusting import ask_trust
-from tw_autogen.cli.unresponsive import Unresponsive
+from tw_autogen.cli.terminal_pictures import TerminalPictures
+from tw_autogen.cli.trust_prompt import ask_for_trust
+from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
+from tw_autogen.escaped_text import visible
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
-from tw_autogen.session import Landing, Session, files_not_made, read_settings
+from tw_autogen.session import AnswerFiles, Session, files_not_made, read_settings
 from tw_autogen.settings import Setting
-from tw_autogen.visible import visible
 
 _PROMPT = "> "
 _OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
@@ -56,11 +56,11 @@ class Chat:
         self._options = options
         self._files = list(files)
         self._console: Console = out(color=not options.no_color)
-        self._show = Show(self._console, hint="/output {}")
-        self._pictures = Pictures(self._console)
-        self._asker = Asker(self._console, self._show)
+        self._show = EventPrinter(self._console, hint="/output {}")
+        self._pictures = TerminalPictures(self._console)
+        self._asker = ApprovalPrompt(self._console, self._show)
         self._session: Session
-        self._unresponsive = Unresponsive(self._asker, patience_seconds=0.0, comes_back=False)
+        self._unresponsive = UnresponsiveCell(self._asker, patience_seconds=0.0, comes_back=False)
         self._own_checkpoints = False
         self._copies: list[Path] = []
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
@@ -85,13 +85,13 @@ class Chat:
         Raises:
             ConfigError: the session can't be opened.
         """
-        self._options = ask_trust(self._options, self._console)
+        self._options = ask_for_trust(self._options, self._console)
         if self._asker.somebody:
             self._options = self._with_question(self._options)
         self._session = self._open()
         try:
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
-            self._loop(Prompt(_PROMPT, list(self._commands), self._options.project))
+            self._loop(RequestInput(_PROMPT, list(self._commands), self._options.project))
         finally:
             self._close(self._session)
             self._say("The session's folder: ", self._session.folder)
@@ -109,7 +109,7 @@ class Chat:
         if self._own_checkpoints:
             more["kernel.checkpoint_seconds"] = Setting(_CHECKPOINT_SECONDS, own)
         kernel = read.read("kernel", KernelSettings)
-        self._unresponsive = Unresponsive(
+        self._unresponsive = UnresponsiveCell(
             self._asker,
             patience_seconds=kernel.grace_seconds,
             comes_back=self._own_checkpoints or kernel.checkpoint_seconds > 0,
@@ -124,13 +124,13 @@ class Chat:
 
     def _open(self) -> Session:
         approve = self._asker.approve if self._asker.somebody else None
-        session = open_for(self._options, [self._show, self._unresponsive], self._show.say, approve)
-        session.landing = Landing(
+        session = open_session_for(self._options, [self._show, self._unresponsive], self._show.say, approve)
+        session.landing = AnswerFiles(
             Path(), out=self._options.out, project=self._options.project, limit_mb=session.grants.settings.disk_mb
         )
         return session
 
-    def _loop(self, prompt: Prompt) -> None:
+    def _loop(self, prompt: RequestInput) -> None:
         pressed = False  # Ctrl-C on an empty line, and nothing since
         while True:
             shown_at = time.monotonic()

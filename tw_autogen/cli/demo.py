@@ -10,8 +10,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from tw_autogen.cli.exits import Exit
-from tw_autogen.cli.show import Show
+from tw_autogen.cli.event_printer import EventPrinter
+from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.terminal import link, marks, out
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event
@@ -19,7 +19,7 @@ from tw_autogen.model import Recording, ReplayModel
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario import Outcome, Scenario, read_scenario, run_scenario
 from tw_autogen.session import write_notebook
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 
 _SCENARIO = "anomaly_detection"
 _FILES = ("chart.png", "chart.svg", "anomalies.csv", "plant.db")
@@ -83,7 +83,7 @@ def _replay(scenario: Scenario, console: Console, workspace: Path) -> tuple[Outc
     recording = Recording.read(scenario.replies)
     pieces = sum(len(one.completion.text) // _PIECE_CHARS + 1 for one in recording.replies)
     delay = min(0.02, _READING_SECONDS / max(1, pieces)) if console.file.isatty() else 0.0
-    show = Show(console, question=True, files=False)
+    show = EventPrinter(console, question=True, files=False)
     events: list[Event] = []
     try:
         model = ReplayModel(recording, delay=delay)

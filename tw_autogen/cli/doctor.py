@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from tw_autogen.cli.checks import (
+from tw_autogen.cli.doctor_checks import (
     Check,
     check_folder,
     check_hosts,
@@ -20,10 +20,10 @@ from tw_autogen.cli.checks import (
     check_packages,
     check_python,
 )
-from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.terminal import clean, marks, out
-from tw_autogen.visible import visible
+from tw_autogen.escaped_text import visible
 
 
 @with_options(MODEL_OPTIONS)

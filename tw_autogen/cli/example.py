@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tw_autogen.cli.trusting import HOW
+from tw_autogen.cli.trust_prompt import HOW
 from tw_autogen.errors import ConfigError
 from tw_autogen.recall import keep_example
 from tw_autogen.session import SessionSettings, read_journal, read_settings, rounds_of, trust_lines

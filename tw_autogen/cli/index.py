@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
-from tw_autogen.cli.trusting import settings_of
+from tw_autogen.cli.trust_prompt import settings_of
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
 

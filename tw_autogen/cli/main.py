@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from tw_autogen.cli.exits import Exit, exit_of_error
+from tw_autogen.cli.exit_codes import Exit, exit_of_error
 from tw_autogen.cli.options import ASK_OPTIONS
-from tw_autogen.cli.stop import Terminated, terminating_signals_raise
-from tw_autogen.cli.streams import open_closed_streams, words_of_os_error
+from tw_autogen.cli.signals import Terminated, terminating_signals_raise
+from tw_autogen.cli.standard_streams import open_closed_streams, words_of_os_error
 from tw_autogen.errors import TwAutogenError
-from tw_autogen.visible import visible
+from tw_autogen.escaped_text import visible
 
 _CHAT = "chat"
-_ONCE = "tw_autogen.cli.once"
+_ONCE = "tw_autogen.cli.one_shot"
 _TYPED = "tw_autogen.typed"
 _COMMANDS = {
     _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),

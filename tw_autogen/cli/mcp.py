@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from tw_autogen.cli.mcp_server import AgentServer
-from tw_autogen.cli.opening import open_for, readable_folders
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
-from tw_autogen.visible import visible_line
+from tw_autogen.cli.session_opening import open_session_for, readable_folders
+from tw_autogen.escaped_text import visible_line
 
 
 @with_options(SESSION_OPTIONS)
@@ -21,7 +21,7 @@ def command(**shared: Any) -> None:
     client goes. What is said to people goes to standard error.
     """
     options = Options(**shared)
-    with open_for(
+    with open_session_for(
         options, [], lambda words: click.echo(f"tw-autogen: {visible_line(words)}", err=True), None
     ) as session:
         AgentServer(session, readable_folders(options)).serve()

@@ -16,11 +16,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean, link, marks, out
-from tw_autogen.cli.trusting import settings_of
+from tw_autogen.cli.trust_prompt import settings_of
 from tw_autogen.errors import ConfigError, ConversationFormatError
+from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin import (
     Flaw,
@@ -38,9 +39,8 @@ from tw_autogen.plugin import (
 from tw_autogen.recall import read_conversation
 from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
+from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
-from tw_autogen.trust import Trust
-from tw_autogen.visible import visible, visible_line
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(

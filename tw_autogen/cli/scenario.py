@@ -13,11 +13,11 @@ from typing import Any
 
 import click
 
-from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
 from tw_autogen.cli.terminal import err, out
-from tw_autogen.cli.trusting import settings_of
+from tw_autogen.cli.trust_prompt import settings_of
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.scenario import (

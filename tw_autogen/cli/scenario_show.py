@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tw_autogen.cli.tally import short
+from tw_autogen.cli.round_summary import short
 from tw_autogen.cli.terminal import clean, marks
+from tw_autogen.escaped_text import visible
 from tw_autogen.model import Message, prompt_hash
 from tw_autogen.scenario import Outcome, Runs, Scenario
-from tw_autogen.visible import visible
 
 
 def print_runs(console: Console, done: Sequence[Runs]) -> None:

@@ -9,7 +9,8 @@ import click
 
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean
-from tw_autogen.cli.workspace import workspace_of
+from tw_autogen.cli.workspace_choice import workspace_of
+from tw_autogen.escaped_text import visible_line
 from tw_autogen.session import (
     PastSession,
     SessionSettings,
@@ -18,7 +19,6 @@ from tw_autogen.session import (
     prune_sessions,
     read_settings,
 )
-from tw_autogen.visible import visible_line
 
 _QUESTION_CHARS = 60
 _READ_CHARS = 4000

@@ -15,7 +15,7 @@ from rich.markdown import Markdown
 from rich.style import Style
 from rich.text import Text
 
-from tw_autogen.visible import visible_line
+from tw_autogen.escaped_text import visible_line
 
 _OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # titles, links, clipboard
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")

@@ -2,18 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from tw_autogen.code_interpreter.cells import Cells
-from tw_autogen.code_interpreter.choose import names_used
+from tw_autogen.code_interpreter.cell_runner import CellRunner
 from tw_autogen.code_interpreter.interpreter import CodeInterpreter
+from tw_autogen.code_interpreter.plugin_ranking import names_used
 from tw_autogen.code_interpreter.policy import Policy, find_policy
-from tw_autogen.code_interpreter.report import cut, findings_report
+from tw_autogen.code_interpreter.report_texts import cut, findings_report
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.verify import verify
 from tw_autogen.deprecated import old_names
 
 __all__ = [
-    "Cells",
+    "CellRunner",
     "CodeInterpreter",
     "CodeInterpreterSettings",
     "Finding",
@@ -29,6 +29,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
+            "Cells": "CellRunner",
             "POLICIES": "tw_autogen.code_interpreter.policy.POLICIES",
             "read_policy": "tw_autogen.code_interpreter.policy.read_policy",
         },

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.approval import Approve
-from tw_autogen.code_interpreter import report
-from tw_autogen.code_interpreter.approving import approve_cell, asks_for
-from tw_autogen.code_interpreter.cells import Cells
-from tw_autogen.code_interpreter.choose import selects
-from tw_autogen.code_interpreter.own_errors import raised_by_cell
+from tw_autogen.code_interpreter import report_texts
+from tw_autogen.code_interpreter.cell_approval import approve_cell, asks_for
+from tw_autogen.code_interpreter.cell_runner import CellRunner
+from tw_autogen.code_interpreter.deliberate_errors import raised_by_cell
+from tw_autogen.code_interpreter.known_variables import KnownVariables
+from tw_autogen.code_interpreter.plugin_ranking import needs_selection
+from tw_autogen.code_interpreter.plugin_tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState
 from tw_autogen.code_interpreter.prompts import introduction, static_prompt
-from tw_autogen.code_interpreter.selection import Selection
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
-from tw_autogen.code_interpreter.tools import calls_as_text, tools_of
-from tw_autogen.code_interpreter.variables import KnownVariables
+from tw_autogen.code_interpreter.shown_plugins import ShownPlugins
+from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding, verify
-from tw_autogen.code_interpreter.work import Work
 from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, Memory, Post, Round, is_json
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
@@ -87,7 +87,7 @@ class CodeInterpreter(Role):
         self._approve = approve
         self._make = None if isinstance(kernel, Kernel) else kernel
         wanted = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
-        later = selects(wanted, self._settings.plugin_chars, self._settings.enable_auto_plugin_selection)
+        later = needs_selection(wanted, self._settings.plugin_chars, self._settings.enable_auto_plugin_selection)
         self._later = later and not self._policy.only_plugins
         self._cells = self._cells_of(kernel, wanted) if isinstance(kernel, Kernel) else None
         self._recall = recall or Recall()
@@ -151,7 +151,7 @@ class CodeInterpreter(Role):
         self._tell_task(mine, asked, turn)
         forwarded = asked.content(AttachmentType.then) == USER
         work = self._work(mine, cells, turn, forwarded=forwarded)
-        if asked.send_from == USER or (forwarded and work.execution and not report.lost_output(work.execution)):
+        if asked.send_from == USER or (forwarded and work.execution and not report_texts.lost_output(work.execution)):
             self._keep_answer(work, turn)
         post = self._report(work, asked.send_from)
         mine.history.mark_read(post)
@@ -169,7 +169,7 @@ class CodeInterpreter(Role):
             RoundInterrupted: the round was stopped.
             RoundTimedOut: the round's time is over.
         """
-        work, cells = Work(code=code), self._open(turn)
+        work, cells = TaskProgress(code=code), self._open(turn)
         self._judge(work, turn)
         if not work.findings:
             self._run(work, cells, turn)
@@ -198,7 +198,7 @@ class CodeInterpreter(Role):
                 self._cells.kernel.close()
         self._states.clear()
 
-    def _open(self, turn: Turn) -> Cells:
+    def _open(self, turn: Turn) -> CellRunner:
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker
             self._cells = self._cells_of(self._make(turn.folder), self._plugins)
@@ -206,12 +206,12 @@ class CodeInterpreter(Role):
                 self._offer_only(self._cells.plugins)
         return self._cells
 
-    def _cells_of(self, kernel: Kernel, plugins: tuple[PluginSpec, ...]) -> Cells:
-        return Cells(kernel, plugins, self._model, self._settings, later=self._later)
+    def _cells_of(self, kernel: Kernel, plugins: tuple[PluginSpec, ...]) -> CellRunner:
+        return CellRunner(kernel, plugins, self._model, self._settings, later=self._later)
 
     def _offer_only(self, plugins: tuple[PluginSpec, ...]) -> None:
         self._plugins = plugins
-        self._selection = Selection(plugins, self._settings, self._ranker)
+        self._selection = ShownPlugins(plugins, self._settings, self._ranker)
         self.intro = self._introduce()
 
     def _introduce(self) -> str:
@@ -239,7 +239,7 @@ class CodeInterpreter(Role):
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 
-    def _work(self, mine: PromptState, cells: Cells, turn: Turn, *, forwarded: bool) -> Work:
+    def _work(self, mine: PromptState, cells: CellRunner, turn: Turn, *, forwarded: bool) -> TaskProgress:
         """Write, check and run code until it runs, or until the tries are used up.
 
         Args:
@@ -250,7 +250,7 @@ class CodeInterpreter(Role):
                 answer: a first error of this kind is reported, and not tried again.
         """
         form = AnswerForm.read(turn.round.user_query)
-        work = Work(form=form, unworded=self._policy.only_plugins)
+        work = TaskProgress(form=form, unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
         while True:
             reply = self._write(mine, turn)
@@ -268,13 +268,13 @@ class CodeInterpreter(Role):
                 mine.history.append_user(changed)
             if work.findings:
                 work.refused += 1
-                mine.history.append_user(f"{report.findings_report(work.findings)}\n{_MEND}")
+                mine.history.append_user(f"{report_texts.findings_report(work.findings)}\n{_MEND}")
                 work.gave_up = work.refused > (1 if self._policy.only_plugins else self._settings.max_tries)
-                if work.circles("\n".join(map(str, work.findings))) or work.gave_up:
+                if work.repeats_failure("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
             execution = self._run(work, cells, turn)
-            told = report.execution_report(execution, execution.artifacts, limit, code=work.code)
+            told = report_texts.execution_report(execution, execution.artifacts, limit, code=work.code)
             work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
@@ -286,10 +286,10 @@ class CodeInterpreter(Role):
             work.own_error = forwarded and work.failed == 1 and raised_by_cell(work.code, execution.error)
             mine.history.append_user(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{_MEND}")
             work.gave_up = work.failed > self._settings.max_tries
-            if work.circles(execution.error) or work.gave_up or work.own_error:
+            if work.repeats_failure(execution.error) or work.gave_up or work.own_error:
                 return work
 
-    def _judge(self, work: Work, turn: Turn) -> str:
+    def _judge(self, work: TaskProgress, turn: Turn) -> str:
         """Check the code against the policy, and have a person look at it where the settings say so.
 
         Returns:
@@ -303,17 +303,17 @@ class CodeInterpreter(Role):
         _go_on(turn)
         return changed
 
-    def _report(self, work: Work, send_to: str) -> Post:
+    def _report(self, work: TaskProgress, send_to: str) -> Post:
         limit, attachments = self._settings.report_chars, work.attachments(self._settings.report_chars)
         if whole := work.whole_answer(send_to):
             attachments.append(Attachment(AttachmentType.answer, whole))
         return Post(self.name, send_to, work.message(limit, send_to), tuple(attachments))
 
-    def _keep_answer(self, work: Work, turn: Turn) -> None:
+    def _keep_answer(self, work: TaskProgress, turn: Turn) -> None:
         """Keep what code has printed for the user uncut; where it is too long for a chat, also as a file."""
         if work.execution is None or not work.execution.ok:
             return
-        text = report.output_text(work.execution, work.artifacts, _UNCUT_CHARS, form=work.form)
+        text = report_texts.output_text(work.execution, work.artifacts, _UNCUT_CHARS, form=work.form)
         if len(text) > self._settings.answer_chars and not is_json(text):
             folder = self.folder or turn.folder
             path, file = Artifact.new_file(folder, "answer.txt", "file")
@@ -328,7 +328,7 @@ class CodeInterpreter(Role):
     def _check(self, code: str) -> list[Finding]:
         return verify(code, self._policy, plugins=self.plugin_names)
 
-    def _run(self, work: Work, cells: Cells, turn: Turn) -> Execution:
+    def _run(self, work: TaskProgress, cells: CellRunner, turn: Turn) -> Execution:
         """Run the code, and note what came of it."""
         execution = cells.run(work.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
         _go_on(turn)

@@ -6,9 +6,9 @@ import datetime
 import re
 from dataclasses import dataclass, field, replace
 
+from tw_autogen.code_interpreter.known_variables import KnownVariables
 from tw_autogen.code_interpreter.prompts import FORWARDED, board_news
-from tw_autogen.code_interpreter.selection import Shown
-from tw_autogen.code_interpreter.variables import KnownVariables
+from tw_autogen.code_interpreter.shown_plugins import Shown
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.recall import ChatHistory, add_examples
 

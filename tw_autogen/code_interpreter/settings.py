@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tw_autogen.approval import When
-from tw_autogen.trust import LONGER, LOWER, NAMED, NARROWER, ON
+from tw_autogen.settings_trust import LONGER, LOWER, NAMED, NARROWER, ON
 
 
 @dataclass(frozen=True)

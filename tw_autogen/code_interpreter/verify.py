@@ -27,9 +27,9 @@ from functools import lru_cache
 from typing import Any
 
 from tw_autogen.code_interpreter.policy import Policy, RuleSet, listed, rules_of
+from tw_autogen.code_interpreter.policy_checker import PolicyChecker
 from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, Finding
 from tw_autogen.code_interpreter.syntax import assumed
-from tw_autogen.code_interpreter.visitor import PolicyChecker
 from tw_autogen.kernel.guest import install_words
 
 __all__ = ["Finding", "verify"]

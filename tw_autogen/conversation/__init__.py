@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from tw_autogen.conversation.answer_form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.conventions import CONVENTIONS
 from tw_autogen.conversation.file_mentions import file_names, is_document, is_mentioned, split_suffix
-from tw_autogen.conversation.form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.memory import Memory, wrap_temporal
 from tw_autogen.conversation.plan import Plan, Status, Step
 from tw_autogen.conversation.post import Attachment, AttachmentType, Post, new_id

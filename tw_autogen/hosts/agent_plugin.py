@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, Unreadable
-from tw_autogen.hosts.files import bring, linked_files, table_words
+from tw_autogen.hosts.agent_files import bring, linked_files, table_words
 from tw_autogen.kernel import Artifact
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import read_object

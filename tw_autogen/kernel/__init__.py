@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.kernel.container import ContainerKernel
-from tw_autogen.kernel.gateway import GatewayKernel
+from tw_autogen.kernel.container_kernel import ContainerKernel
+from tw_autogen.kernel.gateway_kernel import GatewayKernel
 from tw_autogen.kernel.kernel import Artifact, Execution, Kernel, Loadable, Log, Variable
-from tw_autogen.kernel.local import LocalKernel
+from tw_autogen.kernel.local_kernel import LocalKernel
 from tw_autogen.kernel.settings import KernelSettings
 
 __all__ = [
@@ -28,7 +28,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         {
             "OnOutput": "tw_autogen.kernel.kernel.OnOutput",
             "Plugin": "tw_autogen.kernel.guest.plugin.Plugin",
-            "PluginContext": "tw_autogen.kernel.guest.context.PluginContext",
+            "PluginContext": "tw_autogen.kernel.guest.plugin_context.PluginContext",
             "register_plugin": "tw_autogen.kernel.guest.plugin.register_plugin",
             "test_plugin": "tw_autogen.plugin.test_plugin",
         },

@@ -15,21 +15,21 @@ from typing import Any
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, KernelStartError
-from tw_autogen.kernel.bundle import call_expression, install_expression
+from tw_autogen.kernel.exchange_folder import HostExchange
+from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.folder import HostExchange
 from tw_autogen.kernel.guest.codec import Codec
-from tw_autogen.kernel.guest.context import session_name
 from tw_autogen.kernel.guest.crash_output import file_name
-from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
-from tw_autogen.kernel.guest.output import MARK_CHARS
+from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.guest.output_capture import MARK_CHARS
+from tw_autogen.kernel.guest.plugin_context import session_name
 from tw_autogen.kernel.guest.remote_files import PIECE
+from tw_autogen.kernel.guest_bundle import call_expression, install_expression
 from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
 from tw_autogen.kernel.kernel import OnOutput
-from tw_autogen.kernel.process import Process
-from tw_autogen.kernel.request import ExecuteRequest, RawResult
+from tw_autogen.kernel.kernel_process import Process
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.wire import Poller, WakeupSocket, Wire, await_life
+from tw_autogen.kernel.transport import Poller, WakeupSocket, Wire, await_kernel_info
 
 _HELLO_SECONDS = 10.0
 """How long a kernel may take to answer after a cell of which no reply came."""
@@ -202,7 +202,7 @@ class KernelClient:
         self.codec.arrow = _has_arrow() and bool(outcome.report["ok"]["arrow"])
         patience = began + self._settings.start_seconds - time.monotonic()
         heard = self._handle.listens or outcome.heard  # ipykernel greets who subscribes, since version 7
-        if not (heard or await_life(self._connection, self.process.alive, patience)):
+        if not (heard or await_kernel_info(self._connection, self.process.alive, patience)):
             raise KernelError("no output comes from the kernel", folder=self._folder)
 
     def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:
@@ -214,7 +214,7 @@ class KernelClient:
             return outcome.report
         try:
             text = self.codec.find(str(outcome.report["file"]))
-            answer = bounded_json.loads(text) if parsed_bytes(text) <= MOST_BYTES else {}
+            answer = bounded_json.loads(text) if estimate_parsed_bytes(text) <= MOST_BYTES else {}
         except (OSError, ValueError) as error:
             raise KernelError(f"the kernel's answer can't be read: {error}", folder=self._folder) from error
         return answer if isinstance(answer, dict) else {}

@@ -20,8 +20,8 @@ from jupyter_client.connect import write_connection_file
 from jupyter_client.session import Session
 
 from tw_autogen import bounded_json
-from tw_autogen.kernel.guest.json_memory import MOST_BYTES, parsed_bytes
-from tw_autogen.kernel.wire import CHANNELS, Channel, execute_content
+from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 
 _DELIMITER = b"<IDS|MSG>"
@@ -73,14 +73,14 @@ def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | N
     if read is None or not isinstance(read.get("msg_type"), str) or read["msg_type"] in _UNREAD:
         return None
     parent_header = _object(parent)
-    body = _object(content) if parsed_bytes(content) <= MOST_BYTES else {}
+    body = _object(content) if estimate_parsed_bytes(content) <= MOST_BYTES else {}
     if parent_header is None or body is None:
         return None
     return {"header": read, "msg_type": read["msg_type"], "parent_header": parent_header, "content": body}
 
 
 def _object(part: bytes) -> dict[str, Any] | None:
-    if parsed_bytes(part) > MOST_BYTES:
+    if estimate_parsed_bytes(part) > MOST_BYTES:
         return None
     try:
         read = bounded_json.loads(part.decode("utf-8", "replace"))
@@ -309,7 +309,7 @@ class Connection:
         content = execute_content(code, expressions, silent=silent, counted=counted)
         return str(self.session.send(self.shell, "execute_request", content)["header"]["msg_id"])
 
-    def ask_for_life(self) -> None:
+    def request_kernel_info(self) -> None:
         """Send what any kernel answers at once, on shell and iopub."""
         self.session.send(self.shell, "kernel_info_request", {})
 

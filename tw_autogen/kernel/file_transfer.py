@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tw_autogen.kernel.folder import make_hidden
-from tw_autogen.kernel.guest.exchange import FOLDER
+from tw_autogen.kernel.exchange_folder import make_hidden
+from tw_autogen.kernel.guest.exchange_folder import FOLDER
 from tw_autogen.kernel.guest.remote_files import MOST_FILES, PIECE, Mirror
 from tw_autogen.kernel.kernel import Log
 from tw_autogen.safe_folder import SafeFolder

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.wire import CHANNELS, Channel, WakeupSocket, execute_content
+from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
 
 _MOST_ANSWER_BYTES = 4 << 20
 """How long an answer may be."""
@@ -160,7 +160,7 @@ class Gateway:
             raise self._error(
                 f"does not answer ({error}). Start it (`jupyter kernelgateway`), or check gateway_url"
             ) from error
-        said = _said(answer)
+        said = _error_words(answer)
         unknown = not said or "forbidden" in said.lower() or "_xsrf" in said  # as a Jupyter Server says it
         if status == 401 or (status == 403 and unknown and not may_refuse):
             given = "the token" if self.token else "requests without a token"
@@ -201,7 +201,7 @@ class GatewayProcess:
         """Take down that it ended, or can't be reached any more; from any thread."""
         if self.alive():
             self._lost = how
-            self._wakeup.ring()
+            self._wakeup.wake()
 
     def forget(self) -> None:
         """Stop waiting for its death."""
@@ -229,7 +229,7 @@ class GatewayProcess:
             with contextlib.suppress(OSError):  # a gateway that is gone took its kernels with it
                 self._delete()
             self._ended = self._lost or "killed"
-            self._wakeup.ring()
+            self._wakeup.wake()
             return self._ended
 
     def _delete(self) -> None:
@@ -243,7 +243,7 @@ class GatewayProcess:
             pause.wait(0.1)
 
 
-def _said(answer: Any) -> str:
+def _error_words(answer: Any) -> str:
     """Return what an error's JSON says in words."""
     if not isinstance(answer, dict):
         return ""
@@ -314,7 +314,7 @@ class WebsocketWire:
         """
         return self._send("shell", "execute_request", execute_content(code, expressions, silent=silent))
 
-    def ask_for_life(self) -> None:
+    def request_kernel_info(self) -> None:
         """Send what any kernel answers at once, on shell and iopub."""
         self._send("shell", "kernel_info_request", {})
 
@@ -334,7 +334,7 @@ class WebsocketWire:
             self._waiting_bytes -= size
             self._lock.notify_all()
             if not any(self._inbox.values()):
-                self._news.answer()
+                self._news.drain()
         if message is not None and message["msg_type"] == "input_request":
             self._asked = message["header"]
         return message
@@ -342,7 +342,7 @@ class WebsocketWire:
     def close(self) -> None:
         """Close the line."""
         self._closed = True
-        self._orders.ring()
+        self._orders.wake()
         self._thread.join(_SOCKET_SECONDS)
         self._orders.close()
         self._news.close()
@@ -366,7 +366,7 @@ class WebsocketWire:
         if kind == "execute_request":
             self._unheard = (number, {**message, "content": content, "buffers": []})
         self._outbox.append(text)
-        self._orders.ring()
+        self._orders.wake()
         return number
 
     # On the thread that serves the socket.
@@ -403,12 +403,12 @@ class WebsocketWire:
                 try:
                     self._serve_line()
                 except broken as error:
-                    if not self._closed and not self._take_up_again(str(error) or type(error).__name__, broken):
+                    if not self._closed and not self._reconnect(str(error) or type(error).__name__, broken):
                         return
         finally:
-            self._hang_up(broken)
+            self._disconnect(broken)
 
-    def _hang_up(self, broken: tuple[type[BaseException], ...]) -> None:
+    def _disconnect(self, broken: tuple[type[BaseException], ...]) -> None:
         with contextlib.suppress(*broken):
             self._line.send_close()
         with contextlib.suppress(*broken):
@@ -423,7 +423,7 @@ class WebsocketWire:
             while not self._closed:
                 waiting = getattr(self._line.sock, "pending", int)()  # what TLS has read ahead
                 ready = {key.fileobj for key, _ in selector.select(0 if waiting else _LOOK_SECONDS)}
-                self._orders.answer()
+                self._orders.drain()
                 if self._waiting_bytes > _MOST_WAITING_BYTES:
                     with self._lock:
                         self._lock.wait_for(lambda: self._waiting_bytes <= _MOST_WAITING_BYTES, _MOMENT_SECONDS)
@@ -457,14 +457,14 @@ class WebsocketWire:
         with self._lock:
             self._inbox[message["channel"]].append((len(data) + _MESSAGE_BYTES, message))
             self._waiting_bytes += len(data) + _MESSAGE_BYTES
-            self._news.ring()
+            self._news.wake()
             self._lock.notify_all()
         if state in _GONE:
             self._process.lose(_GONE[state])
 
-    def _take_up_again(self, why: str, broken: tuple[type[BaseException], ...]) -> bool:
+    def _reconnect(self, why: str, broken: tuple[type[BaseException], ...]) -> bool:
         """Open a line that broke anew; tell whether that was possible."""
-        self._hang_up(broken)
+        self._disconnect(broken)
         deadline = time.monotonic() + _RECONNECT_SECONDS
         pause = threading.Event()
         while not self._closed and self._process.alive():
@@ -473,7 +473,7 @@ class WebsocketWire:
                     self._process.lose("its gateway no longer knows it")
                     return False
                 self._line = self._connect()
-                self._send_again()
+                self._resend()
                 return True
             except broken as error:
                 why = str(error) or why
@@ -483,13 +483,13 @@ class WebsocketWire:
             pause.wait(0.2)
         return False
 
-    def _send_again(self) -> None:
+    def _resend(self) -> None:
         """Repeat a request of which nothing was heard; a kernel in which it ran says so, and doesn't run it again."""
         number, message = self._unheard
         if number and not any(number in one for one in self._outbox):
             # The very same message would be dropped without a word.
             self._outbox.append(json.dumps({**message, "metadata": {"again": time.monotonic()}}))
-            self._orders.ring()
+            self._orders.wake()
 
 
 def _message(data: bytes) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.codec import TAG, Codec
-from tw_autogen.kernel.guest.json_memory import check_call
+from tw_autogen.kernel.guest.json_size import check_call_size
 from tw_autogen.kernel.guest.remote_files import FILES, PIECE
 
 
@@ -213,7 +213,7 @@ class HostCalls:
         """
         number: Any = None
         try:
-            check_call(request)
+            check_call_size(request)
             asked = json.loads(request)
             number, op = asked["id"], asked.get("op", "call")
             self._drop()

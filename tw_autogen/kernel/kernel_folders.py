@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.kernel.environment import kernel_environment
+from tw_autogen.kernel.environment_variables import kernel_environment
 from tw_autogen.kernel.launcher.namespaces import HOME
-from tw_autogen.kernel.launcher.readable import LISTED
+from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.private import cache_folder
+from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500
@@ -109,7 +109,7 @@ def protected_in(folders: Iterable[str], own: Path | None = None) -> list[str]:
     return sorted(found)
 
 
-def furnish(own: Path) -> None:
+def make_stand_in_folders(own: Path) -> None:
     """Make the folders that code behind a wall has instead of the user's, with matplotlib's list of fonts.
 
     Args:

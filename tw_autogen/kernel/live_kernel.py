@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.client import KernelClient, KernelHandle
+from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
+from tw_autogen.kernel.execution_results import ROLLBACK, execution_of, rows, went_well
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.host_calls import HostFunctions
 from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variable
+from tw_autogen.kernel.kernel_process import check_open_files
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
-from tw_autogen.kernel.process import check_open_files
 from tw_autogen.kernel.recovery import Recovery
-from tw_autogen.kernel.request import ExecuteRequest, RawResult
-from tw_autogen.kernel.results import ROLLBACK, execution_of, rows, went_well
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.wire import WakeupSocket
+from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
 
 if TYPE_CHECKING:
@@ -107,18 +107,18 @@ class LiveKernel:
         with self._alone():
             live = self._ready(replay_failure=KernelStartError)
             if self._loss:
-                return self._told_lost()
+                return self._lost_state_execution()
             live = self._resumed(live)
             said = self._recovery.take_said()
             try:
                 said += self._before_cell(live)
             except KernelError:
-                return self._told_lost()
-            self._wakeup.answer()
+                return self._lost_state_execution()
+            self._wakeup.drain()
             running = live.start_cell(code, seconds=seconds, on_output=on_output)
             self._executing, self._running, self._fresh = True, running, False
             if cancelled is not None and cancelled.is_set():
-                self._wakeup.ring()  # an interrupt that came before this line found nothing that runs
+                self._wakeup.wake()  # an interrupt that came before this line found nothing that runs
             try:
                 outcome = running.wait()
             except BaseException:
@@ -214,7 +214,7 @@ class LiveKernel:
     def interrupt(self) -> None:
         """Stop the running cell, keep the process; from any thread."""
         if self._executing:
-            self._wakeup.ring()
+            self._wakeup.wake()
 
     def kill(self) -> None:
         """End the process of the running cell at once, from any thread; nothing happens if none runs."""
@@ -291,7 +291,7 @@ class LiveKernel:
                     f"thread waits {self._settings.turn_seconds:g} s for its turn at most",
                     folder=self.folder,
                 ) from None
-            self._wakeup.answer()  # an interrupt concerns the cell that was running
+            self._wakeup.drain()  # an interrupt concerns the cell that was running
             try:
                 yield
             finally:
@@ -344,7 +344,7 @@ class LiveKernel:
         """Bring variables back that an earlier process had, if that is due; give the kernel, perhaps another one."""
         if not self._recovery.due:
             return live
-        self._wakeup.answer()
+        self._wakeup.drain()
         self._executing = True  # so that an interrupt, `kill` and `close` reach the cells that are run again
         try:
             return self._recovery.bring_back(live, self._take_variables, self._renew)
@@ -354,7 +354,7 @@ class LiveKernel:
     def _renew(self) -> KernelClient:
         """Return another kernel in place of one that ended over what it brought back; an interrupt ended only that."""
         self._executing = False
-        self._wakeup.answer()
+        self._wakeup.drain()
         self._end()
         live = self._ready()
         self._executing = True
@@ -401,7 +401,7 @@ class LiveKernel:
             for name, value in self._values.items():
                 self._put(live, name, value)
 
-    def _told_lost(self) -> Execution:
+    def _lost_state_execution(self) -> Execution:
         loss, self._loss = self._loss, ""
         return Execution(False, error=f"{loss} This cell was not run. {self._recovery.lost}", state_lost=True)
 

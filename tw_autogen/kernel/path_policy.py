@@ -12,7 +12,7 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.kernel_folders import protected_in
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
-from tw_autogen.kernel.sandbox import standing
+from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import KERNEL_FOLDERS, is_protected
 
@@ -62,7 +62,7 @@ def too_broad_reason(folder: Path) -> str:
         folder: Absolute, links resolved.
     """
     asked = str(folder)  # as text: a kernel starts in milliseconds, and pure paths are slow to take apart
-    for home in map(str, _homes()):
+    for home in map(str, _home_folders()):
         if asked == home:
             return "your home folder"
         if _below(home, asked):
@@ -107,7 +107,7 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> None:
         raise ConfigError(f"{folder}: no kernel works here: {_TEMPORARY}")
 
 
-def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
+def closed_reason(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
     """Return the reason why the user that a kernel becomes can't read a path, and what to do; empty if it can.
 
     A kernel becomes another user only where the host is root, and a wall stands that keeps root's rights from it.
@@ -120,20 +120,20 @@ def closed(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
     Raises:
         SandboxError: no wall can stand here.
     """
-    return _lacking(path, settings, "rwx" if write else "rx")
+    return _missing_rights(path, settings, "rwx" if write else "rx")
 
 
-def impassable(path: Path, settings: KernelSettings) -> str:
-    """Return the reason why the user that a kernel becomes can't reach what lies in a folder; as `closed`.
+def impassable_reason(path: Path, settings: KernelSettings) -> str:
+    """Return the reason why the user that a kernel becomes can't reach what lies in a folder; as `closed_reason`.
 
     Args:
         path: The folder.
         settings: Say which user the kernel becomes.
     """
-    return _lacking(path, settings, "x")
+    return _missing_rights(path, settings, "x")
 
 
-def _lacking(path: Path, settings: KernelSettings, wanted: str) -> str:
+def _missing_rights(path: Path, settings: KernelSettings, wanted: str) -> str:
     """Return which of the rights `rwx` others lack; that to pass is for folders alone."""
     if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
         return ""
@@ -150,7 +150,7 @@ def _lacking(path: Path, settings: KernelSettings, wanted: str) -> str:
     return f"closed to others (mode {mode}), and root's code runs as another user: chmod o+{word} {path}"
 
 
-def shut_off(folder: Path, granted: Path, settings: KernelSettings) -> str:
+def shut_off_reason(folder: Path, granted: Path, settings: KernelSettings) -> str:
     """Return the reason why a kernel could not reach its folder if it were granted one above; empty if it could.
 
     Behind a wall, folders above a kernel's own are passable whatever their mode, but a granted one is as it is.
@@ -165,7 +165,7 @@ def shut_off(folder: Path, granted: Path, settings: KernelSettings) -> str:
     """
     folder, granted = folder.resolve(), granted.resolve()
     between = [one for one in folder.parents if one.is_relative_to(granted)]
-    return next((f"{one} is {why}" for one in reversed(between) if (why := impassable(one, settings))), "")
+    return next((f"{one} is {why}" for one in reversed(between) if (why := impassable_reason(one, settings))), "")
 
 
 def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
@@ -188,14 +188,14 @@ def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
                     f"kernel.{key}: {one} can't be granted: it leads over the link {link}, which code could make; "
                     "name the folder that you mean, or remove the link"
                 )
-            if why := closed(Path(one).expanduser(), settings, write=key == "write"):
+            if why := closed_reason(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
             if key == "write" and settings.sandbox != OFF and _holds_temporary_files(Path(one).expanduser().resolve()):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {_TEMPORARY}")
-            if key == "write" and (why := _unprotectable(Path(one).expanduser(), settings, folder)):
+            if key == "write" and (why := _unprotectable_reason(Path(one).expanduser(), settings, folder)):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
-            if folder and (why := shut_off(folder, Path(one).expanduser(), settings)):
+            if folder and (why := shut_off_reason(folder, Path(one).expanduser(), settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
 
 
@@ -229,7 +229,7 @@ def _links(path: str) -> Iterator[str]:
             here = step
 
 
-def _unprotectable(granted: Path, settings: KernelSettings, folder: Path | None) -> str:
+def _unprotectable_reason(granted: Path, settings: KernelSettings, folder: Path | None) -> str:
     """Return why settings files and hooks in a folder can't stay read-only if code may write there; empty if they can.
 
     Raises:
@@ -255,7 +255,7 @@ def _unprotectable(granted: Path, settings: KernelSettings, folder: Path | None)
     return ""
 
 
-def _homes() -> tuple[Path, ...]:
+def _home_folders() -> tuple[Path, ...]:
     """Return the user's home folder: the one that the environment says, and root's own where this is root."""
     said = Path(os.path.expanduser("~")).resolve()
     return (said, Path("/root")) if hasattr(os, "geteuid") and os.geteuid() == 0 else (said,)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError, KernelStartError
-from tw_autogen.kernel.launcher.readable import LISTED
+from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import KeptFolder, SafeFolder, remove_folder
 

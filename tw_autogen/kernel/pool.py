@@ -13,17 +13,17 @@ from pathlib import Path
 from types import TracebackType
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.bundle import call_expression
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.environment import clean_environment, matcher, variables
-from tw_autogen.kernel.forkserver import ForkServer, SandboxFailed
+from tw_autogen.kernel.environment_variables import clean_environment, matcher, variables
+from tw_autogen.kernel.folder_ownership import OWNERSHIP
+from tw_autogen.kernel.guest_bundle import call_expression
 from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_start import SUPERVISED, StartedKernel, start
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
-from tw_autogen.kernel.ownership import OWNERSHIP
-from tw_autogen.kernel.sandbox import failed, levels, standing
+from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed
+from tw_autogen.kernel.sandbox_levels import failed, levels, standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import SUPERVISED, StartedKernel, start
-from tw_autogen.kernel.wire import await_life
+from tw_autogen.kernel.transport import await_kernel_info
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 
 _CELL = """\
@@ -59,7 +59,7 @@ def warm_up(started: StartedKernel, seconds: float, *, modules: Sequence[str] = 
     """
     wire, deadline = started.connection, time.monotonic() + seconds
     wire.request("", expressions={"a": call_expression("warm_up", ",".join(modules))}, silent=True)
-    if not await_life(wire, started.process.alive, seconds):
+    if not await_kernel_info(wire, started.process.alive, seconds):
         raise KernelError("a kernel to be kept ready did not start")
     request = wire.request(_CELL, counted=False)
     while not _replied(wire, request):
@@ -152,7 +152,7 @@ class WarmPool:
         remove_folder(self.folder)
 
 
-def begin(settings: KernelSettings, *, supervised: bool = SUPERVISED) -> WarmPool:
+def begin_warm_pool(settings: KernelSettings, *, supervised: bool = SUPERVISED) -> WarmPool:
     """Begin to make kernels.
 
     Args:
@@ -253,7 +253,7 @@ class KernelPool:
         self._taken = time.monotonic()
         try:
             return (
-                self._kept(settings, place)
+                self._take_kept(settings, place)
                 or self._forked(settings, place)
                 or start(settings, place, supervised=self._supervised)
             )
@@ -311,17 +311,17 @@ class KernelPool:
     ) -> None:
         self.close()
 
-    def _warm(self, key: object) -> WarmPool | None:
+    def _ready_server(self, key: object) -> WarmPool | None:
         """Return a server that is ready and up to date."""
         with self._change:
             warm = self._pools.get(key)
         usable = warm is not None and self._owner == os.getpid() and warm.usable and not warm.stale()
         return warm if usable else None
 
-    def _kept(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | None:
+    def _take_kept(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | None:
         """Return a kernel that was kept ready, if there is one and nobody else works in that folder."""
         key = kernel_key(settings)
-        warm = self._warm(key[0])
+        warm = self._ready_server(key[0])
         while warm is not None and not OWNERSHIP.user(place.folder):
             with self._change:
                 started = warm.take(key)
@@ -337,7 +337,7 @@ class KernelPool:
     def _forked(
         self, settings: KernelSettings, place: KernelFolders, lent: Connection | None = None
     ) -> StartedKernel | None:
-        warm = self._warm(server_key(settings))
+        warm = self._ready_server(server_key(settings))
         if warm is not None and warm.server is not None:
             with contextlib.suppress(OSError, KernelError):
                 return start(settings, place, server=warm.server, lent=lent)
@@ -354,11 +354,11 @@ class KernelPool:
                 if self.closed:
                     return
                 wanted, self._wanted = self._wanted, {}
-                old = self._outworn({server_key(settings) for settings in wanted.values()})
+                old = self._discard_outdated({server_key(settings) for settings in wanted.values()})
             for warm in old:
                 warm.close()
             for settings in wanted.values():
-                self._tend(settings)
+                self._keep_ready(settings)
             with self._change:
                 if not self._pools and not self._wanted:
                     self._keeper = None
@@ -368,7 +368,7 @@ class KernelPool:
         ends = [warm.used + warm.settings.warm_seconds for warm in self._pools.values()]
         return max(0.0, min(ends, default=time.monotonic()) - time.monotonic()) + 0.01
 
-    def _outworn(self, wanted: set[object]) -> list[WarmPool]:
+    def _discard_outdated(self, wanted: set[object]) -> list[WarmPool]:
         """Take out what nobody needs any more, what is out of date, and what is too many."""
         now = time.monotonic()
         out = [
@@ -380,7 +380,7 @@ class KernelPool:
         out += left[: max(0, len(left) - _MOST_SERVERS)]
         return [self._pools.pop(key) for key in out]
 
-    def _tend(self, settings: KernelSettings) -> None:
+    def _keep_ready(self, settings: KernelSettings) -> None:
         """Start a server if there is none, and fill up the kernels that it keeps ready."""
         key = server_key(settings)
         warm: WarmPool | None = None
@@ -388,7 +388,7 @@ class KernelPool:
             with self._change:
                 warm = self._pools.get(key)
             if warm is None:
-                warm = begin(settings, supervised=self._supervised)
+                warm = begin_warm_pool(settings, supervised=self._supervised)
                 with self._change:
                     late = self.closed
                     if not late:
@@ -399,7 +399,7 @@ class KernelPool:
             if not warm.await_server(_HELLO_SECONDS):
                 raise KernelError("the fork server was not ready in time")
             while not self.closed and warm.lacks(settings):
-                self._let_begin()
+                self._back_off()
                 self._fill(warm, settings)
         except SandboxFailed as error:
             if warm is not None:
@@ -410,7 +410,7 @@ class KernelPool:
             self._failed[key] = time.monotonic()
             self._drop(key)
 
-    def _let_begin(self) -> None:
+    def _back_off(self) -> None:
         """Leave the processors for a moment to whoever has just taken a kernel."""
         with self._change:
             while not self.closed and (left := self._taken + _HASTE_SECONDS - time.monotonic()) > 0:

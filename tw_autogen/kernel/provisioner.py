@@ -17,11 +17,11 @@ from traitlets import Dict
 from tw_autogen.errors import ConfigError, KernelStartError, nearest
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_start import SUPERVISED, StartedKernel
 from tw_autogen.kernel.path_policy import check_granted, refuse_folder
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.starting import SUPERVISED, StartedKernel
 
 _LOOK_SECONDS = 0.05
 

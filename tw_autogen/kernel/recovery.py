@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import KernelError
+from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient
-from tw_autogen.kernel.journal import CellJournal
+from tw_autogen.kernel.execute_request import RawResult
+from tw_autogen.kernel.execution_results import COMES_BACK, LOST, error_text, went_well
 from tw_autogen.kernel.kernel import Log
-from tw_autogen.kernel.request import RawResult
-from tw_autogen.kernel.results import COMES_BACK, LOST, error_text, went_well
 
 TAG = "resume"
 _LEAST_SECONDS = 10.0

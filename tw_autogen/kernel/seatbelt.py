@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.launcher.readable import environment_paths, listed_and_read
+from tw_autogen.kernel.launcher.readable_files import environment_paths, listed_and_read
 
 SEATBELT = "seatbelt"
 _ASK_SECONDS = 60.0

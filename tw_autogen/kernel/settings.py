@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tw_autogen.trust import LIMIT, LOWER, OFF
+from tw_autogen.settings_trust import LIMIT, LOWER, OFF
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tw_autogen.errors import ModelError
-from tw_autogen.model.chat import Completion
+from tw_autogen.model.chat_model import Completion
 
 OnText = Callable[[str], None]
 Work = Callable[[OnText, threading.Event], Completion]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, NoModelError
-from tw_autogen.model.embed import EmbeddingRanker
-from tw_autogen.model.openai import OpenAIModel, is_loopback
-from tw_autogen.model.rank import LexicalRanker, Ranker
+from tw_autogen.model.embedding import EmbeddingRanker
+from tw_autogen.model.embedding_cache import VectorCache, cache_folder
+from tw_autogen.model.openai_model import OpenAIModel, is_loopback
 from tw_autogen.model.settings import ModelSettings
-from tw_autogen.model.vectors import VectorCache, cache_folder
-from tw_autogen.trust import NAMED
+from tw_autogen.model.text_ranking import LexicalRanker, Ranker
+from tw_autogen.settings_trust import NAMED
 
 _AT_ONCE = 128
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tw_autogen.model.chat import Completion, ToolCall, Usage
+from tw_autogen.model.chat_model import Completion, ToolCall, Usage
 
 
 def read_usage(usage: Any) -> Usage:

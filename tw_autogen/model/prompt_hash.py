@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from tw_autogen.model.chat import Message
+from tw_autogen.model.chat_model import Message
 
 _HEAD_CHARS = 160
 _SHORT_CHARS = 12

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ScenarioError, nearest
-from tw_autogen.model.chat import ChatModel, Completion, ToolCall, Usage
+from tw_autogen.model.chat_model import ChatModel, Completion, ToolCall, Usage
+from tw_autogen.model.model_request import ModelRequest, RequestModel, complete
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
-from tw_autogen.model.request import ModelRequest, RequestModel, complete
-from tw_autogen.private import touch_private
+from tw_autogen.private_files import touch_private
 from tw_autogen.yaml_files import Block, OneLine, read_yaml, readable_yaml
 
 FORMAT = 1

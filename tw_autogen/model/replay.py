@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tw_autogen.errors import ModelError, ReplayParted
-from tw_autogen.model.chat import Completion, Message
+from tw_autogen.model.chat_model import Completion, Message
+from tw_autogen.model.model_request import ModelRequest, RequestModel
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.model.recording import RecordedReply, Recording
-from tw_autogen.model.request import ModelRequest, RequestModel
 
 _PIECE_CHARS = 24
 

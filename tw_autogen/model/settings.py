@@ -6,32 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tw_autogen.model.chat import Usage
-from tw_autogen.trust import LOWER, NAMED
-
-
-@dataclass(frozen=True)
-class Price:
-    """What a model costs, in dollars for a million tokens.
-
-    Args:
-        prompt: Tokens that are sent.
-        completion: Tokens that are written.
-        cached: Those sent that the server had cached; None: they cost as the others.
-    """
-
-    prompt: float
-    completion: float
-    cached: float | None = None
-
-    def of(self, usage: Usage) -> float | None:
-        """Return the cost of calls in dollars; None if the server reported no tokens."""
-        if not usage.prompt_tokens and not usage.completion_tokens:
-            return None
-        cached = self.prompt if self.cached is None else self.cached
-        fresh = usage.prompt_tokens - usage.cached_tokens
-        return (fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion) / 1e6
-
+from tw_autogen.model.price import Price
+from tw_autogen.settings_trust import LOWER, NAMED
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_NAME = "gpt-5.4-mini"

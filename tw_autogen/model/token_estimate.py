@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tw_autogen.model.chat import Message
+from tw_autogen.model.chat_model import Message
 
 TOKEN_CHARS = 4.0
 """Characters a token, where no server has reported what it counted."""
@@ -26,7 +26,7 @@ class TokenEstimate:
         self._token_chars = TOKEN_CHARS
 
     @staticmethod
-    def chars(messages: Iterable[Message]) -> int:
+    def count_chars(messages: Iterable[Message]) -> int:
         """Add up the characters of messages; an image counts as 4000.
 
         Args:
@@ -42,7 +42,7 @@ class TokenEstimate:
         """Calibrate by a prompt that a server has counted; as `token_chars` does.
 
         Args:
-            chars: Of the prompt, as `chars` gives them.
+            chars: Of the prompt, as `count_chars` gives them.
             prompt_tokens: As the server reported them; 0: it reported none, and the estimate stays.
         """
         if prompt_tokens > 0:

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
+from tw_autogen.planner.format_probe import probe_format
 from tw_autogen.planner.planner import Planner, PlannerSettings
-from tw_autogen.planner.probe import probe_format
 
 __all__ = [
     "Planner",
@@ -18,11 +18,11 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         {
             "Depends": "tw_autogen.conversation.plan.Depends",
             "Plan": "tw_autogen.conversation.Plan",
-            "PlannerReply": "tw_autogen.planner.reply.PlannerReply",
-            "read_reply": "tw_autogen.planner.reply.read_reply",
-            "reply_schema": "tw_autogen.planner.reply.reply_schema",
+            "PlannerReply": "tw_autogen.planner.planner_reply.PlannerReply",
+            "read_reply": "tw_autogen.planner.planner_reply.read_reply",
+            "reply_schema": "tw_autogen.planner.planner_reply.reply_schema",
             "Status": "tw_autogen.conversation.Status",
             "Step": "tw_autogen.conversation.Step",
-            "Stop": "tw_autogen.planner.reply.Stop",
+            "Stop": "tw_autogen.planner.planner_reply.Stop",
         },
     )

@@ -24,15 +24,15 @@ from tw_autogen.conversation import (
     unfenced_json,
 )
 from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
+from tw_autogen.escaped_text import visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
-from tw_autogen.planner.approving import decide_plan
-from tw_autogen.planner.reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
-from tw_autogen.planner.request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
+from tw_autogen.planner.plan_approval import decide_plan
+from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
+from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import ChatHistory, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
-from tw_autogen.trust import LOWER, NAMED, PROMPT
-from tw_autogen.visible import visible
+from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
 
 NAME = "Planner"
 _ANSWER_CHARS = 5000

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tw_autogen.errors import ConfigError, PluginLoadError
+from tw_autogen.plugin.decorated_functions import SUFFIX
 from tw_autogen.plugin.folder import YAMLS, read_file
-from tw_autogen.plugin.functions import SUFFIX
-from tw_autogen.plugin.imports import missing_imports
-from tw_autogen.plugin.load import check_source, renamed_parameters
+from tw_autogen.plugin.import_check import missing_imports
+from tw_autogen.plugin.plugin_finder import check_source, renamed_parameters
 from tw_autogen.plugin.source import decorated_in, parse_source, tests_in
 from tw_autogen.plugin.spec import PluginSpec
-from tw_autogen.secret import is_secret
+from tw_autogen.secret_masking import is_secret
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError, PluginSpecError
-from tw_autogen.plugin.functions import SUFFIX, holds_functions, read_functions
+from tw_autogen.plugin.decorated_functions import SUFFIX, holds_functions, read_functions
 from tw_autogen.plugin.spec import PluginSpec, read_spec
-from tw_autogen.trust import MOST_BYTES
+from tw_autogen.trust_store import MOST_BYTES
 
 YAMLS = (".yaml", ".yml")
 _SUFFIXES = (*YAMLS, SUFFIX)

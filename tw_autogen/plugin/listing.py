@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, PluginLoadError, nearest
+from tw_autogen.plugin.entry_points import installed_plugins, read_entry
 from tw_autogen.plugin.folder import is_name, plugin_files, read_file, read_folder
-from tw_autogen.plugin.imports import check_imports
-from tw_autogen.plugin.installed import installed_plugins, read_entry
-from tw_autogen.plugin.load import check_source, renamed_parameters
+from tw_autogen.plugin.import_check import check_imports
+from tw_autogen.plugin.plugin_finder import check_source, renamed_parameters
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 
 
 @dataclass(frozen=True)

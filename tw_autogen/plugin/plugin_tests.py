@@ -9,7 +9,7 @@ from pathlib import Path
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Kernel
 from tw_autogen.plugin.check import Flaw
-from tw_autogen.plugin.host_run import HostPlugin
+from tw_autogen.plugin.host_plugin import HostPlugin
 from tw_autogen.plugin.source import parse_source, tests_in
 from tw_autogen.plugin.spec import PluginSpec
 

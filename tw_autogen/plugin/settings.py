@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tw_autogen.trust import LOWER, NAMED
+from tw_autogen.settings_trust import LOWER, NAMED
 
 McpApproval = Literal["writes", "always", "never"]
 """Which calls of MCP tools a person is asked about: of those not marked read-only, all, or none."""

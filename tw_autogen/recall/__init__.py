@@ -6,9 +6,9 @@ from tw_autogen.deprecated import old_names
 from tw_autogen.recall.chat_history import ChatHistory
 from tw_autogen.recall.conversation_files import read_conversation
 from tw_autogen.recall.documents import DocumentIndex, Passage
-from tw_autogen.recall.examples import load_examples, read_examples
-from tw_autogen.recall.experience import Experience, read_experiences, write_experience
-from tw_autogen.recall.learning import Learner, keep_example
+from tw_autogen.recall.examples import keep_example, load_examples, read_examples
+from tw_autogen.recall.lesson_writer import Learner
+from tw_autogen.recall.lessons import Experience, read_experiences, write_experience
 from tw_autogen.recall.recall import Recall, add_examples
 from tw_autogen.recall.settings import RecallSettings
 
@@ -34,18 +34,18 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         __name__,
         {
             "cleaned_example": "tw_autogen.recall.examples.cleaned_example",
-            "collect_experience": "tw_autogen.recall.experience.collect_experience",
-            "compress": "tw_autogen.recall.compression.compress",
-            "distill": "tw_autogen.recall.distillation.distill",
+            "collect_experience": "tw_autogen.recall.lessons.collect_experience",
+            "compress": "tw_autogen.recall.history_compression.compress",
+            "distill": "tw_autogen.recall.lesson_writer.distill",
             "Example": "tw_autogen.recall.examples.Example",
             "fitting_examples": "tw_autogen.recall.examples.select_examples",
-            "fitting_experiences": "tw_autogen.recall.experience.select_experiences",
-            "lived_experience": "tw_autogen.recall.experience.collect_experience",
+            "fitting_experiences": "tw_autogen.recall.lessons.select_experiences",
+            "lived_experience": "tw_autogen.recall.lessons.collect_experience",
             "remember": "add_examples",
             "select_examples": "tw_autogen.recall.examples.select_examples",
-            "select_experiences": "tw_autogen.recall.experience.select_experiences",
+            "select_experiences": "tw_autogen.recall.lessons.select_experiences",
             "Talk": "ChatHistory",
-            "without_paths": "tw_autogen.recall.writing.without_paths",
+            "without_paths": "tw_autogen.recall.new_text_files.without_paths",
             "write_example": "tw_autogen.recall.examples.write_example",
         },
     )

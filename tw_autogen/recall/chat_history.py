@@ -44,7 +44,7 @@ class ChatHistory:
 
     def estimate_tokens(self, messages: Sequence[Mapping[str, Any]]) -> int:
         """Return the estimated number of tokens of these messages."""
-        return round(self._estimate.tokens(TokenEstimate.chars(messages)))
+        return round(self._estimate.tokens(TokenEstimate.count_chars(messages)))
 
     def calibrate(self, prompt_tokens: int) -> None:
         """Calibrate the estimate by the tokens that the server counted in the prompt of the newest answer.
@@ -52,7 +52,7 @@ class ChatHistory:
         Args:
             prompt_tokens: As reported; 0: it reported none, and the estimate stays.
         """
-        self._estimate.calibrate(TokenEstimate.chars(self.messages[:-1]), prompt_tokens)
+        self._estimate.calibrate(TokenEstimate.count_chars(self.messages[:-1]), prompt_tokens)
 
     def end_examples(self, words: str) -> None:
         """Make all messages so far, the examples, part of the static beginning, which is never shortened.

@@ -16,7 +16,7 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Ranker
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.trust import read_regular
+from tw_autogen.trust_store import read_regular
 
 INDEX_FILE = "tw-index.json"
 _FORMAT = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, Rou
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import Ranker
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
-from tw_autogen.recall.writing import without_paths, write_text
+from tw_autogen.recall.new_text_files import create_text_file, without_paths
+from tw_autogen.secret_masking import redactor
 
 _TOKEN_CHARS = 4
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -173,7 +175,7 @@ def write_example(conversation: Conversation, path: Path) -> Path:
         raise ConfigError(f"{path}: an example's file is called {' or '.join('*' + one for one in _WRITTEN)}")
     if path.exists():
         raise ConfigError(f"{path} is there already; take another name, or remove it")
-    return write_text(path, conversation.to_yaml())
+    return create_text_file(path, conversation.to_yaml())
 
 
 def _ran_as_it_stood(lived: Round, role: str) -> bool:
@@ -199,3 +201,20 @@ def _cleaned(text: str, private: Sequence[str]) -> str:
     if len(text) <= _LONGEST_CHARS:
         return text
     return f"{text[:_LONGEST_CHARS]}\n… {len(text) - _LONGEST_CHARS} characters left out …"
+
+
+def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:
+    """Write a cleaned example of a role's history, which then loads as any other.
+
+    Args:
+        rounds: A session's.
+        path: The YAML file to write.
+        role: Whose prompt it is for: `Planner` or `CodeInterpreter`.
+        private: Texts to take out, such as the session's folder. Secrets of the environment are masked as well.
+
+    Raises:
+        ConfigError: there is no finished round of this role, or the file is there already.
+    """
+    redact = redactor(os.environ)
+    cleaned = cleaned_example(rounds, role, private=(*private, str(Path.home())), mask=redact)
+    return write_example(cleaned, Path(path))

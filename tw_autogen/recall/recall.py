@@ -12,9 +12,9 @@ from tw_autogen.errors import ModelError
 from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
 from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, is_too_long
 from tw_autogen.recall.chat_history import ChatHistory
-from tw_autogen.recall.compression import compress, keep_newest
 from tw_autogen.recall.examples import Example, select_examples
-from tw_autogen.recall.experience import Experience, read_experiences, select_experiences
+from tw_autogen.recall.history_compression import compress, keep_newest
+from tw_autogen.recall.lessons import Experience, read_experiences, select_experiences
 from tw_autogen.recall.settings import RecallSettings
 
 _SUB_PATH = "experience_sub_path"

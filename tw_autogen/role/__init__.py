@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.role.find import find_role, is_role_file
-from tw_autogen.role.loading import as_role
+from tw_autogen.role.post_validation import checked_post, offer_of, role_error
 from tw_autogen.role.role import (
     CodeRunner,
     Interruptible,
@@ -16,8 +15,9 @@ from tw_autogen.role.role import (
     Worker,
     report_call,
 )
+from tw_autogen.role.role_finder import find_role, is_role_file
+from tw_autogen.role.role_source import as_role
 from tw_autogen.role.spec import RoleSpec
-from tw_autogen.role.validation import checked_post, offer_of, role_error
 
 __all__ = [
     "CodeRunner",
@@ -44,8 +44,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         {
             "Growing": "PostStream",
             "Offering": "tw_autogen.role.role.Offering",
-            "read_role": "tw_autogen.role.find.read_role",
-            "ROLE_FILE": "tw_autogen.role.find.ROLE_FILE",
+            "read_role": "tw_autogen.role.role_finder.read_role",
+            "ROLE_FILE": "tw_autogen.role.role_finder.ROLE_FILE",
             "SUFFIX": "tw_autogen.role.taskweaver.spec.SUFFIX",
         },
     )

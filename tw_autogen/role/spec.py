@@ -12,8 +12,8 @@ from typing import Any, get_type_hints
 
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.model import ChatModel
-from tw_autogen.role.loading import as_role, line_in, load_source
 from tw_autogen.role.role import Role
+from tw_autogen.role.role_source import as_role, line_in, load_source
 from tw_autogen.settings import ROLE_ROOM, Setting, fit_setting
 
 _log = logging.getLogger(__name__)

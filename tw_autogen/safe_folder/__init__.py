@@ -3,17 +3,17 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.safe_folder.folder import (
+from tw_autogen.safe_folder.kept_folder import KeptFolder, kept_path, real_path
+from tw_autogen.safe_folder.open_without_links import KERNEL_FOLDERS, held_folder
+from tw_autogen.safe_folder.protected_names import is_protected, protected_below
+from tw_autogen.safe_folder.safe_folder import (
     SafeFolder,
     open_unlinked,
     open_unlinked_folder,
     read_unlinked,
     remove_folder,
 )
-from tw_autogen.safe_folder.held import KERNEL_FOLDERS, held_folder
-from tw_autogen.safe_folder.kept import KeptFolder, kept_path, real_path
-from tw_autogen.safe_folder.protected import is_protected, protected_below
-from tw_autogen.safe_folder.temporary import private_folder, temporary_folder
+from tw_autogen.safe_folder.temporary_folders import private_folder, temporary_folder
 
 __all__ = [
     "KERNEL_FOLDERS",
@@ -36,6 +36,6 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
-            "Entry": "tw_autogen.safe_folder.folder.Entry",
+            "Entry": "tw_autogen.safe_folder.safe_folder.Entry",
         },
     )

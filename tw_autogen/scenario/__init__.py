@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.scenario.costs import costs_table, put_table
-from tw_autogen.scenario.judging import judge
-from tw_autogen.scenario.recorded import record_scenario, replay_scenario
-from tw_autogen.scenario.report import check_report, write_report
-from tw_autogen.scenario.run import PATIENCE, Outcome, run_live, run_scenario
-from tw_autogen.scenario.runs import Runs
+from tw_autogen.scenario.html_report import check_report, write_report
+from tw_autogen.scenario.model_judge import judge
+from tw_autogen.scenario.readme_table import costs_table, put_table
+from tw_autogen.scenario.repeated_runs import Runs
+from tw_autogen.scenario.replay_and_record import record_scenario, replay_scenario
 from tw_autogen.scenario.scenario import Scenario, find_named, read_scenario
+from tw_autogen.scenario.scenario_run import PATIENCE, Outcome, run_live, run_scenario
 from tw_autogen.scenario.spy_model import SpyModel
 
 __all__ = [
@@ -44,9 +44,9 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "FILE": "tw_autogen.scenario.scenario.FILE",
             "find_scenarios": "tw_autogen.scenario.scenario.find_scenarios",
             "HeardModel": "SpyModel",
-            "Judgement": "tw_autogen.scenario.judging.Judgement",
+            "Judgement": "tw_autogen.scenario.model_judge.Judgement",
             "Limits": "tw_autogen.scenario.scenario.Limits",
-            "numbers_in": "tw_autogen.scenario.numbers.numbers_in",
+            "numbers_in": "tw_autogen.scenario.check_answer.numbers_in",
             "read_expectation": "tw_autogen.scenario.expect.read_expectation",
             "REPLIES": "tw_autogen.scenario.scenario.REPLIES",
             "ReplyRule": "tw_autogen.scenario.reply_rules.ReplyRule",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from tw_autogen.scenario.check_answer import answer, answer_lacks, asked_back, json, number, numbers, stop
 from tw_autogen.scenario.check_code import cells, executed, failed_cells, never_executed, plugins, refused, selected
 from tw_autogen.scenario.check_files import file, same_content, table
+from tw_autogen.scenario.check_parameters import Problems
 from tw_autogen.scenario.check_talk import (
     calls,
     lesson,
@@ -25,7 +26,6 @@ from tw_autogen.scenario.check_talk import (
     said,
     summaries,
 )
-from tw_autogen.scenario.kinds import Problems
 
 CHECKS: Mapping[str, Callable[..., Problems]] = {
     one.__name__: one

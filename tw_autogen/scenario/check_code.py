@@ -9,7 +9,7 @@ from pydantic import NonNegativeInt, PositiveInt
 from tw_autogen.code_interpreter import names_used
 from tw_autogen.events import CellRan, CodeChecked, PluginsSelected
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.scenario.kinds import Problems, Regex, Rounds, Words, count, span
+from tw_autogen.scenario.check_parameters import Problems, Regex, Rounds, Words, count, span
 
 
 def plugins(rounds: Rounds, names: Words) -> Problems:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.scenario.kinds import Problems, Regex, Words, listing, row, short
+from tw_autogen.scenario.check_parameters import Problems, Regex, Words, listing, row, short
 
 
 def file(folder: Path, name: Words, *, contains: Words | None = None, matches: Regex | None = None) -> Problems:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import PositiveInt
 
 from tw_autogen.events import CellRan, LessonsRecalled, ModelCalled, TalkShortened
-from tw_autogen.scenario.kinds import Names, Problems, Regex, Rounds, Words, count, short, span
+from tw_autogen.scenario.check_parameters import Names, Problems, Regex, Rounds, Words, count, short, span
 
 
 def path(rounds: Rounds, posts: Names) -> Problems:

@@ -15,7 +15,7 @@ from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import ROOMS
 from tw_autogen.settings import Settings
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.yaml_files import read_mapping
 
 FILE = "scenario.yaml"

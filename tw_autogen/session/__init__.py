@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
 from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer
+from tw_autogen.session.answer_files import AnswerFiles, Saved
 from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
 from tw_autogen.session.budget import IdleTimer, count_asked
-from tw_autogen.session.inputs import FilesWanted, several
-from tw_autogen.session.journal import read_journal, rounds_of
-from tw_autogen.session.landing import Landing, Saved
-from tw_autogen.session.named_files import files_not_made
+from tw_autogen.session.event_journal import read_journal, rounds_of
+from tw_autogen.session.mentioned_files import files_not_made
 from tw_autogen.session.notebook import write_notebook
 from tw_autogen.session.project import Project, example_files, is_project, read_project
-from tw_autogen.session.seats import (
+from tw_autogen.session.request_inputs import FilesWanted, several
+from tw_autogen.session.role_seats import (
     KernelWanted,
     ModelWanted,
     PolicyWanted,
@@ -27,7 +27,7 @@ from tw_autogen.session.seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
-from tw_autogen.session.trust import Review, refuse_link, trust_lines
+from tw_autogen.session.trust_review import Review, refuse_link, trust_lines
 from tw_autogen.session.workspace import PastSession, outside_reason, past_sessions, prune_sessions
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
     "FilesWanted",
     "IdleTimer",
     "KernelWanted",
-    "Landing",
+    "AnswerFiles",
     "ModelWanted",
     "PastSession",
     "PluginsWanted",
@@ -83,23 +83,24 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
+            "Landing": "AnswerFiles",
             "answer_text": "tw_autogen.session.Answer.markdown",
-            "AnswerKey": "tw_autogen.hosts.conversations.AnswerKey",
+            "AnswerKey": "tw_autogen.hosts.open_conversations.AnswerKey",
             "asked_role": "tw_autogen.hosts.agent_role.asked_role",
-            "CONTINUE": "tw_autogen.hosts.conversation.CONTINUE",
-            "Conversation": "tw_autogen.hosts.conversation.Conversation",
-            "Conversations": "tw_autogen.hosts.conversations.Conversations",
+            "CONTINUE": "tw_autogen.hosts.partner_conversation.CONTINUE",
+            "Conversation": "tw_autogen.hosts.partner_conversation.Conversation",
+            "Conversations": "tw_autogen.hosts.open_conversations.Conversations",
             "failure_text": "tw_autogen.errors.RoundError.in_words",
             "files_of": "tw_autogen.session.Answer.files_markdown",
-            "idle_seconds": "tw_autogen.hosts.conversations.idle_seconds",
-            "Journal": "tw_autogen.session.journal.Journal",
+            "idle_seconds": "tw_autogen.hosts.open_conversations.idle_seconds",
+            "Journal": "tw_autogen.session.event_journal.Journal",
             "keep_example": "tw_autogen.recall.keep_example",
             "Learner": "tw_autogen.recall.Learner",
-            "Line": "tw_autogen.hosts.conversation.Line",
-            "profile_file": "tw_autogen.session.profile.profile_file",
-            "profile_request": "tw_autogen.session.profile.profile_request",
-            "profile_value": "tw_autogen.session.profile.profile_value",
-            "Reply": "tw_autogen.hosts.conversation.Reply",
+            "Line": "tw_autogen.hosts.partner_conversation.Line",
+            "profile_file": "tw_autogen.session.data_profile.profile_file",
+            "profile_request": "tw_autogen.session.data_profile.profile_request",
+            "profile_value": "tw_autogen.session.data_profile.profile_value",
+            "Reply": "tw_autogen.hosts.partner_conversation.Reply",
             "Seconds": "tw_autogen.session.answer.Seconds",
         },
     )

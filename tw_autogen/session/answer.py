@@ -9,7 +9,7 @@ from pathlib import Path
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
-from tw_autogen.session.landing import save_files
+from tw_autogen.session.answer_files import save_files
 
 USER = "User"
 _log = logging.getLogger(__name__)

@@ -19,12 +19,12 @@ from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted
-from tw_autogen.private import keep_private_folder
+from tw_autogen.private_files import keep_private_folder
 from tw_autogen.role import Role, as_role
-from tw_autogen.session.inputs import FilesWanted, checked_inputs, copy_in, several, working_names
-from tw_autogen.session.mcp import start_mcp_servers, with_tools
+from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.project import Project, project_here, read_project
-from tw_autogen.session.seats import (
+from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, copy_in, several, working_names
+from tw_autogen.session.role_seats import (
     Kernels,
     KernelWanted,
     Models,
@@ -43,10 +43,10 @@ from tw_autogen.session.seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
-from tw_autogen.session.trust import distrusted_folder, refuse_link
+from tw_autogen.session.trust_review import distrusted_folder, refuse_link
 from tw_autogen.session.workspace import ignore_in_git
 from tw_autogen.settings import Settings
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.trusted_files import compared_with
 
 PluginsWanted = Iterable[PluginWanted] | PluginWanted
@@ -197,7 +197,7 @@ def open_team(
         workers = [
             _worker(seat, models, kernels, read, undo, approve) for seat in seats if known(seat.role) != "planner"
         ]
-        own, recall = read.read("planner", PlannerSettings), models.recall("planner")
+        own, recall = read.read("planner", PlannerSettings), models.recall_for("planner")
         planners: list[Role] = [
             Planner(
                 models.pick(seat),
@@ -385,7 +385,7 @@ def _worker(
             policy=policy,
             settings=own,
             ranker=models.ranker,
-            recall=models.recall("code_interpreter"),
+            recall=models.recall_for("code_interpreter"),
             name=name,
             approve=approve,
         )

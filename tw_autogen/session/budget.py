@@ -162,7 +162,7 @@ class RoundBudget:
     @contextmanager
     def _reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[Callable[[], None]]:
         with self._lock:
-            mine = self._expected(TokenEstimate.chars(messages))
+            mine = self._expected(TokenEstimate.count_chars(messages))
             reached = self._reached(mine)
             if not reached:
                 self._reserved.append(mine)

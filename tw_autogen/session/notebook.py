@@ -23,9 +23,9 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.safe_folder import held_folder, read_unlinked
-from tw_autogen.session.journal import read_journal
-from tw_autogen.session.svg import UnsafeSvgError, safe_svg
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.session.event_journal import read_journal
+from tw_autogen.session.svg_sanitizer import UnsafeSvgError, safe_svg
+from tw_autogen.shipped_folders import shipped_folder
 
 if TYPE_CHECKING:
     import nbformat

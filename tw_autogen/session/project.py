@@ -11,12 +11,12 @@ from tw_autogen.kernel import KernelSettings
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
 from tw_autogen.recall import read_conversation
 from tw_autogen.role import find_role, is_role_file
-from tw_autogen.session.seats import BUILT_IN, RoleWanted, known
+from tw_autogen.session.role_seats import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
-from tw_autogen.trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust
 from tw_autogen.trusted_files import compared_with
 
 EXAMPLES = (

@@ -38,18 +38,19 @@ from tw_autogen.events import (
 )
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
-from tw_autogen.private import keep_private_folder, make_private_folder
+from tw_autogen.private_files import keep_private_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_call, role_error
 from tw_autogen.safe_folder import real_path, remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
+from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
-from tw_autogen.session.grants import Grants
-from tw_autogen.session.inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
-from tw_autogen.session.journal import JOURNAL, Journal
-from tw_autogen.session.landing import Landing
-from tw_autogen.session.named_files import Named, NamedFiles
-from tw_autogen.session.profile import profile_request
+from tw_autogen.session.data_profile import profile_request
+from tw_autogen.session.event_journal import JOURNAL, Journal
+from tw_autogen.session.mentioned_files import Named, NamedFiles
+from tw_autogen.session.path_grants import Grants
+from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
+from tw_autogen.session.routing import allowed_receivers, next_speaker
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team
 
@@ -103,7 +104,7 @@ class Session:
         self.closed = False
         self.grants = grants or Grants()
         self.grants.take_new_hooks()
-        self.landing: Landing | None = None
+        self.landing: AnswerFiles | None = None
         """Who copies files of answers to where the user is; None: nobody, as in services and agents."""
         self.rounds: list[Round] = []
         self.variables: dict[str, Any] = {}
@@ -337,7 +338,7 @@ class Session:
         Raises:
             RoundError: nobody of that name is here.
         """
-        return self._team.receiver(self._open_one())
+        return next_speaker(self._team, self._open_one())
 
     def step(self, role: Role) -> Post:
         """Ask one role for its post.
@@ -491,7 +492,7 @@ class Session:
                 CURRENT_BUDGET.set(self._budget.round),
             )
             try:
-                post = checked_post(role, answer(turn), here, self._team.receivers(role, here))
+                post = checked_post(role, answer(turn), here, allowed_receivers(self._team, role, here))
             except Exception as error:
                 ours = isinstance(error, TwAutogenError) and not isinstance(error, Unreadable)
                 failed = None if ours else role_error(role, error, here)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tw_autogen.trust import COUNT, LIMIT, LOWER, NAMED
+from tw_autogen.settings_trust import COUNT, LIMIT, LOWER, NAMED
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.trust import Review, trust_lines
+from tw_autogen.session.trust_review import Review, trust_lines
 from tw_autogen.settings import Settings
-from tw_autogen.trust import Trust, home_folder
+from tw_autogen.settings_trust import Trust
+from tw_autogen.trust_store import home_folder
 from tw_autogen.trusted_files import compared_with
 
 _log = logging.getLogger(__name__)

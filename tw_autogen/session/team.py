@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.conversation import Round
-from tw_autogen.errors import ConfigError, RoundError, nearest
+from tw_autogen.errors import ConfigError
 from tw_autogen.planner import Planner
 from tw_autogen.role import CodeRunner, Interruptible, Killable, Placed, Role, as_role
 from tw_autogen.session.answer import USER
@@ -63,37 +62,6 @@ class Team:
     def planned(self) -> bool:
         """Whether a Planner gets the user's requests."""
         return self.entry == PLANNER or isinstance(self._roles.get(self.entry), Planner)
-
-    def receivers(self, role: Role, here: Round) -> tuple[str, ...]:
-        """Return to whom a role may write now; empty: to anybody.
-
-        In a session with a Planner every other role answers whoever wrote to it, or the Planner.
-
-        Args:
-            role: Who is about to write.
-            here: The round, with all posts until now.
-        """
-        if not self.planned or role.name == self.entry:
-            return ()
-        asked = next((post.send_from for post in reversed(here.posts) if post.send_to == role.name), self.entry)
-        return tuple(dict.fromkeys((asked, self.entry)))
-
-    def receiver(self, here: Round) -> Role | None:
-        """Return the role that the round's newest post is for; None if it is for the user.
-
-        Raises:
-            RoundError: nobody of that name is here.
-        """
-        name = here.posts[-1].send_to
-        if name == USER:
-            return None
-        if name not in self._roles:
-            raise RoundError(
-                f"{here.id}: {here.posts[-1].send_from} wrote to {name!r}, and nobody here is called that"
-                f"{nearest(name, [*self.names, USER])}",
-                round=here,
-            )
-        return self._roles[name]
 
     def interrupt(self, *, kill: bool = False) -> None:
         """Stop what runs, from any thread; with `kill` end the processes of running cells."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tw_autogen import bounded_json
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session.journal import JOURNAL, is_marked_open
+from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 

@@ -1,11 +1,11 @@
 """Doubles for tests (model, kernel, server of recorded replies, plugin context); suites for hosts and roles."""
 
+from tw_autogen.testing.fake_kernel import FakeKernel
 from tw_autogen.testing.host_checks import HOST_CHECKS, HostDriver, check_host
-from tw_autogen.testing.kernel import FakeKernel
-from tw_autogen.testing.plugins import load_plugin, plugin_context
+from tw_autogen.testing.plugin_doubles import load_plugin, plugin_context
 from tw_autogen.testing.replay_server import ReplayServer, replay_server
 from tw_autogen.testing.role_checks import ROLE_CHECKS, check_role
-from tw_autogen.testing.scripted import ScriptedModel, codes, plans
+from tw_autogen.testing.scripted_model import ScriptedModel, codes, plans
 
 __all__ = [
     "HOST_CHECKS",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.model import ChatModel, Completion, Usage
-from tw_autogen.testing.scripted import ScriptedModel, codes, plans
+from tw_autogen.testing.scripted_model import ScriptedModel, codes, plans
 
 
 class HostDriver(Protocol):

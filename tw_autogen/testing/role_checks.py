@@ -18,7 +18,7 @@ from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.events import Event
 from tw_autogen.model import ChatModel, LexicalRanker
 from tw_autogen.role import Role, Turn, as_role, find_role
-from tw_autogen.shipped import shipped_folder
+from tw_autogen.shipped_folders import shipped_folder
 
 _SECONDS = 30.0
 """What an answer is given that was cancelled, or is late, before it began; a slow machine must not fail a check."""

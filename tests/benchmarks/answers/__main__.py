@@ -18,12 +18,12 @@ from rich.text import Text
 
 from tests.benchmarks.answers import Result, Results, Summary, Task, read_dabench, read_math, run_bench, summarize
 from tests.benchmarks.answers.results import ABOUT, RESULTS
-from tw_autogen.cli.exits import Exit
+from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.main import ErrorReportingGroup
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
-from tw_autogen.cli.tally import short
+from tw_autogen.cli.round_summary import short
 from tw_autogen.cli.terminal import clean, err, marks, out
-from tw_autogen.cli.trusting import settings_of
+from tw_autogen.cli.trust_prompt import settings_of
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import Session, open_session, read_settings

@@ -8,7 +8,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, KernelError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.launcher.sockets import in_flight, open_sockets
+from tw_autogen.kernel.launcher.socket_memory import in_flight, open_sockets
 
 MANY = """
 import ctypes, mmap, os, time

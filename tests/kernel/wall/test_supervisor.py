@@ -4,7 +4,7 @@ import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.sandbox import standing
+from tw_autogen.kernel.sandbox_levels import standing
 
 SECONDS = 60.0
 WAYS = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from tw_autogen.code_interpreter.choose import rank
+from tw_autogen.code_interpreter.plugin_ranking import rank_plugins
 from tw_autogen.plugin import PluginSpec
 
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ def recall(specs, asked, k, ranker=None):
     missed = [
         (query, meant)
         for query, meant in asked
-        if meant not in [specs[at].name for at, _ in rank(specs, query, ranker)[:k]]
+        if meant not in [specs[at].name for at, _ in rank_plugins(specs, query, ranker)[:k]]
     ]
     return 1 - len(missed) / len(asked), missed
 

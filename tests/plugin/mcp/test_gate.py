@@ -10,8 +10,8 @@ from tw_autogen.approval import Decision
 from tw_autogen.errors import ToolCallRefusedError
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.mcp import McpServers, read_mcp_servers
+from tw_autogen.plugin.mcp.call_gate import Gate
 from tw_autogen.plugin.mcp.config import McpServer
-from tw_autogen.plugin.mcp.gate import Gate
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 

@@ -25,9 +25,9 @@ from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.agentchat.messages import Translator, lines_of
 from tw_autogen.hosts.agentchat.model import ClientModel
-from tw_autogen.hosts.chain import calling
-from tw_autogen.hosts.conversation import Conversation, Reply
-from tw_autogen.hosts.loops import on_thread
+from tw_autogen.hosts.call_chain import calling
+from tw_autogen.hosts.partner_conversation import Conversation, Reply
+from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.session import (

@@ -18,7 +18,7 @@ from autogen_core.code_executor import CodeBlock, CodeResult
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.events import CellRan, CodeChecked, Event, PostClosed
-from tw_autogen.hosts.conversation import Line
+from tw_autogen.hosts.partner_conversation import Line
 from tw_autogen.session import USER
 
 

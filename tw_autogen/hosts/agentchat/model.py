@@ -18,7 +18,7 @@ from autogen_core.models import (
     UserMessage,
 )
 
-from tw_autogen.hosts.agentchat.loops import wait_for
+from tw_autogen.hosts.agentchat.event_loops import wait_for
 from tw_autogen.model import (
     Completion,
     Message,

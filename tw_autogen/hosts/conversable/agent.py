@@ -13,15 +13,15 @@ from tw_autogen.approval import Approve, checked_approve
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Handler
-from tw_autogen.hosts.conversable.approval import approval_by
-from tw_autogen.hosts.conversable.messages import lines_of, reply_text
+from tw_autogen.hosts.conversable.human_approval import approval_by
+from tw_autogen.hosts.conversable.inner_messages import InnerTalk
+from tw_autogen.hosts.conversable.loop_stream import on_loop
+from tw_autogen.hosts.conversable.messages import lines_of, render_reply
 from tw_autogen.hosts.conversable.model import HostModel, refuse_settings
-from tw_autogen.hosts.conversable.running import begin
-from tw_autogen.hosts.conversable.speaking import Messages, Speaking, rules_of
-from tw_autogen.hosts.conversable.streams import on_loop
-from tw_autogen.hosts.conversable.talk import InnerTalk
-from tw_autogen.hosts.conversation import Conversation
-from tw_autogen.hosts.conversations import Conversations, idle_seconds
+from tw_autogen.hosts.conversable.running_reply import note_conversation
+from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
+from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
+from tw_autogen.hosts.partner_conversation import Conversation
 from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
@@ -46,7 +46,7 @@ from tw_autogen.session import (
 from tw_autogen.settings import Settings
 
 
-class TaskWeaverAgent(Speaking):
+class TaskWeaverAgent(SpeakingAgent):
     """One agent that does data work: a Planner, a CodeInterpreter and a kernel behind one name.
 
     Args:
@@ -215,10 +215,12 @@ class TaskWeaverAgent(Speaking):
     def _answer(self, conversation: Conversation, messages: Messages, sender: Any) -> str | None:
         chat = lines_of(messages, sender, (self.name,))
         goes_on = hasattr(sender, "groupchat")
-        reply = conversation.answer(chat, goes_on=goes_on, rules=rules_of(self), stopped=begin(conversation))
+        reply = conversation.answer(
+            chat, goes_on=goes_on, rules=rules_of(self), stopped=note_conversation(conversation)
+        )
         if reply is None or reply.answer is None:
             return reply.text if reply else None
-        return reply_text(reply.answer, reply.round.user_query, self.system_message)
+        return render_reply(reply.answer, reply.round.user_query, self.system_message)
 
     def _opened(self, partner: Any) -> Session:
         """Open a session whose parts hold this agent weakly: forgotten with open sessions it still ends."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from tw_autogen.hosts.conversation import Line
-from tw_autogen.hosts.conversations import AnswerKey
+from tw_autogen.hosts.open_conversations import AnswerKey
+from tw_autogen.hosts.partner_conversation import Line
 from tw_autogen.session import Answer
 
 Message = Mapping[str, Any]
@@ -99,7 +99,7 @@ def _is_own(message: Message, names: Collection[str] | None) -> bool:
     return message["name"] in names
 
 
-def reply_text(answer: Answer, request: str = "", system_message: str = "") -> str:
+def render_reply(answer: Answer, request: str = "", system_message: str = "") -> str:
     """Return an answer as Markdown: the words, then a line for each file with a preview.
 
     Args:

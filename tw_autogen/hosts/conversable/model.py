@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tw_autogen.errors import ConfigError, ModelError
-from tw_autogen.hosts.conversable.install import import_autogen
+from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.model import (
     Completion,
     ModelRequest,

@@ -7,8 +7,7 @@ It is also the only definition of what a plugin's author writes against: `Plugin
 
 from .artifacts import TooLarge
 from .codec import untransferable_reason
-from .context import Made, PluginContext
-from .packages import install_words
+from .pip_install import install_words
 from .plugin import (
     Plugin,
     PluginProblem,
@@ -20,6 +19,7 @@ from .plugin import (
     run_plugin_tests,
     test_plugin,
 )
+from .plugin_context import Made, PluginContext
 
 __all__ = [
     "Made",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-from .describe import summary
+from .variable_summary import summary
 
 KINDS = ("chart", "image", "df", "file", "txt", "svg", "html", "json")
 _SUFFIXES = {

@@ -19,18 +19,18 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from pathlib import Path
 from typing import Any
 
-from .calls import claim_input_channel
-from .crash_output import CrashOutput, speak_before_exit
+from .crash_output import CrashOutput, flush_before_exit
 from .display import AfterImport, Display, tune_pandas
-from .guard import Guard, Interrupts, always_reply, hush_status, pack_anything, say_less
-from .hints import Hints
-from .output import FdCapture, LimitedStream
-from .packages import INSTALL, Packages
+from .host_calls import claim_input_channel
+from .ipython_shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
+from .kernel_session import Session
+from .output_capture import FdCapture, LimitedStream
+from .pip_install import INSTALL, Packages
 from .plugin import PluginProblem, install_names
-from .remote_files import PIECE, RunOnce, settle_down
-from .session import Session
-from .shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
-from .trace import Cells, kind_of, own_words, short_warning, trace
+from .remote_files import PIECE, RunOnce, set_up_remote_session
+from .sandbox_hints import Hints
+from .tamper_guard import Guard, Interrupts, pack_tolerantly, reply_on_error, suppress_messages, suppress_status
+from .traceback_text import Cells, kind_of, own_words, short_warning, trace
 
 SOURCE = "tw_autogen"
 QUIET = "quiet"
@@ -38,7 +38,7 @@ QUIET = "quiet"
 
 
 class Bridge:
-    """Everything of ours that lives in a kernel; of no use before `settle`.
+    """Everything of ours that lives in a kernel; of no use before `begin_session`.
 
     Args:
         shell: IPython's shell.
@@ -58,10 +58,10 @@ class Bridge:
         self._streams = [LimitedStream(*pair) for pair in streams]
         self._descriptors = FdCapture({1: sys.stdout, 2: sys.stderr})
         for number in self._descriptors.numbers:
-            os.register_at_fork(after_in_child=partial(self._streams[number - 1].speak_into, number))
+            os.register_at_fork(after_in_child=partial(self._streams[number - 1].redirect_to, number))
         self._tune()
 
-    def settle(self, options: Mapping[str, Any]) -> None:
+    def begin_session(self, options: Mapping[str, Any]) -> None:
         """Begin a session; what an earlier call of this has begun is forgotten.
 
         Args:
@@ -70,7 +70,7 @@ class Bridge:
                 `Checkpoint`), where variables are to come back; `folder` and `environment`, where this process was made
                 before its session was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks
                 the host, who puts them there; empty: it never does; `remote`, where the host's folder is not seen from
-                here: `environment`, `most_bytes`, and names of folders, see `settle_down`.
+                here: `environment`, `most_bytes`, and names of folders, see `set_up_remote_session`.
         """
         shell = self._shell
         if "folder" in options:
@@ -79,21 +79,21 @@ class Bridge:
             os.environ.update(options["environment"])
         remote = options.get("remote")
         if remote:
-            settle_down(remote["environment"], folder_name=remote["folder_name"], leftover=remote["leftover"])
+            set_up_remote_session(remote["environment"], folder_name=remote["folder_name"], leftover=remote["leftover"])
             shell.history_manager.enabled = False  # a database on a disk, written behind each cell
             handlers = shell.kernel.shell_handlers
             handlers["execute_request"] = RunOnce(handlers["execute_request"])
         else:
-            hush_status(shell.kernel, self._was_quiet)
+            suppress_status(shell.kernel, self._was_quiet)
         self.session = Session(shell, self._ask, options)
         self._cells = Cells(self._forget)
         self._hints = Hints(str(self.session.folder), options.get("wall") or {})
         self._guard = Guard(self.session.folder)
-        self._display.settle(self.session.ctx, options["result_chars"])
+        self._display.begin_session(self.session.ctx, options["result_chars"])
         for stream in self._streams:
-            stream.settle(options["output_chars"])
+            stream.begin_session(options["output_chars"])
         for words in self._crash_output:
-            words.settle(None if remote or not options["session_id"] else self.session.folder)
+            words.begin_session(None if remote or not options["session_id"] else self.session.folder)
         if "packages" in options:
             Packages(lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
 
@@ -128,7 +128,7 @@ class Bridge:
         self._guard.restore()
         self._descriptors.restore()
         for stream in self._streams:
-            stream.begin()
+            stream.begin_cell()
         self.session.ctx.begin(self._shell.execution_count)
         self._display.begin((info.raw_cell if info else "") or "")
         self._errors.clear()
@@ -165,7 +165,7 @@ class Bridge:
         self._display.end()
         self._descriptors.drain()
         for stream in self._streams:
-            stream.end()
+            stream.end_cell()
         self._quiet = not (self.session.remote or any(stream.spoke for stream in self._streams))
         kept, logs = self.session.ctx.take()
         undone = self.session.rollback.end(failed=failed) if self.session.rollback else None
@@ -198,7 +198,7 @@ class Bridge:
         """Hand all that was written to what sends it."""
         self._descriptors.drain()
         for stream in self._streams:
-            stream.end()
+            stream.end_cell()
             stream.flush()
 
     def _request(self) -> str:
@@ -239,10 +239,10 @@ class Bridge:
         pipe_commands(shell)
         ask_once(shell)
         cancel_on_interrupt(shell.kernel, Interrupts(shell.kernel))
-        always_reply(shell.kernel)
-        pack_anything(shell.kernel.session)
-        say_less(shell.kernel)
-        speak_before_exit(shell.kernel.iopub_thread, self._say_rest)
+        reply_on_error(shell.kernel)
+        pack_tolerantly(shell.kernel.session)
+        suppress_messages(shell.kernel)
+        flush_before_exit(shell.kernel.iopub_thread, self._say_rest)
         warnings.formatwarning = short_warning
         AfterImport("pandas", tune_pandas).install()
         install_names()
@@ -272,11 +272,11 @@ def start(options: str) -> None:
     """Make the kernel's one bridge, unless it was rehearsed, and begin the session; a second time nothing happens.
 
     Args:
-        options: JSON, see `Bridge.settle`.
+        options: JSON, see `Bridge.begin_session`.
     """
     package = _package()
     if not hasattr(package, "session_of_this_kernel"):
-        _made().settle(loads(options))
+        _made().begin_session(loads(options))
         package.session_of_this_kernel = True  # type: ignore[attr-defined] # modules take attributes
 
 
@@ -288,7 +288,7 @@ def warm_up(modules: str) -> None:
     Args:
         modules: Names of modules to import, with commas between; what is not installed, or is broken, is left out.
     """
-    _made().settle(_REHEARSAL)
+    _made().begin_session(_REHEARSAL)
     for name in filter(None, modules.split(",")):
         with contextlib.suppress(Exception):
             importlib.import_module(name)
@@ -325,7 +325,7 @@ def _package() -> types.ModuleType:
 _LIBRARY = "/usr/lib/libsandbox.dylib"
 
 
-def enclose(text: str) -> str:
+def apply_seatbelt(text: str) -> str:
     """Apply a Seatbelt profile (macOS) to this process and all that it starts, for ever. Never tried on a Mac.
 
     Args:

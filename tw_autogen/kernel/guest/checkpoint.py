@@ -21,7 +21,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from .contents import is_a
+from .object_snapshot import is_a
 
 MAIN = "__main__"
 _PLAIN = {types.ModuleType, types.BuiltinFunctionType, int, float, complex, str, bytes, bool, type(None)}

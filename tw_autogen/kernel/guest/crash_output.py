@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .exchange import FOLDER, make_folder
+from .exchange_folder import FOLDER, make_folder
 
 
 def file_name(stream: str) -> str:
@@ -39,13 +39,13 @@ class CrashOutput:
         self._file: int | None = None
         self._known: os.stat_result | None = None
 
-    def settle(self, folder: Path | None) -> None:
+    def begin_session(self, folder: Path | None) -> None:
         """Begin a session that works in a folder; None: the host doesn't see it."""
         if self._file is not None and self._is_ours(self._file):
             os.close(self._file)
         self._folder, self._file, self._begins = folder, None, True
 
-    def begin(self) -> None:
+    def begin_cell(self) -> None:
         """Forget the cell before."""
         self._begins = True
 
@@ -83,7 +83,7 @@ _SECONDS = 1.0
 """How long an end may take for that."""
 
 
-def speak_before_exit(publisher: Any, crash_output: Callable[[], object]) -> None:
+def flush_before_exit(publisher: Any, crash_output: Callable[[], object]) -> None:
     """Stand before `os._exit` and `os.abort` in this process; forked ones, which have no sockets, end at once.
 
     A crash, or a signal that the process sends itself, leaves no time: what was flushed is kept by `CrashOutput`,

@@ -18,8 +18,8 @@ from importlib.machinery import ModuleSpec
 from typing import Any, BinaryIO, cast
 
 from .artifacts import Bounded, TooLarge, TooMany, preview, write_table
-from .context import ArtifactType, PluginContext
-from .output import clip
+from .output_capture import clip
+from .plugin_context import ArtifactType, PluginContext
 
 _CHARS = 100
 _READ = 20_000
@@ -140,7 +140,7 @@ class Display:
         shell.display_formatter.format = self._format_unsaved
         AfterImport("matplotlib.figure", self._watch_savefig).install()
 
-    def settle(self, ctx: PluginContext, result_chars: int) -> None:
+    def begin_session(self, ctx: PluginContext, result_chars: int) -> None:
         """Begin a session.
 
         Args:

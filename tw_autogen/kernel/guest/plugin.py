@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
-from .context import LogErrorLevel, PluginContext
+from .plugin_context import LogErrorLevel, PluginContext
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .exchange import FOLDER
+from .exchange_folder import FOLDER
 
 FILES = "files"
 """The `op` of a request about files."""
@@ -257,7 +257,7 @@ class RunOnce:
             await done
 
 
-def settle_down(environment: Mapping[str, str], *, folder_name: str, leftover: str) -> None:
+def set_up_remote_session(environment: Mapping[str, str], *, folder_name: str, leftover: str) -> None:
     """Move a kernel that anybody started into a folder of its own, removed when it ends.
 
     Args:

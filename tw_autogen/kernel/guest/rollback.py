@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-from .contents import Undo, contents, is_a
+from .object_snapshot import Undo, contents, is_a
 
 _WORD = re.compile(r"\w+")
 _ANY_NAME = {

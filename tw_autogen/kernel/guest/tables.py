@@ -19,9 +19,9 @@ import zoneinfo
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import TYPE_CHECKING, Any
 
-from .arrow import ArrowReader, ArrowWriter, Budget
+from .arrow_columns import ArrowReader, ArrowWriter, Budget
 from .hash_time import HashTime
-from .json_memory import parsed_bytes
+from .json_size import estimate_parsed_bytes
 
 
 class _Deferred:
@@ -114,7 +114,7 @@ def unpack_table(name: Any, codec: Codec, time: HashTime) -> Any:
             stream = file.read(size - length - more)
     finally:
         codec.exchange.remove(str(name))
-    budget.claim(parsed_bytes(text))
+    budget.claim(estimate_parsed_bytes(text))
     header = loads(text)
     rows = header["rows"]
     if type(rows) is not int or rows < 0:

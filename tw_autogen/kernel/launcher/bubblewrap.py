@@ -24,7 +24,7 @@ def run_wrapped(
     """Run a command as the first process behind the wall, to its end.
 
     Args:
-        request: As `supervisor.attend` takes it, with `assignment`.
+        request: As `supervisor.supervise` takes it, with `assignment`.
         read: The interpreter's folders.
         kept: Folders that stay read-only where they lie in one that may be written.
         command: The program and its arguments.
@@ -81,16 +81,16 @@ def _options(
     for path, number in pipes.items():
         words += ["--perms", "0644", "--file", str(number), path]
     for path in outermost([*plan["read"], *read]):
-        words += _way(path)
+        words += _parent_folder_options(path)
         words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
     folders = shown(read=assignment["read"], write=assignment["write"], kept=[*kept, *assignment.get("kept", ())])
     named = {path: "--bind" if writable else "--ro-bind" for path, writable in folders.items()}
     for path, how in [*sorted(named.items()), *((one, "--bind") for one in plan["write"])]:
-        words += [*_way(path), how, path, path]  # what lies above comes first
+        words += [*_parent_folder_options(path), how, path, path]  # what lies above comes first
     return [*words, "--remount-ro", "/", "--chdir", "/"]
 
 
-def _way(path: str) -> list[str]:
+def _parent_folder_options(path: str) -> list[str]:
     """Make the folders above a path; bwrap itself would make them as closed as they are outside."""
     above = [one for one in itertools.accumulate(path.split("/")[1:-1], os.path.join, initial="/") if one != "/"]
     return [word for one in above if not os.path.islink(one) for word in ("--perms", "0755", "--dir", one)]

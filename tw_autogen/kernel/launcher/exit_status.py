@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 
-def words(code: int) -> str:
+def describe_exit(code: int) -> str:
     """Return how a process ended.
 
     Args:

@@ -17,8 +17,8 @@ import struct
 from collections.abc import Iterable
 
 from .known_paths import Known, open_known
-from .readable import listed_and_read
-from .system import PR_SET_NO_NEW_PRIVS, prctl, syscall
+from .readable_files import listed_and_read
+from .system_calls import PR_SET_NO_NEW_PRIVS, prctl, syscall
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH = 1, 1

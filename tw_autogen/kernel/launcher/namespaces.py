@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from types import MappingProxyType
 
 from .known_paths import Known, compare, open_known
-from .readable import listed_and_read
-from .system import (
+from .readable_files import listed_and_read
+from .system_calls import (
     CLONE_NEWIPC,
     CLONE_NEWNET,
     CLONE_NEWNS,

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .sockets import Sockets, in_flight, open_sockets
+from .socket_memory import Sockets, in_flight, open_sockets
 
 LEAST = 4096
 """What each file and folder counts at least, so that a disk is not filled with empty ones."""
@@ -91,7 +91,9 @@ def nameless_bytes(pids: Iterable[int]) -> int:
                 parts = mapped.setdefault(file, {})
                 parts[start] = max(length, parts.get(start, 0))
     inodes = {inode for _, inode in found}  # by the inode alone: some file systems tell another device in the maps
-    return sum(found.values()) + sum(covered(parts) for (_, inode), parts in mapped.items() if inode not in inodes)
+    return sum(found.values()) + sum(
+        covered_bytes(parts) for (_, inode), parts in mapped.items() if inode not in inodes
+    )
 
 
 def hides_files(pids: Iterable[int]) -> bool:
@@ -163,7 +165,7 @@ class Unseen:
         return max(0, files + nameless - shown) + self._sockets.memory(pids)
 
 
-def held(pids: Iterable[int]) -> int:
+def private_bytes(pids: Iterable[int]) -> int:
     """Add up the bytes that processes hold for themselves, of shared memory, and of tables of pages.
 
     What forked processes share counts for each.
@@ -171,7 +173,7 @@ def held(pids: Iterable[int]) -> int:
     return added_up(pids, "status", (b"RssAnon:", b"RssShmem:", b"VmPTE:"))
 
 
-def share(pids: Iterable[int]) -> int:
+def exact_shared_bytes(pids: Iterable[int]) -> int:
     """Add up the same exactly: what several processes share counts once. It takes some milliseconds for each."""
     return added_up(pids, "smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")) + added_up(pids, "status", (b"VmPTE:",))
 
@@ -213,10 +215,10 @@ def mapped_shared(pids: Iterable[int]) -> int:
             if file[0] in memory_devices():
                 parts = found.setdefault(file, {})
                 parts[start] = max(length, parts.get(start, 0))
-    return sum(map(covered, found.values()))
+    return sum(map(covered_bytes, found.values()))
 
 
-def covered(parts: Mapping[int, int]) -> int:
+def covered_bytes(parts: Mapping[int, int]) -> int:
     """Add up parts of a file, start and length of each; where they overlap, once."""
     total = end = 0
     for start, length in sorted(parts.items()):
@@ -340,13 +342,13 @@ class ResourceWatch:
         way takes a while, and is gone only where the number has stopped growing.
         """
         unseen = self._unseen.memory(pids, self._memory)
-        before, self._taken = self._taken, held(pids) + unseen
+        before, self._taken = self._taken, private_bytes(pids) + unseen
         if self._taken > self._memory // 2:
             self.seconds = _CLOSE
-        least = self._taken - (len(pids) - 1) * held([kernel])
+        least = self._taken - (len(pids) - 1) * private_bytes([kernel])
         if self._taken <= self._memory or least > self._memory:
             return least
-        return share(pids) + unseen if abs(self._taken - before) < self._taken // 100 else least
+        return exact_shared_bytes(pids) + unseen if abs(self._taken - before) < self._taken // 100 else least
 
     def _bound_disk(self) -> None:
         """Accept a folder that is too large already, so that it can be tidied up: it may not grow much more."""

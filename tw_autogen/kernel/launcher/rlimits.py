@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .system import (
+from .system_calls import (
     CAP_DAC_READ_SEARCH,
     PR_CAP_AMBIENT,
     PR_CAP_AMBIENT_RAISE,
@@ -21,7 +21,7 @@ from .system import (
 _CAPABILITIES = 64
 
 
-def become(uid: int, *, keep_reading: bool = False) -> None:
+def switch_user(uid: int, *, keep_reading: bool = False) -> None:
     """Become another user, in no group but its own.
 
     Args:
@@ -39,7 +39,7 @@ def become(uid: int, *, keep_reading: bool = False) -> None:
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH)
 
 
-def give_up(*, keep_reading: bool = False) -> None:
+def drop_privileges(*, keep_reading: bool = False) -> None:
     """Drop every capability, and the ways to get one back (set-uid programs among them)."""
     for one in range(_CAPABILITIES):
         if not (keep_reading and one == CAP_DAC_READ_SEARCH):
@@ -54,7 +54,7 @@ with contextlib.suppress(ImportError):  # Windows, where the host imports this m
     import resource
 
 
-def limit(limits: Mapping[str, Any], *, counts_all: bool) -> None:
+def set_limits(limits: Mapping[str, Any], *, counts_all: bool) -> None:
     """Set this process's hard limits; children inherit them and nobody can raise them again.
 
     Args:

@@ -10,8 +10,8 @@ from typing import Any
 
 from . import landlock, namespaces
 from .known_paths import FolderRefusedError, check_known
-from .readable import listed_and_read
-from .rlimits import become, give_up, limit
+from .readable_files import listed_and_read
+from .rlimits import drop_privileges, set_limits, switch_user
 from .seccomp import prepare as prepare_filter
 from .seccomp import refuse
 
@@ -37,7 +37,7 @@ class Sandbox:
     Args:
         plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
             kernel's own folders), `kept` (what stays read-only though it lies in a folder that code may write to),
-            `network`, `limits` (see `limits.limit`), `uid` (0: the host's own user).
+            `network`, `limits` (see `rlimits.set_limits`), `uid` (0: the host's own user).
     """
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
@@ -104,7 +104,7 @@ class Sandbox:
         """
         if self.level != OFF:
             with _told():
-                limit(self._plan["limits"], counts_all=self.level == LANDLOCK and not self._plan["uid"])
+                set_limits(self._plan["limits"], counts_all=self.level == LANDLOCK and not self._plan["uid"])
                 if self.encloses:
                     self._inside_namespaces()
                 else:
@@ -112,10 +112,10 @@ class Sandbox:
 
     def _inside_namespaces(self) -> None:
         if self._plan["uid"]:
-            become(self._plan["uid"])
+            switch_user(self._plan["uid"])
         elif self.level == NAMESPACES:
             namespaces.own_user()  # so that its processes are counted for themselves
-        give_up()
+        drop_privileges()
         refuse(**self._filter(**_ENCLOSED))
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
@@ -125,10 +125,10 @@ class Sandbox:
         write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
         keep_reading = bool(uid) and any(_closed(path) for path in (*listed_and_read(read)[1], *write))
         if uid:
-            become(uid, keep_reading=keep_reading)
+            switch_user(uid, keep_reading=keep_reading)
         landlock.restrict(read=read, write=write, network=network, known=assignment.get("known", {}))
         known = landlock.version()
-        give_up(keep_reading=keep_reading)
+        drop_privileges(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
         refuse(**self._filter(connects=network, signals=signals, truncates=truncates, others=False))
 

@@ -18,7 +18,7 @@ import platform
 import struct
 from typing import Any
 
-from .system import PR_SET_SECCOMP, prctl_pointer
+from .system_calls import PR_SET_SECCOMP, prctl_pointer
 
 # Name: number on x86_64, on aarch64 (-1: it has none). A number above 423 is the same on both.
 ALLOWED = {

@@ -23,13 +23,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from . import resource_watch
-from .boot import kernel_app
-from .exit_status import words
+from .exit_status import describe_exit
 from .known_paths import FolderRefusedError
+from .package_loader import kernel_app
 from .resource_watch import Unseen
 from .sandbox import Sandbox, SandboxFailed
-from .sockets import Sockets
-from .system import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from .socket_memory import Sockets
+from .system_calls import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
 
 _LOOK_SECONDS = 3.0
 _PACKET = 1 << 20
@@ -38,7 +38,7 @@ _IN_MEMORY = ("/tmp", "/dev/shm")
 """File systems in memory that a kernel in namespaces has for itself."""
 
 
-def attend(
+def supervise(
     channel: socket.socket, request: Mapping[str, Any], sockets: Sequence[int], log: int | None = None
 ) -> NoReturn:
     """Start a kernel and stay with it to its end; this process ends here.
@@ -119,7 +119,7 @@ class _Supervisor:
             patience = _LOOK_SECONDS if self._bounds is None else self._bounds.seconds
             ready = [found for found, _ in poller.poll(patience * 1000)]
             if death in ready:
-                return words(os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1]))
+                return describe_exit(os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1]))
             if self._channel.fileno() in ready:
                 message = self._receive()
                 if message is None or message["op"] == "end":
@@ -194,7 +194,7 @@ def _become_kernel(
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # behind the change of user, which clears it
         tell(channel, kind="kernel")
         channel.close()
-        _reseed()
+        _reseed_random()
         if "cwd" in request:
             os.chdir(request["cwd"])
         gc.disable()  # it would look through all that was imported, and copy it for this process by doing so
@@ -240,7 +240,7 @@ def whole_path() -> list[str]:
     return [os.fspath(one) for one in vars(sys).get("tw_path", sys.path)]
 
 
-def _reseed() -> None:
+def _reseed_random() -> None:
     """Draw new random numbers: forked kernels have the same state otherwise."""
     random.seed()
     numpy = sys.modules.get("numpy")

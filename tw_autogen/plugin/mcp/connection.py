@@ -18,7 +18,7 @@ import anyio
 
 from tw_autogen.errors import ConfigError, McpCallLostError, McpServerError
 from tw_autogen.plugin.mcp.config import McpServer
-from tw_autogen.private import open_private
+from tw_autogen.private_files import open_private
 from tw_autogen.safe_folder import SafeFolder
 
 INSTALL = 'pip install "tw-autogen[mcp]"'

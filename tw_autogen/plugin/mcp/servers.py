@@ -14,14 +14,14 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError, McpServerError
+from tw_autogen.plugin.mcp.call_gate import ASK_SECONDS, Gate
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.mcp.connection import Connection, sdk
-from tw_autogen.plugin.mcp.gate import ASK_SECONDS, Gate
-from tw_autogen.plugin.mcp.names import identifier, tool_names
+from tw_autogen.plugin.mcp.python_names import identifier, tool_names
 from tw_autogen.plugin.mcp.tool import Call, Tell, tool_spec
 from tw_autogen.plugin.settings import McpApproval
 from tw_autogen.plugin.spec import PluginSpec
-from tw_autogen.private import make_private_folder
+from tw_autogen.private_files import make_private_folder
 
 _GRACE_SECONDS = 15.0
 _MARGIN_SECONDS = 5.0

@@ -15,7 +15,7 @@ from typing import Any
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.kernel.guest import install_names
-from tw_autogen.role.loading import module_name
+from tw_autogen.role.role_source import module_name
 from tw_autogen.role.taskweaver import api, memory
 from tw_autogen.trusted_files import SourceLoader, compared_loader, files_of
 

@@ -13,8 +13,8 @@ from typing import Any
 from tw_autogen.conversation import Memory, Post
 from tw_autogen.errors import ConfigError, RoleSpecError
 from tw_autogen.model import ChatModel
-from tw_autogen.role.loading import line_in, load_source
 from tw_autogen.role.role import Role, Turn
+from tw_autogen.role.role_source import line_in, load_source
 from tw_autogen.role.spec import Given, RoleSpec, check_entry, hints_of, refuse_unknown
 from tw_autogen.role.taskweaver import api
 from tw_autogen.role.taskweaver.imports import MODULES, ROOT, RoleImports

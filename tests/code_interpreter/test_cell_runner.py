@@ -1,0 +1,297 @@
+"""Host-run plugins in cells: their limits for one request, their files and logs, and what comes too late."""
+
+import contextvars
+import threading
+
+import pytest
+
+from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings
+from tw_autogen.conversation import Round
+from tw_autogen.errors import CallBudgetError
+from tw_autogen.events import HostCalled
+from tw_autogen.kernel import Log
+from tw_autogen.plugin import PluginSpec, callable_plugin
+from tw_autogen.plugin.mcp.call_gate import Gate
+from tw_autogen.plugin.mcp.config import McpServer
+from tw_autogen.role import Turn
+from tw_autogen.testing import FakeKernel, ScriptedModel
+
+SECONDS = 30
+
+
+class Caller(threading.Thread):
+    """Calls on a thread of its own, in the context of the cell, as a kernel does; keeps what came."""
+
+    def __init__(self, function, *args):
+        self.came = None
+        self._call = (contextvars.copy_context(), function, args)
+        super().__init__(daemon=True)
+        self.start()
+
+    def run(self):
+        context, function, args = self._call
+        try:
+            self.came = context.run(function, *args)
+        except RuntimeError as error:
+            self.came = error
+
+
+class Host:
+    """Cells over a kernel whose code is a function of this test."""
+
+    def __init__(self, folder, plugins, *, model=None, **settings):
+        self.events = []
+        self.folder = folder
+        self.code = lambda call: None
+        self.kernel = FakeKernel(lambda code: str(self.code(self.kernel.served)), folder=folder)
+        self.cells = CellRunner(self.kernel, plugins, model or ScriptedModel([]), CodeInterpreterSettings(**settings))
+
+    def run(self, code, *, round="r1"):  # noqa: A002 - the word of the field
+        self.code = code
+        turn = Turn(Round("?", id=round), self.folder, emit=self.events.append)
+        return self.cells.run("…", turn=turn, seconds=SECONDS)
+
+    @property
+    def called(self):
+        return [(one.function, one.error) for one in self.events if isinstance(one, HostCalled)]
+
+
+def plugin(function, name, **limits):
+    return callable_plugin(function, name=name, description="d", parameters=(), returns=(), **limits)
+
+
+def count(call, times):
+    for _ in range(times):
+        call()
+
+
+def test_a_plugins_own_limit_holds_for_one_request_and_begins_anew_with_the_next(tmp_path):
+    host = Host(tmp_path, [plugin(lambda: 1, "one", calls=2), plugin(lambda: 2, "two")])
+
+    host.run(lambda call: count(call["one"], 2))
+    with pytest.raises(CallBudgetError, match="one may be called 2 times for one request") as caught:
+        host.run(lambda call: call["one"]())
+    host.run(lambda call: call["two"]())
+    host.run(lambda call: call["one"](), round="r2")
+
+    assert caught.value.name == "one"
+    assert [error.partition(":")[0] for _, error in host.called] == ["", "", "CallBudgetError", "", ""]
+
+
+def test_all_plugins_together_may_be_called_so_often_for_one_request(tmp_path):
+    host = Host(tmp_path, [plugin(lambda: 1, "one"), plugin(lambda: 2, "two")], host_calls=3)
+
+    host.run(lambda call: (count(call["one"], 2), call["two"]()))
+    with pytest.raises(CallBudgetError, match=r"^two: the 3 calls .*`code_interpreter.host_calls`\) are used up"):
+        host.run(lambda call: call["two"]())
+
+
+def test_calls_side_by_side_count_too(tmp_path):
+    host = Host(tmp_path, [plugin(lambda: 1, "one")], host_calls=3)
+
+    with pytest.raises(CallBudgetError, match="3 calls to the host"):
+        host.run(lambda call: [ticket.result() for ticket in [call["one"].submit() for _ in range(4)]])
+
+
+def test_all_calls_together_may_take_so_long_for_one_request(tmp_path):
+    host = Host(tmp_path, [plugin(lambda: threading.Event().wait(0.03), "wait")], host_seconds=0.02)
+
+    host.run(lambda call: call["wait"]())
+    with pytest.raises(CallBudgetError, match=r"^wait: the 0.02 seconds .*`code_interpreter.host_seconds`\) are used"):
+        host.run(lambda call: call["wait"]())
+    host.run(lambda call: call["wait"](), round="r2")
+
+
+def test_the_time_that_a_person_takes_is_not_the_calls(tmp_path):
+    def approve(proposal):
+        threading.Event().wait(0.6)
+        return True
+
+    server = McpServer("crm", command="crm-server")
+    gate = Gate(server, {"name": "pay"}, approval="writes", approve=approve, asking=threading.Lock())
+    host = Host(tmp_path, [plugin(lambda: gate.allow("pay", {}), "pay")], host_seconds=0.5)
+
+    host.run(lambda call: count(call["pay"], 2))
+
+    assert [error for _, error in host.called] == ["", ""]
+    assert all(one.seconds < 0.5 for one in host.events if isinstance(one, HostCalled))
+
+
+def test_files_and_logs_of_calls_side_by_side_belong_each_to_its_call_and_none_is_lost(tmp_path):
+    together = threading.Barrier(4, timeout=SECONDS)
+
+    def connect(context):
+        def save(number):
+            together.wait()
+            for part in range(25):
+                context.add_artifact(f"{number}.{part}", "part.txt", "txt", f"{number}.{part}")
+            context.log("info", "save", f"{number} in {context.execution_id}")
+            together.wait()
+
+        return save
+
+    host = Host(tmp_path, [PluginSpec("save", "d", connect=connect)])
+
+    def side_by_side(call):
+        threads = [Caller(call["save"], number) for number in range(4)]
+        for one in threads:
+            one.join(SECONDS)
+
+    ran = host.run(side_by_side)
+
+    assert sorted(one.name for one in ran.artifacts) == sorted(f"{n}.{part}" for n in range(4) for part in range(25))
+    assert all(one.path.read_text(encoding="utf-8") == one.name for one in ran.artifacts)
+    assert sorted(log.message[0] for log in ran.logs) == list("0123")
+    assert len({log.message.split()[-1] for log in ran.logs}) == 4
+
+
+def test_a_call_that_hangs_keeps_back_nothing_of_the_others_and_what_it_brings_late_is_dropped(tmp_path):
+    began, gate = threading.Event(), threading.Event()
+
+    def connect(context):
+        def save(name):
+            if name == "late":
+                began.set()
+                gate.wait(SECONDS)
+            context.add_artifact(name, "file.txt", "txt", name)
+            context.log("info", "save", name)
+
+        return save
+
+    host = Host(tmp_path, [PluginSpec("save", "d", connect=connect)], host_calls=2)
+    left = []
+
+    def hang(call):
+        left.append(Caller(call["save"], "late"))
+        began.wait(SECONDS)
+        call["save"]("first")
+
+    first = host.run(hang)
+    told = host.called
+
+    def finish(call):
+        gate.set()
+        left[0].join(SECONDS)
+        call["save"]("second")
+
+    second = host.run(finish, round="r2")
+
+    assert (first.logs, second.logs) == ((Log("info", "save", "first"),), (Log("info", "save", "second"),))
+    assert [one.name for one in first.artifacts] == ["first"]
+    assert "second" in [one.name for one in second.artifacts]
+    assert "late" not in [one.name for one in second.artifacts]
+    assert [name for name, _ in told] == ["save", "save"]
+    assert "given up after" in told[-1][1]
+    assert host.called[2:] == [("save", "")]
+
+
+def test_the_model_is_asked_by_one_call_at_a_time_and_by_none_whose_cell_is_over(tmp_path):
+    asking, most, guard = 0, 0, threading.Lock()
+    began, gate = threading.Event(), threading.Event()
+
+    class Model:
+        def complete(self, messages, **how):
+            nonlocal asking, most
+            with guard:
+                asking += 1
+                most = max(most, asking)
+            threading.Event().wait(0.02)
+            with guard:
+                asking -= 1
+            return ScriptedModel(["fine"]).complete(messages, **how)
+
+    def connect(context):
+        def ask(late=False):
+            if late:
+                began.set()
+                gate.wait(SECONDS)
+            return context.call_llm_api([{"role": "user", "content": "?"}])
+
+        return ask
+
+    host = Host(tmp_path, [PluginSpec("ask", "d", connect=connect)], model=Model())
+    left = []
+
+    def side_by_side(call):
+        left.append(Caller(call["ask"], True))
+        callers = [Caller(call["ask"]) for _ in range(3)]
+        began.wait(SECONDS)
+        for one in callers:
+            one.join(SECONDS)
+        return [one.came for one in callers]
+
+    ran = host.run(side_by_side)
+    gate.set()
+    left[0].join(SECONDS)
+
+    assert (ran.result, most) == ("['fine', 'fine', 'fine']", 1)
+    assert str(left[0].came) == "ask asked the model although its cell is not running"
+
+
+def test_a_plugins_own_threads_may_ask_the_model_too(tmp_path):
+    def connect(context):
+        def ask():
+            asking = Caller(lambda: contextvars.Context().run(context.call_llm_api, [{"role": "user", "content": "?"}]))
+            asking.join(SECONDS)
+            return asking.came
+
+        return ask
+
+    host = Host(tmp_path, [PluginSpec("ask", "d", connect=connect)], model=ScriptedModel(["fine"]))
+
+    assert host.run(lambda call: call["ask"]()).result == "fine"
+
+
+def test_what_a_plugin_asks_the_model_takes_no_longer_than_its_call_may(tmp_path):
+    asked = []
+
+    class Model:
+        def complete(self, messages, **how):
+            asked.append(how["seconds"])
+            return ScriptedModel(["fine"]).complete(messages, **how)
+
+    def connect(context):
+        return lambda: context.call_llm_api([{"role": "user", "content": "?"}])
+
+    specs = [PluginSpec("ask", "d", connect=connect, seconds=7.0), PluginSpec("other", "d", connect=connect)]
+    host = Host(tmp_path, specs, model=Model(), host_seconds=90.0)
+    host.run(lambda call: (call["ask"](), call["other"]()))
+
+    assert asked == [7.0, 90.0]
+
+
+def test_a_call_does_not_wait_for_ever_behind_one_whose_model_never_answers(tmp_path):
+    asked, gate = threading.Event(), threading.Event()
+
+    class Model:
+        def complete(self, messages, **how):
+            asked.set()
+            gate.wait(SECONDS)
+            return ScriptedModel(["late"]).complete(messages)
+
+    def connect(context):
+        return lambda: context.call_llm_api([{"role": "user", "content": "?"}])
+
+    host = Host(tmp_path, [PluginSpec("ask", "d", connect=connect, seconds=0.05)], model=Model())
+    stuck = []
+    host.run(lambda call: (stuck.append(Caller(call["ask"])), asked.wait(SECONDS)))
+
+    with pytest.raises(TimeoutError, match="ask: another call has kept the model busy for too long"):
+        host.run(lambda call: call["ask"]())
+
+    gate.set()
+    stuck[0].join(SECONDS)
+
+
+def test_a_call_that_begins_after_its_cell_runs_nothing_and_is_counted_to_no_request(tmp_path):
+    began, late = [], []
+    host = Host(tmp_path, [plugin(lambda: began.append(1), "one", calls=1)])
+
+    host.run(lambda call: late.append((contextvars.copy_context(), call["one"])))
+    host.run(lambda call: call["one"](), round="r2")
+    with pytest.raises(InterruptedError, match="the cell that made this call is over"):
+        late[0][0].run(late[0][1])
+    with pytest.raises(CallBudgetError, match="1 times"):
+        host.run(lambda call: call["one"](), round="r2")
+
+    assert began == [1]

@@ -1,0 +1,84 @@
+"""What a model is told of variables: what is new to it, and no more."""
+
+from tw_autogen.code_interpreter.known_variables import KnownVariables
+from tw_autogen.kernel import Variable
+from tw_autogen.kernel.guest.variable_summary import describe
+
+
+def test_only_what_is_new_changed_or_gone_is_told():
+    known = KnownVariables(1000)
+
+    assert known.news([Variable("a", "int", "1"), Variable("b", "int", "2")]) == "a: int, 1\nb: int, 2"
+    assert known.news([Variable("a", "int", "1"), Variable("b", "int", "2")]) == ""
+    assert known.news([Variable("a", "int", "7"), Variable("c", "str")]) == "a: int, 7\nc: str\nGone: b"
+
+
+def test_what_was_forgotten_is_told_again():
+    known = KnownVariables(1000)
+    known.news([Variable("a", "int", "1")])
+
+    known.forget()
+
+    assert known.news([Variable("a", "int", "1")]) == "a: int, 1"
+
+
+def test_a_thousand_variables_stay_within_the_limit():
+    many = [Variable(f"v{number}", "int", str(number)) for number in range(1000)]
+
+    told = KnownVariables(200).news(many)
+
+    assert len(told) <= 230
+    assert "v999: int, 999\n" in told
+    assert told.endswith("older ones")
+
+
+def test_what_was_left_out_is_told_with_the_next_ones_until_all_are_told():
+    many = [Variable(f"v{number}", "int", str(number)) for number in range(60)]
+    known = KnownVariables(200)
+
+    told = [known.news(many) for _ in range(6)]
+
+    lines = [line for one in told for line in one.splitlines() if not line.startswith("…")]
+    assert sorted(lines) == sorted(str(one) for one in many)
+    assert "v59: int, 59" in told[0]
+    assert known.news(many) == ""
+
+
+def test_a_variable_longer_than_the_limit_keeps_no_other_back():
+    known = KnownVariables(50)
+    two = [Variable("short", "int", "1"), Variable("long", "str", "x" * 300)]
+
+    assert len(known.news(two)) < 80
+    assert known.news(two) == "short: int, 1"
+    assert known.news([]) == "Gone: short, long"
+
+
+def test_what_could_not_be_told_is_not_taken_for_new_by_the_next_cell():
+    many = [Variable(f"tab_{number}", "DataFrame", "1 x 2") for number in range(80)]
+    known = KnownVariables(200)
+    known.news(many)
+
+    assert known.fresh([*many, Variable("newest", "int", "1")]) == ["newest"]
+
+
+def test_a_variable_that_the_kernel_only_names_is_neither_gone_nor_changed():
+    known = KnownVariables(1000)
+    known.news([Variable("df", "DataFrame", "1 x 1, columns a: int64"), Variable("key", "int", "5")])
+    now = [Variable("df", "DataFrame"), Variable("key", "str")]
+
+    assert known.fresh(now) == ["key"]
+    assert known.news(now) == "key: str"
+    assert known.news([Variable("df", "DataFrame", "1 x 1, columns a: int64"), Variable("key", "str")]) == ""
+
+
+def test_of_hundreds_of_variables_none_that_exists_is_told_as_gone():
+    known, namespace = KnownVariables(100_000), {"df": [1], "key": 5}
+
+    def told():
+        return known.news([Variable(*one) for one in describe(namespace, hidden=())])
+
+    assert "df" in told()
+    namespace.update({f"v{number}": number for number in range(250)})
+    assert "Gone" not in told()
+    del namespace["key"]
+    assert "Gone: key" in told()

@@ -1,0 +1,124 @@
+"""What came of code, in words; and which files a cell made, whoever wrote them."""
+
+import pytest
+
+from tw_autogen.code_interpreter.new_files import new_files, snapshot
+from tw_autogen.code_interpreter.report_texts import cut, execution_report, findings_report, output_text, warnings_of
+from tw_autogen.code_interpreter.task_progress import TaskProgress
+from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.kernel import Artifact, Execution, Log, Variable
+
+
+def test_short_text_is_not_cut_and_long_text_keeps_head_and_tail():
+    assert cut("short", 10) == "short"
+    assert cut("a" * 50 + "b" * 50, 20) == f"{'a' * 14}\n… 80 characters left out …\n{'b' * 6}"
+
+
+def test_everything_that_came_of_a_cell_is_reported(tmp_path):
+    chart = Artifact("chart", "chart", tmp_path / "chart.png", "a line\nand more")
+    execution = Execution(True, "42", "printed\n", "careful\n", (Log("info", "plugin", "done"),))
+
+    assert execution_report(execution, [chart], 1000).splitlines() == [
+        "The code ran.",
+        "Printed:",
+        "printed",
+        "Result:",
+        "42",
+        "Standard error:",
+        "careful",
+        "Log:",
+        "[info] plugin: done",
+        "Files: chart.png (a line)",
+    ]
+
+
+def test_a_cell_that_shows_nothing_says_so():
+    assert execution_report(Execution(True), [], 1000) == "The code ran.\nIt printed nothing and has no result."
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("x = 1\nresult = x + 1", True),
+        ("result = 2\nf()", False),
+        ("result =", False),
+        ("", False),
+        ("a, b = 1, 2", False),
+    ],
+)
+def test_a_cell_that_shows_nothing_shows_the_variable_that_it_assigned_last(code, shown):
+    told = execution_report(Execution(True, variables=(Variable("result", "int", "2"),)), [], 100, code=code)
+
+    assert ("The variable assigned last is result: int, 2" in told) == shown
+
+
+def test_a_lost_kernel_is_told():
+    told = execution_report(Execution(False, error="Killed.", state_lost=True), [], 1000)
+
+    assert "the next cell starts a fresh one, without the variables, unless the error says that they come back" in told
+    assert "Error:\nKilled." in told
+
+
+def test_each_part_is_cut_by_itself():
+    told = execution_report(Execution(True, "r" * 5000, "p" * 5000), [], 100)
+
+    assert told.count("4900 characters left out") == 2
+
+
+def test_a_finding_is_told_with_its_remedy():
+    told = findings_report([Finding(3, "module", "import of 'os' is not allowed", "Use pathlib.")])
+
+    assert "- line 3 (module): import of 'os' is not allowed\n  Use pathlib." in told
+
+
+def test_what_the_user_gets_has_no_frame_around_it(tmp_path):
+    saved = Artifact("a.csv", "df", tmp_path / "a.csv", "3 kB")
+
+    assert output_text(Execution(True, "7", "seven\n"), [saved], 100) == "seven\n7\nFiles: a.csv (3 kB)"
+
+
+@pytest.mark.parametrize("said", ["Saved as a.csv.", '{"rows": 7}', "[7]"])
+def test_files_are_not_named_twice_and_never_behind_json(tmp_path, said):
+    saved = Artifact("a.csv", "df", tmp_path / "a.csv", "3 kB")
+
+    assert output_text(Execution(True, None, f"{said}\n"), [saved], 100) == said
+
+
+def test_words_in_brackets_are_not_json(tmp_path):
+    saved = Artifact("a.csv", "df", tmp_path / "a.csv")
+
+    assert output_text(Execution(True, None, "[done] data.csv"), [saved], 100) == "[done] data.csv\nFiles: a.csv"
+
+
+def test_warnings_speak_against_passing_a_result_on():
+    assert warnings_of(Execution(True)) == []
+    assert warnings_of(Execution(True, stderr="FutureWarning")) == ["standard error is not empty"]
+    assert warnings_of(Execution(True, state_lost=True)) == ["the kernel was lost"]
+
+
+def test_new_and_changed_files_are_found_but_not_known_hidden_or_linked_ones(tmp_path):
+    (tmp_path / "old.csv").write_text("a", encoding="utf-8")
+    (tmp_path / "kept.txt").write_text("a", encoding="utf-8")
+    before = snapshot(tmp_path)
+    (tmp_path / "old.csv").write_text("longer", encoding="utf-8")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "new.png").write_bytes(b"x" * 1500)
+    (tmp_path / "known.svg").write_text("<svg/>", encoding="utf-8")
+    (tmp_path / ".hidden").write_text("a", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "kept.txt")
+
+    found = new_files(before, snapshot(tmp_path), {tmp_path / "known.svg"})
+
+    assert [(one.name, one.kind, one.preview) for one in found] == [
+        ("old.csv", "df", "6 bytes"),
+        ("new.png", "image", "1.5 kB"),
+    ]
+
+
+def test_a_try_that_failed_is_told_by_its_error_and_not_by_the_hints_behind_it():
+    work = TaskProgress(thought="Mended.", code="1", execution=Execution(True, "1"), failed=1)
+    work.wrong.append("cell 1, line 2\n    pd.to_datetime(days)\nValueError: no such format. Try:\n    - another one")
+
+    assert work.message(1000, "Planner").startswith(
+        "It took 2 tries; the one before: ValueError: no such format. Try:\n"
+    )

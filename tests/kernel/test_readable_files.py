@@ -1,0 +1,155 @@
+"""What of a project's folder code may read: Python files and packages with their data, never a dotfile."""
+
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tw_autogen.errors import SandboxError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.launcher.readable_files import LISTED, editable_paths, environment_paths, readable_pieces
+from tw_autogen.kernel.pool import KernelPool
+
+SECRET = "hunter2"
+
+
+def make(root, *files):
+    """Make files below a folder; `a -> b` is a link."""
+    for file in files:
+        name, _, target = file.partition(" -> ")
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if target:
+            path.symlink_to(target)
+        else:
+            path.write_text("x = 1\n", encoding="utf-8")
+    return root
+
+
+def readable(root, granted):
+    """Return the files below a folder that these grants let code read, as they do behind Landlock: links followed."""
+    real = [os.path.realpath(one) for one in granted if not one.endswith(LISTED)]
+    every = [path for path in root.rglob("*") if path.is_file()]
+    return sorted(
+        str(path.relative_to(root))
+        for path in every
+        if any(os.path.realpath(path) == one or os.path.realpath(path).startswith(f"{one}/") for one in real)
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([".env", ".git/config", "mod.py"], ["mod.py"]),
+        (["secrets.json", "data/customers.csv", "mod.py"], ["mod.py"]),
+        (["pkg/__init__.py", "pkg/data.csv", ".env"], ["pkg/__init__.py", "pkg/data.csv"]),
+        (["pkg/__init__.py", "pkg/.env", "pkg/sub/.git/config", "pkg/sub/a.txt"], ["pkg/__init__.py", "pkg/sub/a.txt"]),
+        (["space/pkg/__init__.py", "space/pkg/a.csv", "space/notes.txt"], ["space/pkg/__init__.py", "space/pkg/a.csv"]),
+        (["space/mod.py", "space/table.csv", "space/.env"], ["space/mod.py", "space/table.csv"]),
+        (["pkg/__init__.py", "pkg/.libs/lib.so", "pkg/.dylibs/lib.so"],
+         ["pkg/.dylibs/lib.so", "pkg/.libs/lib.so", "pkg/__init__.py"]),
+        (["thing.egg-info/PKG-INFO", "thing-1.egg-info/.env", "my-data/a.csv", "fast.so"],
+         ["fast.so", "thing.egg-info/PKG-INFO"]),
+        ([".env", "env.py -> .env", "mod.py"], ["mod.py"]),
+        ([".git/config", "pkg/__init__.py", "pkg/git -> ../.git", "pkg/.env"], ["pkg/__init__.py"]),
+        ([".venv/lib/site.py", ".github/run.py", "node_modules/.bin/a.py"], []),
+        ([f"{'d/' * 60}mod.py", ".env"], []),
+        ([], []),
+    ],
+)  # fmt: skip
+def test_of_a_project_python_files_and_packages_are_granted_and_nothing_dotted(tmp_path, files, expected):
+    make(tmp_path, *files)
+
+    assert readable(tmp_path, readable_pieces(str(tmp_path))) == expected
+
+
+def test_of_a_plugins_folder_all_but_dotfiles_is_granted(tmp_path):
+    make(tmp_path, ".env", "thrice.py", "prices.csv", "models/a.bin", "models/.cache/b")
+
+    granted = readable_pieces(str(tmp_path), package=True)
+
+    assert readable(tmp_path, granted) == ["models/a.bin", "prices.csv", "thrice.py"]
+    assert f"{tmp_path}{LISTED}" in granted
+
+
+@pytest.mark.parametrize("package", [True, False])
+def test_a_folder_of_nothing_else_is_granted_as_one(tmp_path, package):
+    make(tmp_path, "a.py", "pkg/__init__.py", "pkg/data.csv", "__pycache__/a.pyc")
+
+    assert readable_pieces(str(tmp_path), package=package) == [str(tmp_path)]
+
+
+def test_installed_packages_are_granted_as_one_whatever_lies_among_them(tmp_path):
+    make(tmp_path, "thing-1.dist-info/METADATA", "thing/__init__.py", "bin/thing", ".lock")
+
+    assert readable_pieces(str(tmp_path)) == [str(tmp_path)]
+
+
+def test_a_folder_of_many_files_makes_few_pieces_and_python_files_come_first(tmp_path):
+    for number in range(3000):
+        (tmp_path / f"a{number}.csv").touch()
+        (tmp_path / f"b{number}.txt").touch()
+    make(tmp_path, ".env", "z.py", "pkg/__init__.py")
+
+    assert readable_pieces(str(tmp_path)) == [f"{tmp_path}{LISTED}", str(tmp_path / "z.py"), str(tmp_path / "pkg")]
+    as_plugin = readable_pieces(str(tmp_path), package=True)
+    assert len(as_plugin) <= 501
+    assert as_plugin[1:3] == [str(tmp_path / "z.py"), str(tmp_path / "pkg")]
+
+
+def test_home_and_root_on_the_path_are_not_granted_and_an_interpreter_in_a_dotted_folder_is(tmp_path):
+    home = make(tmp_path / "me", "project/.env", "project/mod.py", "project/.venv/lib/python3/os.py")
+    prefix = home / "project" / ".venv"
+    paths = [str(home), "/", str(tmp_path), "", str(home / "project"), str(prefix / "lib" / "python3")]
+
+    granted = environment_paths(paths, str(home), [str(prefix)])
+
+    assert readable(home, granted) == ["project/.venv/lib/python3/os.py", "project/mod.py"]
+    assert not {"/", str(home), str(tmp_path)} & {one.removesuffix(LISTED) for one in granted}
+
+
+def test_a_project_that_is_the_interpreters_folder_too_shows_no_dotfiles(tmp_path):
+    make(tmp_path, ".env", ".git/config", "bin/python", "lib/python3/os.py", "pyvenv.cfg")
+
+    granted = environment_paths([], "/nobody", [str(tmp_path)])
+
+    assert readable(tmp_path, granted) == ["bin/python", "lib/python3/os.py", "pyvenv.cfg"]
+
+
+def test_packages_behind_a_finder_of_an_editable_install_are_granted(tmp_path):
+    make(tmp_path, "src/pkg/__init__.py", "src/pkg/.env", "src/mod.py", "src/other.py")
+    finder = SimpleNamespace(MAPPING={"pkg": str(tmp_path / "src/pkg"), "mod": str(tmp_path / "src/mod"), "no": "/no"})
+
+    granted = editable_paths({"__editable___pkg_1_finder": finder, "json": SimpleNamespace(MAPPING={"a": "/etc"})})
+
+    assert readable(tmp_path, granted) == ["src/mod.py", "src/pkg/__init__.py"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+@pytest.mark.parametrize("level", ["namespaces", "landlock", "bubblewrap"])
+def test_code_imports_from_a_project_on_the_path_and_reads_no_secret_beside(tmp_path, monkeypatch, level):
+    project = make(tmp_path / "project", "helper.py", "pkg/__init__.py", "space/mod.py")
+    for name in (".env", "pkg/.env", "pkg/table.csv", "keys.json", "space/.env"):
+        (project / name).write_text(SECRET, encoding="utf-8")
+    for one in (tmp_path, project):
+        one.chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", str(project))
+    code = f"""
+import os
+import helper, pkg, space.mod
+found = []
+for name in (".env", "pkg/.env", "keys.json", "space/.env", "pkg/table.csv"):
+    try:
+        found.append((name, open(os.path.join({str(project)!r}, name)).read()))
+    except OSError:
+        pass
+sorted(found), {{"helper.py", "pkg", "space"}} <= set(os.listdir({str(project)!r}))"""
+    settings = KernelSettings(sandbox=level, preload=(), warm=0, fork=False)
+    with KernelPool() as pool, LocalKernel(tmp_path / "session", settings=settings, pool=pool) as kernel:
+        try:
+            execution = kernel.execute(code, seconds=60)
+        except SandboxError as error:
+            pytest.skip(str(error))
+
+    assert execution.result == f"([('pkg/table.csv', {SECRET!r})], True)", execution.error

@@ -1,0 +1,579 @@
+"""The OpenAI client against real servers on loopback: what it sends, what it reads, and how it fails."""
+
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tw_autogen.errors import ConfigError, ModelError, NoModelError
+from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, ToolCall, Usage, resolve_model
+from tw_autogen.model.model_request import reporting_delays
+from tw_autogen.model.openai_model import is_loopback
+from tw_autogen.model.settings import Price
+from tw_autogen.session import read_settings
+
+from .scripted_server import Broken, Reply, has_models, refused, said, scripted_server, streamed
+
+ASKED = [{"role": "user", "content": "what is 6*7?"}]
+SCHEMA = {
+    "type": "object",
+    "properties": {"message": {"type": "string"}},
+    "required": ["message"],
+    "additionalProperties": False,
+}
+KEY = "sk-secret-1234567890"
+
+
+HELD_SECONDS = 120.0
+"""How long a server keeps an answer back that nobody should wait for."""
+
+
+def model_at(server, **settings):
+    return OpenAIModel(ModelSettings(base_url=server.base_url, **{"name": "tiny", "seconds": 20.0, **settings}))
+
+
+def formats(server):
+    return [request.get("response_format", {}).get("type", "text") for request in server.requests]
+
+
+def test_it_is_a_chat_model_and_sends_no_more_than_it_was_told():
+    with scripted_server(said("It is 42.", prompt_tokens=9, completion_tokens=4)) as server:
+        model = model_at(server)
+        reply = model.complete(ASKED)
+
+    assert isinstance(model, ChatModel)
+    assert (reply.text, reply.model, reply.finish_reason) == ("It is 42.", "tiny-1", "stop")
+    assert reply.usage == Usage(prompt_tokens=9, completion_tokens=4, calls=1)
+    assert server.requests == [{"model": "tiny", "messages": ASKED}]
+
+
+def test_temperature_extra_fields_and_tools_are_sent_when_set():
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    with scripted_server(said("ok")) as server:
+        model_at(server, temperature=0.0, extra={"seed": 7}).complete(ASKED, tools=[tool])
+
+    assert server.requests[0]["temperature"] == 0.0
+    assert server.requests[0]["seed"] == 7
+    assert server.requests[0]["tools"] == [tool]
+
+
+def test_a_call_costs_what_the_price_of_its_model_says():
+    prices = {"tiny": Price(prompt=2.0, completion=10.0, cached=0.5), "tin": Price(9.0, 9.0), "large": Price(9.0, 9.0)}
+    details = {"prompt_tokens_details": {"cached_tokens": 400}}
+    with scripted_server(said("42", prompt_tokens=1000, completion_tokens=100, **details), said("42")) as server:
+        model = model_at(server, prices=prices)
+
+        assert model.complete(ASKED).usage.dollars == pytest.approx((600 * 2 + 400 * 0.5 + 100 * 10) / 1e6)
+        assert model.complete(ASKED).usage.dollars is None  # the server reported no tokens
+
+
+@pytest.mark.parametrize("text", ["{tiny: {prompt: 1, completion: 2}}", '{"tiny": {"prompt": 1, "completion": 2}}'])
+def test_prices_are_settings_on_one_line_too(text):
+    read = read_settings({"model.prices": text}, environ={}).read("model", ModelSettings)
+
+    assert read.prices == {"tiny": Price(1, 2)}
+
+
+def test_prices_are_settings(tmp_path):
+    (tmp_path / "tw_autogen.yaml").write_text(
+        "model:\n  prices:\n    gpt-5.4-mini: {prompt: 0.4, completion: 1.6}\n", encoding="utf-8"
+    )
+    settings = read_settings(project=tmp_path, environ={}).read("model", ModelSettings)
+
+    assert settings.price("gpt-5.4-mini-2026-03-17") == Price(0.4, 1.6)
+    assert settings.price("gpt-5.4") is None
+
+
+def test_cached_tokens_are_read_whole_and_streamed():
+    usage = {"prompt_tokens": 2000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1024}}
+    with scripted_server(said("a", **usage), streamed({"content": "b"}, usage=usage)) as server:
+        model = model_at(server)
+        whole, grown = model.complete(ASKED), model.complete(ASKED, on_text=lambda text: None)
+
+    assert whole.usage == grown.usage == Usage(2000, 1024, 5, 1)
+    assert server.requests[1]["stream_options"] == {"include_usage": True}
+
+
+def test_streamed_text_arrives_in_the_callers_thread_and_adds_up_to_the_reply():
+    threads, pieces = set(), []
+
+    def grow(text):
+        threads.add(threading.current_thread())
+        pieces.append(text)
+
+    with scripted_server(
+        streamed({"role": "assistant", "content": ""}, {"content": "It "}, {"content": "is 42."})
+    ) as server:
+        reply = model_at(server).complete(ASKED, on_text=grow)
+
+    assert pieces == ["It ", "is 42."]
+    assert reply.text == "It is 42."
+    assert threads == {threading.current_thread()}
+
+
+def test_what_on_text_raises_comes_out_and_ends_the_call():
+    def fail(text):
+        raise RuntimeError("the display is gone")
+
+    with (
+        scripted_server(streamed({"content": "a"}, {"content": "b"})) as server,
+        pytest.raises(RuntimeError, match="the display is gone"),
+    ):
+        model_at(server).complete(ASKED, on_text=fail)
+
+
+def test_a_servers_list_of_parts_is_text_and_an_absent_content_is_none_of_it():
+    with scripted_server(
+        said([{"type": "text", "text": "It "}, {"type": "text", "text": "is."}]), said(None)
+    ) as server:
+        model = model_at(server)
+        assert model.complete(ASKED).text == "It is."
+        assert model.complete(ASKED).text == ""
+
+
+def test_tool_calls_are_read_whole():
+    reply = said(None)
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
+    reply.body["choices"][0]["message"]["tool_calls"] = [call]
+    reply.body["choices"][0]["finish_reason"] = "tool_calls"
+    with scripted_server(reply) as server:
+        answer = model_at(server).complete(ASKED, tools=[{"type": "function", "function": {"name": "look"}}])
+
+    assert answer.tool_calls == (ToolCall("c1", "look", '{"at": 1}'),)
+    assert answer.finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("second_index", [1, 0], ids=["numbered", "every call numbered 0"])
+def test_tool_calls_are_put_together_from_their_pieces(second_index):
+    def part(index, **more):
+        return {"tool_calls": [{"index": index, "type": "function", **more}]}
+
+    chunks = (
+        part(0, id="c1", function={"name": "look", "arguments": ""}),
+        part(0, function={"arguments": '{"at"'}),
+        part(0, function={"arguments": ": 1}"}),
+        part(second_index, id="c2", function={"name": "go", "arguments": "{}"}),
+    )
+    with scripted_server(streamed(*chunks, end="tool_calls")) as server:
+        answer = model_at(server).complete(ASKED, on_text=lambda text: None)
+
+    assert answer.tool_calls == (ToolCall("c1", "look", '{"at": 1}'), ToolCall("c2", "go", "{}"))
+
+
+def test_a_strict_schema_is_sent_as_one_and_an_open_one_is_not():
+    with scripted_server(said("{}")) as server:
+        model = model_at(server)
+        model.complete(ASKED, schema=SCHEMA)
+        model.complete(ASKED, schema={**SCHEMA, "title": "The reply", "required": []})
+
+    first, second = (request["response_format"]["json_schema"] for request in server.requests)
+    assert (first["strict"], first["name"]) == (True, "reply")
+    assert (second["strict"], second["name"]) == (False, "The_reply")
+
+
+def test_a_refused_schema_becomes_an_object_then_text_and_is_remembered():
+    def picky(request):
+        kind = request.get("response_format", {}).get("type")
+        return refused(400, f"response_format {kind!r} is not supported") if kind else said("{}")
+
+    with scripted_server(picky) as server:
+        model = model_at(server)
+        model.complete(ASKED, schema=SCHEMA)
+        model.complete(ASKED, schema=SCHEMA)
+
+    assert formats(server) == ["json_schema", "json_object", "text", "text"]
+
+
+def test_a_refusal_in_the_words_of_a_validation_error_counts_as_well():
+    detail = Reply(422, {"detail": [{"loc": ["body", "response_format", "type"], "msg": "unexpected value"}]})
+    with scripted_server(detail, said("{}")) as server:
+        model_at(server).complete(ASKED, schema=SCHEMA)
+
+    assert formats(server) == ["json_schema", "json_object"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "sent"), [("json_object", "json_object"), ("text", "text"), ("json_schema", "json_schema")]
+)
+def test_the_setting_says_where_the_ladder_starts(setting, sent):
+    with scripted_server(said("{}")) as server:
+        model_at(server, response_format=setting).complete(ASKED, schema=SCHEMA)
+
+    assert formats(server) == [sent]
+
+
+def test_a_server_that_refuses_tools_is_asked_without_and_remembered():
+    tools = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}]
+
+    def answer(request):
+        return refused(400, "this model does not support tools") if "tools" in request else said("in words")
+
+    with scripted_server(answer, answer, answer) as server:
+        model = model_at(server)
+        replies = [model.complete(ASKED, tools=tools).text for _ in range(2)]
+
+    assert replies == ["in words", "in words"]
+    assert ["tools" in request for request in server.requests] == [True, False, False]
+
+
+def test_a_server_that_refuses_stream_options_is_asked_without_and_remembered():
+    def picky(request):
+        return (
+            refused(400, "Unknown field: stream_options")
+            if "stream_options" in request
+            else streamed({"content": "ok"})
+        )
+
+    with scripted_server(picky) as server:
+        model = model_at(server)
+        assert model.complete(ASKED, on_text=lambda text: None).text == "ok"
+        assert model.complete(ASKED, on_text=lambda text: None).usage == Usage(calls=1)
+
+    assert ["stream_options" in request for request in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize("first", [refused(429, "slow down"), refused(500, "oops"), refused(503, "loading"), Broken])
+def test_a_busy_or_broken_server_is_asked_again(first):
+    with scripted_server(first, said("It is 42.")) as server:
+        assert model_at(server).complete(ASKED).text == "It is 42."
+
+    assert len(server.requests) == 2
+
+
+def test_after_all_tries_a_busy_server_is_an_error_that_counts_them():
+    with (
+        scripted_server(refused(429, "slow down, please")) as server,
+        pytest.raises(ModelError, match=r"/v1: still too busy.*\(429\), after 3 times: slow down, please") as failed,
+    ):
+        model_at(server, max_tries=3).complete(ASKED)
+
+    assert len(server.requests) == failed.value.tries == 3
+
+
+def test_a_failing_server_is_an_error_that_names_its_status():
+    with (
+        scripted_server(refused(503, "the model is loading")) as server,
+        pytest.raises(ModelError, match=r"the server failed \(503\) 2 times: the model is loading"),
+    ):
+        model_at(server, max_tries=2).complete(ASKED)
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        streamed({"content": "It is"}, end=None),
+        Reply(raw=streamed({"content": "It is"}, end=None).raw, kind="text/event-stream", declared=10_000),
+        Reply(raw=b'data: {"id": "c1", "choi', kind="text/event-stream"),
+        Reply(raw=b"", kind="text/event-stream"),
+    ],
+    ids=["no end", "connection torn", "half a line", "nothing"],
+)
+def test_a_stream_that_breaks_off_is_asked_again_and_no_text_is_given_twice(torn):
+    pieces = []
+    with scripted_server(torn, said("It is 42.")) as server:
+        reply = model_at(server).complete(ASKED, on_text=pieces.append)
+
+    assert reply.text == "It is 42."
+    assert "".join(pieces) in ("It is", "")
+    assert "stream" not in server.requests[1]
+
+
+def test_a_connection_that_always_breaks_is_an_error():
+    with (
+        scripted_server(Broken) as server,
+        pytest.raises(ModelError, match=r"no connection, or a broken one, 2 times: .*Is the server running"),
+    ):
+        model_at(server, max_tries=2).complete(ASKED)
+
+
+def test_an_error_in_the_middle_of_a_stream_is_told_in_the_servers_words():
+    torn = Reply(raw=b'data: {"error": {"message": "out of memory"}}\n\n', kind="text/event-stream")
+    with scripted_server(torn) as server, pytest.raises(ModelError, match="the answer broke off: out of memory"):
+        model_at(server).complete(ASKED, on_text=lambda text: None)
+
+
+def test_nobody_listening_is_an_error_that_says_what_to_look_at():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        model = OpenAIModel(ModelSettings(base_url=url, name="tiny", max_tries=1))
+        with pytest.raises(ModelError, match=rf"{url}: no connection.*refused.*OPENAI_BASE_URL"):
+            model.complete(ASKED)
+        with pytest.raises(ModelError, match=r"/v1/models: no list of models"):
+            model.models()
+
+
+def test_a_refused_key_is_an_error_that_never_shows_it():
+    with (
+        scripted_server(refused(401, f"Incorrect API key provided: {KEY}")) as server,
+        pytest.raises(ModelError, match=r"the key was refused \(401\): Incorrect API key provided: \*\*\*") as failed,
+    ):
+        model_at(server, api_key=KEY).complete(ASKED)
+
+    assert KEY not in str(failed.value)
+    assert failed.value.__cause__ is None
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert KEY not in repr(ModelSettings(api_key=KEY))
+
+
+def test_a_loopback_server_that_wants_a_key_says_so():
+    with (
+        scripted_server(refused(401, "no key")) as server,
+        pytest.raises(ModelError, match=r"a key is wanted there \(401\): no key\. Set `model\.api_key`"),
+    ):
+        model_at(server).complete(ASKED)
+
+
+def test_an_address_with_a_password_is_shown_without_it():
+    model = OpenAIModel(ModelSettings(base_url="http://me:hunter2@localhost:1/v1?k=v", name="tiny"))
+    assert model.base_url == "http://localhost:1/v1"
+
+
+@pytest.mark.parametrize("status", [404, 400])
+def test_an_unknown_model_is_an_error_that_lists_those_the_server_has(status):
+    no = refused(status, "The model `tiny` does not exist", code="model_not_found")
+    with (
+        scripted_server(no, models=has_models("tiny-2b", "large")) as server,
+        pytest.raises(ModelError, match=r"no model 'tiny' there; did you mean 'tiny-2b'\?; it has: tiny-2b, large\."),
+    ):
+        model_at(server).complete(ASKED)
+
+
+def test_a_long_list_of_models_is_cut():
+    names = [f"m{number:02}" for number in range(30)]
+    with (
+        scripted_server(refused(404, "nope"), models=has_models(*names)) as server,
+        pytest.raises(ModelError, match=r"it has: m00, .*, m19 and 10 more\. Set `model\.name`"),
+    ):
+        model_at(server, name="other").complete(ASKED)
+
+
+def test_an_address_without_v1_is_told_from_a_missing_model():
+    with (
+        scripted_server(Reply(404, {"detail": "Not Found"})) as server,
+        pytest.raises(ModelError, match=r"not found \(404\).*usually ends in /v1"),
+    ):
+        model_at(server).complete(ASKED)
+
+
+def test_a_web_page_in_the_answers_place_is_an_error():
+    with (
+        scripted_server(Reply(raw=b"<html>hello</html>", kind="text/html")) as server,
+        pytest.raises(ModelError, match=r"what came back is no chat completion.*ends in /v1"),
+    ):
+        model_at(server).complete(ASKED)
+
+
+@pytest.mark.parametrize(
+    "no",
+    [
+        refused(400, "too much", code="context_length_exceeded"),
+        refused(400, "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens"),
+        refused(400, "the request exceeds the available context size. try increasing it"),
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_as_such(no):
+    with (
+        scripted_server(no) as server,
+        pytest.raises(ModelError, match=r"the prompt is too long for 'tiny' \(400\).*longer context"),
+    ):
+        model_at(server).complete(ASKED)
+
+
+def test_any_other_refusal_is_told_in_the_servers_words_and_not_tried_again():
+    with (
+        scripted_server(refused(400, "messages: roles must alternate")) as server,
+        pytest.raises(ModelError, match=r"the request was refused \(400\): messages: roles must alternate"),
+    ):
+        model_at(server).complete(ASKED, schema=SCHEMA)
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+def test_a_call_that_takes_too_long_is_given_up_at_once(on_text):
+    answered = []
+
+    def late(request):
+        answered.append(server.hold.wait(HELD_SECONDS))
+        return said("late")
+
+    with scripted_server(late) as server:
+        with pytest.raises(ModelError, match=r"/v1: tiny: no answer within 0\.2 s$"):
+            model_at(server).complete(ASKED, on_text=on_text, seconds=0.2)
+        with pytest.raises(ModelError, match=r"no answer within 0\.1 s; raise `model\.seconds`"):
+            model_at(server, seconds=0.1).complete(ASKED, on_text=on_text)
+        assert answered == []
+
+
+def test_a_cancelled_call_returns_at_once_and_its_late_reply_is_dropped():
+    cancelled, pieces, answered = threading.Event(), [], []
+
+    def late(request):
+        cancelled.set()  # the user gives up while the server still thinks
+        answered.append(server.hold.wait(HELD_SECONDS))
+        return streamed({"content": "late"})
+
+    with scripted_server(late) as server:
+        model = model_at(server)
+        with pytest.raises(ModelError, match="the call was cancelled"):
+            model.complete(ASKED, on_text=pieces.append, cancelled=cancelled)
+        assert answered == []
+    assert pieces == []
+
+
+def test_a_call_that_is_cancelled_while_it_waits_for_its_next_try_is_never_sent_again():
+    cancelled = threading.Event()
+
+    def busy(request):
+        cancelled.set()
+        return Reply(429, {"error": {"message": "later"}}, headers={"retry-after-ms": "300"})
+
+    with scripted_server(busy) as server:
+        with pytest.raises(ModelError, match="the call was cancelled"):
+            model_at(server).complete(ASKED, cancelled=cancelled)
+        for thread in threading.enumerate():
+            if thread.name == "model call":
+                thread.join(30)
+
+    assert len(server.requests) == 1
+
+
+def test_a_call_may_take_longer_than_the_settings_say_if_the_caller_says_so():
+    with scripted_server(lambda request: (server.hold.wait(0.5), said("late"))[1]) as server:
+        assert model_at(server, seconds=0.05).complete(ASKED, seconds=20).text == "late"
+
+    assert len(server.requests) == 1
+
+
+def test_a_call_that_is_cancelled_before_it_begins_asks_nobody():
+    cancelled = threading.Event()
+    cancelled.set()
+    with scripted_server(said("x")) as server, pytest.raises(ModelError, match="the call was cancelled"):
+        model_at(server).complete(ASKED, cancelled=cancelled)
+
+    assert server.requests == []
+
+
+def test_a_proxy_is_not_asked_the_way_to_loopback(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with scripted_server(said("It is 42.")) as server:
+        assert model_at(server, max_tries=1).complete(ASKED).text == "It is 42."
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://localhost:11434/v1", True),
+        ("http://127.9.0.1/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://192.168.0.2/v1", False),
+        ("https://localhost.example.com/v1", False),
+        ("https://api.openai.com/v1", False),
+    ],
+)
+def test_loopback_is_this_machine_only(url, local):
+    assert is_loopback(url) is local
+
+
+def test_an_address_without_a_scheme_is_a_configuration_error():
+    with pytest.raises(ConfigError, match=r"model\.base_url: .*has no http:// or https:// in front"):
+        OpenAIModel(ModelSettings(base_url="localhost:11434/v1", name="tiny"))
+
+
+def test_without_a_model_one_line_three_remedies_and_where_it_looked():
+    with pytest.raises(NoModelError, match="no model configured") as missing:
+        resolve_model(ModelSettings())
+
+    lines = str(missing.value).splitlines()
+    assert lines[0] == "no model configured."
+    assert [line.split(":")[0].strip() for line in lines[1:4]] == ["- OpenAI", "- local", "- no model"]
+    assert lines[4].startswith("(looked at: --api-key, OPENAI_API_KEY, OAI_CONFIG_LIST")
+    assert "OPENAI_API_KEY" in missing.value.looked_at
+
+
+def test_a_server_elsewhere_needs_a_key():
+    with pytest.raises(NoModelError, match=r"no key for https://llm\.example\.com/v1\."):
+        resolve_model(ModelSettings(base_url="https://llm.example.com/v1", name="tiny"))
+
+
+def test_with_a_key_alone_openais_own_server_is_asked_for_a_small_model():
+    model = resolve_model(ModelSettings(api_key=KEY))
+    assert (model.base_url, bool(model.name)) == ("https://api.openai.com/v1", True)
+
+
+def test_the_only_model_of_a_loopback_server_is_taken_without_key_and_name():
+    with scripted_server(said("hi"), models=has_models("qwen3")) as server:
+        model = resolve_model(ModelSettings(base_url=server.base_url))
+        model.complete(ASKED)
+
+    assert model.name == server.requests[0]["model"] == "qwen3"
+
+
+@pytest.mark.parametrize(
+    ("names", "said_so"),
+    [(("qwen3", "llama4"), "choose one of its models: qwen3, llama4"), ((), "it has no model yet")],
+)
+def test_several_models_or_none_are_a_question_to_the_user(names, said_so):
+    with (
+        scripted_server(said("hi"), models=has_models(*names)) as server,
+        pytest.raises(NoModelError, match=rf"no model configured: {server.base_url} .*{said_so}"),
+    ):
+        resolve_model(ModelSettings(base_url=server.base_url))
+
+
+def test_importing_the_room_does_not_import_the_sdk():
+    code = "import sys, tw_autogen.model; sys.exit('openai' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_a_model_says_in_a_line_what_it_is_and_costs():
+    settings = ModelSettings(base_url="http://localhost:1/v1", name="tiny", prices={"tiny": Price(0.4, 1.6)})
+
+    assert str(OpenAIModel(settings)) == "tiny at http://localhost:1/v1, $0.4 in / $1.6 out for a million tokens"
+
+
+def test_a_key_that_is_an_ordinary_letter_is_not_masked_in_what_a_server_says():
+    with (
+        scripted_server(refused(429, "You exceeded your quota.", code="insufficient_quota")) as server,
+        pytest.raises(ModelError, match=r"\(429\): You exceeded your quota\. Add credit, or use another key"),
+    ):
+        OpenAIModel(ModelSettings(base_url=server.base_url, api_key="x", name="tiny")).complete(ASKED)
+
+
+def test_a_used_up_quota_is_said_at_once_and_not_asked_again():
+    refusal = refused(429, "You exceeded your current quota, check your plan", code="insufficient_quota")
+    with (
+        scripted_server(refusal) as server,
+        pytest.raises(ModelError, match=r"no credit is left.*\(429\): You exceeded.* Add credit, or use another key"),
+    ):
+        model_at(server).complete(ASKED)
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_why_a_server_is_asked_again_is_told_while_it_is_waited_for(streams):
+    later = Reply(429, {"error": {"message": "later"}}, headers={"retry-after-ms": "20"})
+    told = []
+    with scripted_server(later, refused(503, "loading"), said("ok")) as server, reporting_delays(told.append):
+        model_at(server).complete(ASKED, on_text=(lambda text: None) if streams else None)
+
+    assert told == [
+        "the server is too busy (429); try 2 of 4 in 0.02 s",
+        "the server failed (503); try 3 of 4 in 0.001 s",
+    ]
+
+
+def test_a_refused_key_is_no_server_that_does_not_run():
+    with (
+        scripted_server(models=refused(401, "Incorrect API key provided")) as server,
+        pytest.raises(ModelError, match=r"the key was refused \(401\)") as failed,
+    ):
+        model_at(server, api_key="sk-wrong").models()
+
+    assert "running" not in str(failed.value)

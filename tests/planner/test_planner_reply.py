@@ -1,0 +1,284 @@
+"""The Planner's reply: what is understood, and what the model is told when it isn't."""
+
+import json
+
+import pytest
+
+from tw_autogen.conversation import AnswerForm
+from tw_autogen.errors import Unreadable
+from tw_autogen.planner.planner_reply import ReplyReader, Stop, fallback_reply, match_name, read_reply, reply_schema
+
+WORKERS = ["CodeInterpreter", "Echo"]
+GOOD = {
+    "reasoning": "r",
+    "init_plan": "1. add",
+    "plan": "1. add",
+    "current_plan_step": "1. add",
+    "send_to": "CodeInterpreter",
+    "message": "add",
+    "stop": "InProcess",
+}
+
+
+def read(has_plan=False, **changes):
+    return read_reply(json.dumps({**GOOD, **changes}), WORKERS, has_plan=has_plan)
+
+
+def test_a_whole_reply_is_understood():
+    reply = read(then="User")
+
+    assert (reply.send_to, reply.message, reply.stop, reply.then) == ("CodeInterpreter", "add", Stop.InProcess, "User")
+    assert str(reply.plan) == "1. add"
+
+
+def test_a_name_is_understood_in_any_case():
+    assert read(send_to="codeinterpreter").send_to == "CodeInterpreter"
+
+
+def test_a_list_of_steps_is_understood():
+    assert len(read(plan=["1. add", "2. report"]).plan.steps) == 2
+
+
+def test_absent_plan_fields_mean_unchanged_once_there_is_a_plan():
+    reply = read(has_plan=True, init_plan=None, plan=None, current_plan_step=None)
+
+    assert reply.plan is None
+    assert reply.init_plan is None
+
+
+def test_a_missing_stop_follows_from_the_receiver():
+    assert read(stop=None, send_to="User").stop is Stop.Completed
+    assert read(stop=None).stop is Stop.InProcess
+
+
+@pytest.mark.parametrize("said", ["Done", "finished", "success", "END", "complete", "completed.", "Finish"])
+def test_another_word_for_completed_is_understood(said):
+    assert read(stop=said, send_to="User").stop is Stop.Completed
+
+
+@pytest.mark.parametrize(
+    ("said", "stop"),
+    [("failed", Stop.TaskFailure), ("security_risk", Stop.SecurityRisks), ("clarify", Stop.Clarification)],
+)
+def test_other_words_for_stopping_are_understood(said, stop):
+    assert read(stop=said, send_to="User").stop is stop
+
+
+def test_an_unknown_word_for_stopping_is_asked_about_once_and_then_completes():
+    said = json.dumps({**GOOD, "send_to": "User", "message": "It is 42.", "stop": "Bored"})
+    read_ = reader()
+    with pytest.raises(Unreadable, match="`stop` is 'Bored'"):
+        read_(said)
+
+    assert (read_(said).stop, read_(said).message) == (Stop.Completed, "It is 42.")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"Send_To": "CodeInterpreter", "Message": "add", "Plan": "1. add"},
+        {"sendTo": "CodeInterpreter", "message": "add", "plan": "1. add"},
+        {"to": "CodeInterpreter", "response": "add", "plan": "1. add"},
+        {"recipient": "coder", "content": "add", "initPlan": "1. add"},
+    ],
+)
+def test_fields_are_found_by_other_names(fields):
+    reply = read_reply(json.dumps(fields), WORKERS, has_plan=False)
+
+    assert (reply.send_to, reply.message, str(reply.plan)) == ("CodeInterpreter", "add", "1. add")
+
+
+def test_the_message_to_the_only_worker_is_the_plan_where_none_was_sent():
+    reply = read_reply('{"send_to": "Echo", "message": "add\\n them"}', ["Echo"], has_plan=False)
+
+    assert (str(reply.plan), reply.current_plan_step) == ("1. add them", "1")
+
+
+@pytest.mark.parametrize(
+    ("workers", "stop", "receiver"),
+    [(["Echo"], "InProcess", "Echo"), (["Echo"], None, "Echo"), (["Echo"], "Completed", ""), (WORKERS, None, "")],
+)
+def test_the_planner_that_writes_to_itself_means_its_only_worker(workers, stop, receiver):
+    text = json.dumps({"send_to": "Planner", "message": "add", "plan": "1. add", "stop": stop})
+    if receiver:
+        assert read_reply(text, workers, has_plan=False).send_to == receiver
+    else:
+        with pytest.raises(Unreadable, match="nobody here is called that"):
+            read_reply(text, workers, has_plan=False)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"1": "load", "2": "report"},
+        {"step 1": "load", "step 2": {"action": "report"}},
+        [{"step": 1, "description": "load"}, {"step": 2, "description": "report"}],
+        [{"id": "1", "task": "load"}, {"id": "2", "task": "report"}],
+        {"steps": [{"step": "load"}, {"step": "report"}]},
+        ["load", "report"],
+        ["1. load", "2. report"],
+        "Step 1: load\nStep 2: report",
+        "**Step 1:** load\n**Step 2:** report",
+        "Schritt 1: load\nSchritt 2: report",
+    ],
+)
+def test_a_plan_is_understood_in_whatever_shape_it_comes(plan):
+    assert str(read(plan=plan).plan) == "1. load\n2. report"
+
+
+@pytest.mark.parametrize(
+    ("message", "request_", "text"),
+    [
+        ({"text": "It is 42."}, "How many?", "It is 42."),
+        ({"mean": 3, "n": 2}, "How many?", "mean: 3\nn: 2"),
+        ({"mean": 3}, "Answer as JSON.", '{"mean": 3}'),
+        (["a", "b"], "How many?", "a\nb"),
+        (42, "How many?", "42"),
+    ],
+)
+def test_a_message_is_understood_in_whatever_shape_it_comes(message, request_, text):
+    said = json.dumps({"send_to": "User", "message": message})
+
+    assert reader(request_)(said).message == text
+
+
+def test_an_answer_without_a_worker_needs_no_plan():
+    assert read(send_to="User", stop="Completed", init_plan=None, plan=None).plan is None
+
+
+def test_then_is_forgotten_in_a_message_to_the_user():
+    assert read(send_to="User", stop="Completed", then="User").then == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"send_to": "Cook"}, "`send_to` is 'Cook', and nobody here is called that: write one of CodeInterpreter"),
+        ({"send_to": None}, "`send_to` is missing: write one of CodeInterpreter, Echo, User"),
+        ({"message": " "}, "`message` is missing or empty"),
+        ({"init_plan": None, "plan": None}, "`init_plan` and `plan` are missing: this request has no plan yet"),
+        ({"plan": "1. a <sequentially depends on 4>"}, "`plan`: step 1 depends on step 4"),
+        ({"send_to": "User", "stop": "InProcess"}, "`stop` is 'InProcess' in a message to the User: write one of Comp"),
+        ({"send_to": "User", "stop": "Bored"}, "`stop` is 'Bored' in a message to the User"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_what_would_be_right(changes, problem):
+    with pytest.raises(Unreadable, match=problem):
+        read(**changes)
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    with pytest.raises(Unreadable, match=r"`send_to` is missing.*; `message` is missing"):
+        read(send_to=None, message=None)
+
+
+def test_the_schema_names_the_workers_and_the_words_for_stopping():
+    fields = reply_schema(WORKERS)["properties"]
+
+    assert fields["send_to"]["enum"] == ["CodeInterpreter", "Echo", "User"]
+    assert fields["stop"]["enum"] == [stop.value for stop in Stop]
+
+
+NAMES = [
+    ("coder", ["CodeInterpreter", "User"], "CodeInterpreter"),
+    ("code_interpreter", ["CodeInterpreter", "User"], "CodeInterpreter"),
+    ("Code Interpreter", ["CodeInterpreter", "User"], "CodeInterpreter"),
+    ("the Code-Interpreter", ["CodeInterpreter", "User"], "CodeInterpreter"),
+    ("Human", ["CodeInterpreter", "User"], "User"),
+    ("the User", ["CodeInterpreter", "User"], "User"),
+    ("USER_PROXY", ["CodeInterpreter", "User"], "User"),
+    ("web search", ["web_search", "User"], "web_search"),
+    ("Coder", ["CodeInterpreter", "Coder", "User"], "Coder"),
+    ("coder", ["CodeInterpreter", "Coder_1", "User"], ""),
+    ("python", ["CodeInterpreter", "PythonTeacher", "User"], ""),
+    ("data 1", ["data_1", "Data1", "User"], ""),
+    ("data_1", ["data_1", "Data1", "User"], "data_1"),
+    ("coder", ["Echo", "User"], ""),
+    ("Cook", ["CodeInterpreter", "User"], ""),
+    ("", ["CodeInterpreter", "User"], ""),
+    ("the", ["CodeInterpreter", "User"], ""),
+    ("_", ["CodeInterpreter", "User"], ""),
+]
+
+
+@pytest.mark.parametrize(("said", "known", "meant"), NAMES)
+def test_names_are_read_loosely_but_never_where_two_may_be_meant(said, known, meant):
+    assert match_name(said, known) == meant
+
+
+def test_then_is_read_as_loosely():
+    assert read(then="the user").then == "User"
+
+
+def reader(request="How many?", **options):
+    return ReplyReader(WORKERS, has_plan=False, form=AnswerForm.read(request), **options)
+
+
+def unread(read_, text):
+    with pytest.raises(Unreadable, match="there is no JSON object|`send_to` is missing") as unreadable:
+        read_(text)
+    return unreadable.value.problem
+
+
+@pytest.mark.parametrize(("worked", "receiver"), [(False, "CodeInterpreter"), (True, "User")])
+def test_what_is_unreadable_is_told_with_a_reply_that_would_be_understood(worked, receiver):
+    _, _, example = unread(reader(worked=worked), "It is 42.").partition("The form:\n")
+
+    assert read_reply(example.replace("…", "add"), WORKERS, has_plan=False).send_to == receiver
+    with pytest.raises(Unreadable, match="`message` is missing or empty"):
+        read_reply(example, WORKERS, has_plan=False)
+
+
+@pytest.mark.parametrize(
+    ("worked", "said", "stop"),
+    [
+        (True, "The mean of units is **25.42**.", Stop.Completed),
+        (True, "CodeInterpreter found 42.", Stop.Completed),
+        (False, "Paris is the capital of France.", Stop.Completed),
+        (False, "I'm sorry, but I can't help with that.", Stop.SecurityRisks),
+        (True, "I cannot tell you that.", Stop.SecurityRisks),
+    ],
+)
+def test_words_are_the_answer_when_they_come_again(worked, said, stop):
+    read_ = reader(worked=worked)
+    unread(read_, "Let me think.")
+
+    reply = read_(f"<think>hm</think>{said}")
+
+    assert (reply.send_to, reply.message, reply.stop) == ("User", said, stop)
+
+
+@pytest.mark.parametrize(
+    "said", ["The mean is 25.5.", "I'll ask the code interpreter to load it.", "```python\n6 * 7\n```"]
+)
+def test_words_of_what_is_still_to_be_done_or_made_up_are_no_answer(said):
+    read_ = reader()
+    for _ in range(3):
+        unread(read_, said)
+
+
+def test_words_in_the_form_that_was_asked_for_are_the_answer_at_once():
+    asked = "Answer as @outlier_count[number]."
+
+    assert (
+        reader(asked, worked=True)("There are none: @outlier_count[0]").message == "There are none: @outlier_count[0]"
+    )
+    unread(reader(asked, worked=True), "There are none: @outlier_count[number]")
+    unread(reader(asked), "I guess @outlier_count[0]")
+
+
+def test_the_users_json_in_the_place_of_ours_is_the_answer_once_a_worker_has_answered():
+    assert reader("Answer as JSON.", worked=True)('```json\n{"mean": 3}\n```').message == '{"mean": 3}'
+    assert reader("Answer as JSON.", worked=True)("[1, 2]").message == "[1, 2]"
+    unread(reader("Answer as JSON."), '{"mean": 3}')
+    unread(reader("How many?", worked=True), '{"mean": 3}')
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"), [('{"send_to": "Cook", "message": "It is 42."}', "It is 42."), ("{a", "{a")]
+)
+def test_what_was_said_last_is_not_lost(reply, said):
+    answer = fallback_reply(reply, "`send_to` is 'Cook'")
+
+    assert (answer.send_to, answer.stop) == ("User", Stop.TaskFailure)
+    assert answer.message == f"{said}\n\n(The model's replies could not be read: `send_to` is 'Cook')"

@@ -1,0 +1,264 @@
+"""Files of an answer are copied to where the user is: those that are named, never over a file or through a link."""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.conversation import Round
+from tw_autogen.kernel import Artifact, KernelSettings
+from tw_autogen.model import Usage
+from tw_autogen.safe_folder import is_protected
+from tw_autogen.session import Answer, AnswerFiles
+from tw_autogen.session.answer_files import is_named_in, save_files
+from tw_autogen.session.path_grants import Grants
+
+NAMED = [
+    ("chart.png", "plot it, save as chart.png"),
+    ("chart.png", "save 'chart.png'."),
+    ("chart.png", "Save as Chart.PNG, please"),
+    ("my chart.png", "save as my chart.png"),
+    ("a.csv.gz", "pack it into a.csv.gz"),
+    ("chart.png", "save as ./chart.png"),
+    ("图表.png", "保存为 图表.png"),
+]
+NOT_NAMED = [
+    ("chart.png", "plot it"),
+    ("chart.png", "see barchart.png"),
+    ("chart.png", "see chart.png.bak"),
+    ("chart.png", "see /data/chart.png"),
+    ("chart.png", "chart.pngs"),
+    ("a.csv", "read data.a.csv"),
+    ("clean.py", "write clean.py"),
+    ("run.sh", "write run.sh"),
+    (".env", "write .env"),
+    (".hidden.csv", "write .hidden.csv"),
+    ("conftest.py", "write conftest.py"),
+    ("package.json", "write package.json"),
+    ("CLAUDE.md", "write CLAUDE.md"),
+    ("x.pkl", "write x.pkl"),
+]
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Give what makes files of an answer: names to artifacts."""
+    folder = tmp_path.resolve() / "session"
+    folder.mkdir()
+
+    def make(*names, text=""):
+        found = []
+        for name in names:
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text or f"made: {name}", encoding="utf-8")
+            path.chmod(0o600)
+            found.append(Artifact(path.name, "file", path))
+        return found
+
+    return make
+
+
+LIMITS = {
+    "one too large": ((5,), 4, [False]),
+    "too much together": ((3, 3, 1), 4, [True, False, True]),
+    "just fitting": ((2, 2), 4, [True, True]),
+    "no limit": ((5,), 0, [True]),
+}
+
+
+@pytest.mark.parametrize(("sizes", "limit_mb", "copied"), LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("way", ["save_files", "--out"])
+def test_files_that_take_no_room_are_copied_up_to_what_they_seem_to_take(sizes, limit_mb, copied, way, made, tmp_path):
+    artifacts, target = made(*(f"{number}.csv" for number, _ in enumerate(sizes))), tmp_path / "out"
+    for one, size in zip(artifacts, sizes, strict=True):
+        os.truncate(one.path, size << 20)
+    if way == "--out":
+        saved = AnswerFiles(tmp_path, out=target, limit_mb=limit_mb).land(artifacts, "")
+    else:
+        saved = save_files(artifacts, target, limit_mb=limit_mb)
+
+    assert [one.path is not None for one in saved] == copied
+    assert sorted(one.name for one in target.iterdir()) == [one.source.name for one in saved if one.path]
+    said = r"\d\.csv: \d MB, and of the 4 MB that an answer's files may take together \(kernel\.disk_mb\) \d are left"
+    assert all(re.fullmatch(said, one.problem) for one in saved if one.path is None)
+
+
+@pytest.fixture
+def target(tmp_path):
+    folder = tmp_path.resolve() / "mine"
+    folder.mkdir()
+    return folder
+
+
+def answer(artifacts):
+    return Answer("done", tuple(artifacts), "Completed", Usage(), Round("q"))
+
+
+@pytest.mark.parametrize(("name", "text"), NAMED)
+def test_a_plain_name_in_the_users_words_names_a_document(name, text):
+    assert is_named_in(name, text)
+
+
+@pytest.mark.parametrize(("name", "text"), NOT_NAMED)
+def test_other_words_and_files_that_programs_obey_name_none(name, text):
+    assert not is_named_in(name, text)
+
+
+def test_only_named_files_land_where_the_user_is(made, target):
+    landing = AnswerFiles(target)
+
+    saved = landing.land(made("chart.png", "scratch.csv", "sub/odd.csv"), "save chart.png and odd.csv")
+
+    assert [one.path for one in saved] == [target / "chart.png", target / "odd.csv"]
+    assert sorted(os.listdir(target)) == ["chart.png", "odd.csv"]
+
+
+def test_nothing_is_written_over_and_the_mode_is_that_of_any_new_file(made, target):
+    (target / "chart.png").write_text("mine", encoding="utf-8")
+    (target / "a.csv.gz").write_text("mine", encoding="utf-8")
+    before = os.umask(0o022)
+    try:
+        paths = answer(made("chart.png", "a.csv.gz")).save_files(target)
+        more = answer(made("chart.png")).save_files(str(target))
+    finally:
+        os.umask(before)
+
+    assert [one.name for one in (*paths, *more)] == ["chart (2).png", "a (2).csv.gz", "chart (3).png"]
+    assert (target / "chart.png").read_text(encoding="utf-8") == "mine"
+    assert stat.S_IMODE(paths[0].stat().st_mode) == 0o644
+
+
+def test_no_link_is_followed_on_either_side(made, target, tmp_path):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("secret", encoding="utf-8")
+    (made_file,) = made("odd.csv")
+    made_file.path.unlink()
+    made_file.path.symlink_to(secret)
+    (target / "chart.png").symlink_to(tmp_path / "elsewhere.png")  # dangling
+
+    saved = AnswerFiles(target).land([made_file, *made("chart.png")], "save odd.csv and chart.png")
+
+    assert (saved[0].path, "link" in saved[0].problem) == (None, True)
+    assert saved[1].path == target / "chart (2).png"
+    assert not (tmp_path / "elsewhere.png").exists()
+    assert not (target / "odd.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["results", "results/deeper", "sub/../results/deeper"])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_no_link_below_the_current_folder_leads_the_landing_elsewhere(made, target, monkeypatch, name, absolute):
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    (target / "results").symlink_to(elsewhere)
+    monkeypatch.chdir(target)
+    out = target / name if absolute else Path(name)
+
+    (saved,) = AnswerFiles(Path(), out=out).land(made("chart.png"), "plot")
+    with pytest.raises(PermissionError, match="results is a link"):
+        answer(made("chart.png")).save_files(out)
+
+    assert saved.path is None
+    assert f"{target}/results is a link" in saved.problem
+    assert os.listdir(elsewhere) == []
+
+
+def test_the_last_component_is_held_everywhere_and_all_below_a_folder_that_code_may_write_to(made, target, monkeypatch):
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    (target / "results").symlink_to(elsewhere)
+    with pytest.raises(PermissionError, match="results is a link"):
+        save_files(made("chart.png"), target / "results")
+    (saved,) = AnswerFiles(Path(), out=target / "results" / "deeper", project=target).land(made("chart.png"), "plot")
+    assert "results is a link" in saved.problem
+    monkeypatch.setattr("tw_autogen.safe_folder.open_without_links.KERNEL_FOLDERS", {target})
+    with pytest.raises(PermissionError, match="results is a link"):
+        save_files(made("chart.png"), target / "results" / "deeper")
+
+    assert os.listdir(elsewhere) == []
+
+
+def test_a_users_own_links_above_are_followed(made, target, monkeypatch):
+    home = target.parent / "home"
+    home.symlink_to(target)
+    monkeypatch.chdir(home)
+
+    paths = [save_files(made("chart.png"), home / "a" / one)[0].path for one in ("b", "")]
+    (outside,) = save_files(made("chart.png"), Path("..", "home", "c"))
+
+    assert paths == [home / "a" / "b" / "chart.png", home / "a" / "chart.png"]
+    assert (target / "a" / "b" / "chart.png").is_file()
+    assert (target / "c" / "chart.png").is_file()
+    assert outside.path is not None
+
+
+def test_the_folder_of_the_user_is_the_one_that_it_was(made, target):
+    landing = AnswerFiles(target)
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    target.rename(target.parent / "moved")
+    target.symlink_to(elsewhere)
+
+    (saved,) = landing.land(made("chart.png"), "save chart.png")
+
+    assert (saved.path, os.listdir(elsewhere)) == (None, [])
+
+
+def test_names_that_programs_obey_are_saved_nowhere(made, target, caplog):
+    names = ("conftest.py", "Makefile", "x.pth", "tw_autogen.yaml", "Report.desktop", "uv.toml", "note.txt", "clean.py")
+
+    paths = answer(made(*names)).save_files(target / "new" / "folder")
+
+    assert [one.name for one in paths] == ["note.txt", "clean.py"]
+    assert "conftest.py: programs run or obey files of this name" in caplog.text
+    assert all(map(is_protected, names[:6]))
+
+
+def test_out_and_a_grant_take_all_files_and_an_unchanged_one_is_copied_once(made, target, tmp_path):
+    files = made("chart.png", "clean.py")
+    out = AnswerFiles(target, out=tmp_path / "out")
+    granted = AnswerFiles(target)
+
+    assert [one.path.name for one in out.land(files, "plot")] == ["chart.png", "clean.py"]
+    assert "saved in" not in granted.sentence
+    granted.grant(always=False)
+    assert "saved in" in granted.sentence
+    assert [one.path.name for one in granted.land(files, "plot")] == ["chart.png", "clean.py"]
+    granted.begin()
+    assert granted.land([], "and chart.png?", earlier=files) == []
+    assert granted.land(made("other.csv"), "again", earlier=files) == []
+    granted.grant(always=True)
+    granted.begin()
+    assert [one.path.name for one in granted.land(made("other.csv"), "again", earlier=files)] == ["other.csv"]
+    assert sorted(os.listdir(target)) == ["chart.png", "clean.py", "other.csv"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_and_no_error(made, target):
+    (target / "file").write_text("x", encoding="utf-8")
+
+    (saved,) = AnswerFiles(target, out=target / "file" / "below").land(made("chart.png"), "chart.png")
+
+    assert saved.path is None
+    assert "below" in saved.problem
+
+
+def test_new_hooks_in_a_granted_folder_are_named_once(target):
+    (target / "conftest.py").touch()
+    (target / "pkg").mkdir()
+    grants = Grants(KernelSettings(write=(str(target),)))
+    assert grants.take_new_hooks() == [str(target / "conftest.py")]
+    for name in ("pkg/sitecustomize.py", ".envrc", "data.csv"):
+        (target / name).touch()
+
+    assert grants.take_new_hooks() == [str(target / ".envrc"), str(target / "pkg" / "sitecustomize.py")]
+    assert grants.take_new_hooks() == []
+    assert Grants().take_new_hooks() == []
+
+
+@pytest.mark.parametrize(("granted", "may"), [("", True), ("inner", False), ("..", True)])
+def test_code_may_write_in_a_folder_that_is_granted_whole(granted, may, target):
+    (target / "inner").mkdir()
+
+    assert Grants(KernelSettings(write=(str(target / granted),))).may_write(str(target)) is may

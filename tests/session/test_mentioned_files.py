@@ -1,0 +1,113 @@
+"""Files that a request only names are described and readable as given ones are. Scripted models, fake kernels."""
+
+import pytest
+
+from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.planner import Planner
+from tw_autogen.session import AnswerFiles, Session, SessionSettings, files_not_made
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
+
+
+@pytest.fixture
+def users(tmp_path):
+    folder = tmp_path.resolve() / "mine"
+    (folder / "sub").mkdir(parents=True)
+    for name in ("sales.csv", "sub/deep.csv", "my sales.csv", "passwords.csv", ".hidden.csv", "package.json"):
+        (folder / name).write_text("day,revenue\n1,20\n", encoding="utf-8")
+    (tmp_path / "outside.csv").write_text("secret\n1\n", encoding="utf-8")
+    (folder / "link.csv").symlink_to(tmp_path / "outside.csv")
+    return folder
+
+
+@pytest.fixture
+def session(tmp_path, users):
+    """A session of which each request is answered at once; `session.told` is what the Planner was asked last."""
+    (tmp_path / "files").mkdir()
+    model = ScriptedModel([plans("Fine.", to="User")] * 9)
+    worker = CodeInterpreter(ScriptedModel([]), FakeKernel([], folder=tmp_path / "files"))
+    settings = SessionSettings(user_folder=str(users))
+    with Session([Planner(model, [worker]), worker], folder=tmp_path / "session", settings=settings) as opened:
+        opened.told = lambda: model.calls[-1][-1]["content"]
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("sum of revenue in sales.csv?", "sales.csv"),
+        ("sum of revenue in ./sales.csv?", "sales.csv"),
+        ("sum of revenue in sub/deep.csv?", "deep.csv"),
+        ("sum of revenue in 'my sales.csv'?", "my sales.csv"),
+        ("sum of revenue in USERS/sales.csv?", "sales.csv"),
+    ],
+)
+def test_a_named_file_is_described_and_lies_where_code_runs(session, users, words, name):
+    session.ask(words.replace("USERS", str(users)))
+
+    assert f"Files in the working folder:\n- {name}: " in session.told()
+    assert "revenue" in session.told().split("Files in")[1]
+    assert (session.folder / name).read_text() == "day,revenue\n1,20\n"
+    assert (session.folder / name).stat().st_mode & 0o200  # the request may ask for a new one under this name
+
+
+@pytest.mark.parametrize("name", ["passwords.csv", ".hidden.csv", "package.json", "link.csv", "../outside.csv"])
+def test_what_is_private_linked_or_outside_is_left_alone(session, name):
+    session.ask(f"describe {name}")
+
+    assert "Files in the working folder" not in session.told()
+    assert list(session.folder.iterdir()) == []
+
+
+def test_what_is_missing_is_told_with_its_neighbour(session, users):
+    session.ask("mean of x in salse.csv?")
+
+    assert f"Not in the User's folder {users}: salse.csv (similar: sales.csv" in session.told()
+    assert "passwords" not in session.told()
+    assert session.missing == ("salse.csv",)
+
+
+def test_a_file_that_code_has_made_under_the_name_stays(session, users):
+    (session.folder / "sales.csv").write_text("made\n", encoding="utf-8")
+
+    session.ask("plot sales.csv")
+
+    assert (session.folder / "sales.csv").read_text() == "made\n"
+    assert session.missing == ()
+
+
+def test_a_file_that_the_user_has_changed_is_brought_again(session, users):
+    session.ask("describe sales.csv")
+    (users / "sales.csv").write_text("day,revenue,tax\n1,20,3\n", encoding="utf-8")
+
+    session.ask("and now sales.csv?")
+
+    assert "tax" in session.told()
+
+
+def test_a_large_file_is_not_copied(session, users):
+    with (users / "large.bin.csv").open("wb") as file:
+        file.truncate(50_000_001)
+
+    session.ask("describe large.bin.csv")
+
+    assert list(session.folder.iterdir()) == []
+
+
+def test_a_given_file_is_brought_once(session, users):
+    session.ask("describe sales.csv", [users / "sales.csv"])
+
+    assert session.told().count("- sales.csv: ") == 1
+
+
+def test_without_a_folder_of_the_users_nothing_is_looked_for(tmp_path, users, monkeypatch):
+    monkeypatch.chdir(users)
+    with ScriptedModel([plans("Fine.", to="User")]) as model, Session([Planner(model)]) as opened:
+        opened.landing = AnswerFiles(users)
+        answer = opened.ask("describe sales.csv, save it as copy.csv")
+
+        assert [line.partition(":")[0] for line in files_not_made(opened.missing, answer, opened.landing)] == [
+            "copy.csv"
+        ]
+
+        assert list(opened.folder.iterdir()) == []
+    assert "revenue" not in str(model.calls[0][1:])

@@ -1,0 +1,158 @@
+"""The names under which code sees the files of a request. Scripted models, fake kernels."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.errors import ConfigError
+from tw_autogen.planner import Planner
+from tw_autogen.session import Session, open_session, read_settings
+from tw_autogen.session.request_inputs import checked_inputs, place_inputs, readable_by_path, working_names
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["/d/a.csv", "/d/b.csv"], ["a.csv", "b.csv"]),
+        (["/d/north/a.csv", "/d/south/a.csv", "/d/b.csv"], ["north_a.csv", "south_a.csv", "b.csv"]),
+        (["/north/2023/a.csv", "/south/2023/a.csv"], ["north_2023_a.csv", "south_2023_a.csv"]),
+        (["/x/2023/a.csv", "/x/2024/a.csv", "/y/2024/a.csv"], ["2023_a.csv", "x_2024_a.csv", "y_2024_a.csv"]),
+        (["/a.csv", "/south/a.csv"], ["a.csv", "south_a.csv"]),
+        (["/d/north/a.csv", "/d/south/a.csv", "/d/north_a.csv"], ["d_north_a.csv", "south_a.csv", "north_a.csv"]),
+        (["/d/one/../a.csv", "/d/two/a.csv"], ["d_a.csv", "two_a.csv"]),
+    ],
+)
+def test_files_of_one_name_get_their_folders_names_in_front(paths, names):
+    assert working_names([Path(one) for one in paths]) == names
+
+
+def test_names_that_folders_do_not_tell_apart_are_an_error_with_a_remedy():
+    paths = [Path("/a/b_c.csv"), Path("/a_b/c.csv"), Path("/x/a_b/c.csv"), Path("/a_b_c.csv")]
+
+    with pytest.raises(ConfigError, match=r"'/a_b/c\.csv' and '/a_b_c\.csv' would both be 'a_b_c\.csv'.*project=.* -C"):
+        working_names(paths)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("sum", "'sum' can't be a variable: it would hide Python's own 'sum'; call it 'sum_', for instance"),
+        ("list", "call it 'list_'"),
+        ("print", "call it 'print_'"),
+        ("display", "call it 'display_'"),
+        ("ValueError", "call it 'ValueError_'"),
+        ("for", "it is no Python identifier; use letters, digits and underscores"),
+        ("2nd", "it is no Python identifier"),
+        (5, "it is no Python identifier"),
+    ],
+)
+def test_a_variable_that_would_hide_a_name_of_pythons_is_an_error_with_another_name(name, problem):
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        checked_inputs([], {name: 1})
+
+
+def test_a_folder_is_an_error_with_a_remedy(tmp_path):
+    with pytest.raises(ConfigError, match=r"a folder; open_session\(project='.*'\), or -C on the command line"):
+        checked_inputs([tmp_path], {})
+
+
+LINKS = {
+    "a link to a file outside": ("out.csv", False),
+    "a link in a folder below": ("sub/out.csv", False),
+    "a folder that is a link": ("linked/secret.csv", False),
+    "the same by its whole path": ("{here}/out.csv", False),
+    "a link within the folder": ("within.csv", True),
+    "a link elsewhere": ("{elsewhere}/link.csv", True),
+    "a file that is no link": ("sub/data.csv", True),
+}
+
+
+@pytest.mark.parametrize(("name", "passes"), LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize("way", ["nobody has named or trusted the folder", "trusted", "named"])
+def test_a_link_out_of_a_folder_that_is_not_trusted_is_not_read(name, passes, way, tmp_path, monkeypatch):
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    (here / "sub").mkdir(parents=True)
+    elsewhere.mkdir()
+    for one in (elsewhere / "secret.csv", here / "sub/data.csv"):
+        one.write_text("canary\n1\n", encoding="utf-8")
+    for link, target in (("here/out.csv", "elsewhere/secret.csv"), ("here/sub/out.csv", "elsewhere/secret.csv"),
+                         ("here/linked", "elsewhere"), ("here/within.csv", "here/sub/data.csv"),
+                         ("elsewhere/link.csv", "elsewhere/secret.csv")):  # fmt: skip
+        (tmp_path / link).symlink_to(tmp_path / target)
+    monkeypatch.chdir(here)
+    path = name.format(here=here, elsewhere=elsewhere)
+    passes = passes or way != "nobody has named or trusted the folder"
+    settings = read_settings({"session.workspace": str(tmp_path / "ws")}, trust=way == "trusted",
+                             project=here if way == "named" else None)  # fmt: skip
+    with (
+        ScriptedModel([plans("Read.", to="User")] * passes) as model,
+        open_session(roles=["planner"], settings=settings, model=model) as session,
+    ):
+        if passes:
+            session.ask("look", files=[path])
+            assert "canary" in str(model.calls)
+        else:
+            with pytest.raises(ConfigError, match=r"out of .*here, which is not trusted, to .*secret\.csv; name"):
+                session.ask("look", files=[path])
+
+
+def test_code_and_models_see_both_files_of_one_name(tmp_path):
+    for folder in ("north", "south"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "Alabama.csv").write_text(f"{folder}ern;x\n1;2,5\n", encoding="utf-8")
+    given = [tmp_path / "north" / "Alabama.csv", tmp_path / "south" / "Alabama.csv", tmp_path / "north" / "Alabama.csv"]
+    with ScriptedModel([plans("Two.", to="User"), plans("One.", to="User")]) as model, ScriptedModel([]) as coder:
+        worker = CodeInterpreter(coder, FakeKernel([], folder=tmp_path))
+        with Session([Planner(model, [worker]), worker], folder=tmp_path / "session") as session:
+            session.ask("compare", files=given)
+            found = {one.name: one.read_text(encoding="utf-8") for one in session.folder.glob("*.csv")}
+            session.ask("and again", files=given[:1])
+
+    told = model.calls[0][-1]["content"]
+    assert set(found) == {"north_Alabama.csv", "south_Alabama.csv"}
+    assert "southern" in found["south_Alabama.csv"]
+    assert told.count("- north_Alabama.csv: ") == 1
+    assert "pd.read_csv('south_Alabama.csv', sep=';'" in told
+    assert "- Alabama.csv: " in model.calls[1][-1]["content"]
+
+
+def test_what_is_exchanged_for_a_link_after_the_check_is_not_copied_from_a_folder_that_is_not_trusted(tmp_path):
+    here, folder, secret = tmp_path / "here", tmp_path / "session", tmp_path / "secret.csv"
+    here.mkdir()
+    folder.mkdir()
+    secret.write_text("SECRET")
+    (here / "data.csv").write_text("x")
+    paths = checked_inputs(here / "data.csv", {}, distrusted=here)
+    (here / "data.csv").unlink()
+    (here / "data.csv").symlink_to(secret)
+
+    with pytest.raises(ConfigError, match=r"data\.csv: a link out of"):
+        place_inputs(paths, folder, lambda path: False, distrusted=here)
+    assert list(folder.iterdir()) == []
+
+
+def test_what_is_described_of_a_folder_that_is_not_trusted_is_the_file_that_was_opened(tmp_path):
+    here, folder = tmp_path / "here", tmp_path / "session"
+    here.mkdir()
+    folder.mkdir()
+    for name in ("data.csv", "other.csv"):
+        (here / name).write_text(name)
+
+    with readable_by_path([here / "data.csv"], folder, distrusted=here) as (path,):
+        (here / "other.csv").replace(here / "data.csv")
+        assert path.read_text() == "data.csv"
+
+
+def test_a_link_within_a_folder_that_is_not_trusted_is_followed(tmp_path):
+    here, folder = tmp_path / "here", tmp_path / "session"
+    here.mkdir()
+    folder.mkdir()
+    (here / "real.csv").write_text("rows")
+    (here / "data.csv").symlink_to("real.csv")
+
+    paths = checked_inputs(here / "data.csv", {}, distrusted=here)
+
+    assert place_inputs(paths, folder, lambda path: False, distrusted=here)[0].read_text() == "rows"

@@ -1,0 +1,323 @@
+"""`EventPrinter`: a session's events as a person reads them: plan, thought, code, live output, files, answer."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable
+from functools import singledispatchmethod
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.text import Text
+
+from tw_autogen.cli.live_footer import LiveFooter
+from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, tail_of
+from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
+from tw_autogen.cli.terminal import clean, link, markdown, marks
+from tw_autogen.conversation import AttachmentType, Plan, Status
+from tw_autogen.escaped_text import visible, visible_line
+from tw_autogen.events import (
+    ArtifactSaved,
+    CellOutput,
+    CellRan,
+    CellStarted,
+    CodeChecked,
+    Event,
+    FileUnreadable,
+    HooksMade,
+    HostCalled,
+    ModelCalled,
+    ModelDelayed,
+    PlanChanged,
+    PluginsSelected,
+    PostClosed,
+    PostGrew,
+    PostOpened,
+    RoundClosed,
+    RoundOpened,
+    SessionOpened,
+    TalkNotShortened,
+)
+from tw_autogen.session import Saved
+
+_USER = "User"
+_TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
+_OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
+"""How many lines of the head and of the tail are shown."""
+_FORWARDED_LINES = (4, 1)
+"""The same of output that is going to be the answer, and is shown as such."""
+_ERROR_LINES = 12
+_CALL = re.compile(r"^[ \t]*<(?:tool_calls?|function_calls?|code|python|execute)\b.*", re.I | re.M | re.S)
+
+
+class EventPrinter:
+    """A handler of events that prints what happens, as it happens, and never the same thing twice.
+
+    Args:
+        console: Where to; on a terminal the growing words and the seconds move at its foot.
+        question: Whether the user's words are printed; a chat has them at its prompt.
+        answer: Whether the answer is printed; False where somebody else prints it.
+        files: Whether files are named as they come; False where they won't stay there.
+        hint: How to see all of an output that was cut, with the cell's number in place of `{}`; empty: not said.
+    """
+
+    def __init__(
+        self, console: Console, *, question: bool = False, answer: bool = True, files: bool = True, hint: str = ""
+    ) -> None:
+        self.tally = RoundSummary()
+        self.shown_code = ""
+        """The code that was printed last; who asks about it need not print it again."""
+        self._hint = hint
+        self.opened: SessionOpened | None = None
+        self._console = console
+        self._marks = marks(console)
+        self._question, self._answer, self._files = question, answer, files
+        self._foot = LiveFooter(console)
+        self._lock = threading.RLock()  # words grow on the model's thread, cells write on the session's
+        self._begin()
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        with self._lock:
+            self.tally(event)
+            self._take(event)
+
+    def stop(self) -> None:
+        """Take away what moves at the foot; for a round that may have ended without `RoundClosed`."""
+        with self._lock:
+            self._foot.stop()
+
+    def resume(self) -> None:
+        """Show again what moves at the foot, after `stop` in the middle of a round."""
+        with self._lock:
+            self._foot.start()
+
+    def _begin(self) -> None:
+        self._plan: Plan | None = None
+        self._speaker = self._headed = ""
+        self._grown: dict[str, str] = {}
+        self._replied = False
+        self._output = OutputLines(*_OUTPUT_LINES)
+        self._known_files: set[str] = set()
+        self._words = ""
+        self._forwarded = False
+
+    def say(self, words: str) -> None:
+        """Print a line about the session, hidden characters as escapes."""
+        self._console.print(Text(visible_line(words), style="dim"), soft_wrap=True)
+
+    def warn(self, words: str) -> None:
+        """Print a line about something that the answer does not say."""
+        self._console.print(Text(f"! {visible(words)}", style="yellow"), soft_wrap=True)
+
+    def saved(self, files: Iterable[Saved], *, quiet: bool = False) -> None:
+        """Print where files of the answer were copied to.
+
+        Args:
+            files: What came of each.
+            quiet: Print only what the answer can't know: another name than the file's own, and failures.
+        """
+        for one in files:
+            if one.path is None:
+                line = Text.assemble((f"{self._marks.failed} not saved: {clean(one.problem)}; it is ", "yellow"))
+                line.append_text(link(one.source))
+            elif not quiet or one.path.name != one.source.name:
+                line = Text.assemble("saved ", link(one.path))
+            else:
+                continue
+            self._console.print(line, soft_wrap=True)
+
+    @singledispatchmethod
+    def _take(self, event: Event) -> None:
+        """Ignore what a person need not see."""
+
+    @_take.register
+    def _session_opened(self, event: SessionOpened) -> None:
+        self.opened = event
+        self._console.print(Text(f"code runs in: {clean(event.kernel)}", style="dim"))
+
+    @_take.register
+    def _round_opened(self, event: RoundOpened) -> None:
+        self._begin()
+        if self._question:
+            self._console.print()
+            self._console.print(Text(f"> {clean(event.user_query)}", style="bold"))
+        self._foot.doing("starting")
+        self._foot.start()
+
+    @_take.register
+    def _file_unreadable(self, event: FileUnreadable) -> None:
+        self.warn(event.problem)
+
+    @_take.register
+    def _hooks_made(self, event: HooksMade) -> None:
+        for path in event.paths:
+            self._console.print(Text.assemble((f"! {NEW_HOOK}", "yellow"), link(Path(path))), soft_wrap=True)
+
+    @_take.register
+    def _post_opened(self, event: PostOpened) -> None:
+        self._speaker, self._grown, self._replied = event.send_from, {}, False
+        self._think()
+
+    @_take.register
+    def _post_grew(self, event: PostGrew) -> None:
+        if self._replied:  # another reply of the same role: it was asked again, or this is its next try
+            self._grown, self._replied = {}, False
+            self._think()
+        self._grown[event.part] = self._grown.get(event.part, "") + event.text
+        if event.part not in _TERSE:
+            self._foot.grow(self._grown[event.part])
+
+    @_take.register
+    def _model_called(self, event: ModelCalled) -> None:
+        self._replied = self._replied or event.caller == self._speaker
+
+    @_take.register
+    def _model_delayed(self, event: ModelDelayed) -> None:
+        self._head(event.caller)
+        self._print(Text(f"{self._marks.dot} {clean(event.reason)}", style="yellow"))
+
+    @_take.register
+    def _plugins_selected(self, event: PluginsSelected) -> None:
+        self._head(event.role)
+        self._print(Text(f"Selected plugins: {event.selected}", style="dim"))
+        self._print(Text(f"Selected plugin pool: {event.pool}", style="dim"))
+
+    @_take.register
+    def _talk_not_shortened(self, event: TalkNotShortened) -> None:
+        words = f"no summary of {event.role}'s talk ({event.tokens} tokens), it stays: {clean(event.error)}"
+        self._print(Text(f"{self._marks.failed} {words}", style="yellow"))
+
+    @_take.register
+    def _code_checked(self, event: CodeChecked) -> None:
+        self._head(self._speaker)
+        self.shown_code = event.code
+        thought = clean(_without_code(self._grown.pop("thought", ""), event.code)).strip()
+        if thought:
+            self._print(Text(thought))
+        highlighted = Syntax("", "python", theme="ansi_dark").highlight(visible(event.code).expandtabs(4).strip("\n"))
+        highlighted.rstrip()
+        for line in highlighted.split("\n"):
+            self._print(Text.assemble((f"{self._marks.code} ", "dim"), line))
+        for finding in event.findings:
+            self._print(Text(f"{self._marks.failed} not run: {visible(finding)}", style="red"))
+        self._think()
+
+    @_take.register
+    def _cell_started(self, event: CellStarted) -> None:
+        self._output = OutputLines(*(_FORWARDED_LINES if self._forwarded else _OUTPUT_LINES))
+        self._foot.doing(self._placed(f"running cell {event.cell}"))
+
+    @_take.register
+    def _cell_output(self, event: CellOutput) -> None:
+        for line in self._output.feed(event.stream, event.text):
+            self._print_output(event.stream, line)
+        self._foot.grow(self._output.unfinished(event.stream))
+
+    @_take.register
+    def _cell_ran(self, event: CellRan) -> None:
+        if not self._output.fed:  # a kernel that can't tell while it runs
+            for stream, text in (("stdout", event.stdout), ("stderr", event.stderr)):
+                self._cell_output(CellOutput(event.cell, stream, text))
+        for stream, line in self._output.rest():
+            self._print_output(stream, line)
+        cut = bool(self._output.hidden)
+        if event.result is not None:
+            result = head_and_tail(event.result, *_RESULT_LINES)
+            cut = cut or result.count("\n") < event.result.strip("\n").count("\n")
+            indented = result.replace("\n", "\n  ")  # a table's columns stay in line
+            self._print(Text.assemble((f"{self._marks.to} ", "dim"), indented))
+        if cut and self._hint:
+            self._print(Text(f"all of it: {self._hint.format(event.cell)}", style="dim"))
+        if not event.ok:
+            self._print(Text(tail_of(event.error, _ERROR_LINES), style="red"))
+        lost = "; its kernel has ended" if event.state_lost else ""
+        words = f"cell {event.cell}{'' if event.ok else ' failed'}{lost} {self._marks.dot} {event.seconds:.1f} s"
+        mark, style = (self._marks.done, "green") if event.ok else (self._marks.failed, "red")
+        self._print(Text(f"{mark} {words}", style=style))
+        self._think()
+
+    @_take.register
+    def _artifact_saved(self, event: ArtifactSaved) -> None:
+        if self._files and event.path not in self._known_files:
+            self._known_files.add(event.path)
+            self._print(Text.assemble("file ", link(Path(event.path))))
+
+    @_take.register
+    def _host_called(self, event: HostCalled) -> None:
+        failed = "" if event.ok else f" failed: {clean(event.error)}"
+        self._print(Text(f"{self._marks.dot} {event.function} on the host{failed}, {event.seconds:.1f} s", style="dim"))
+
+    @_take.register
+    def _plan_changed(self, event: PlanChanged) -> None:
+        signs = {
+            Status.done: (self._marks.done, "green"),
+            Status.current: (self._marks.current, "bold"),
+            Status.pending: (self._marks.pending, "dim"),
+        }
+        for step in event.plan.changed_since(self._plan):
+            self._head(event.role)
+            mark, style = signs[step.status]
+            self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
+        self._plan = event.plan
+
+    @_take.register
+    def _post_closed(self, event: PostClosed) -> None:
+        post = event.post
+        if post.send_to == _USER:
+            self._words = post.message
+        self._forwarded = post.content(AttachmentType.then) == _USER
+        if problem := post.content(AttachmentType.invalid_response):
+            self.warn(f"the answer may be wrong: {problem}")
+        has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
+        if _USER not in (post.send_from, post.send_to) and not has_code:
+            self._head(post.send_from)
+            words = head_and_tail(post.message, *_MESSAGE_LINES)
+            self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), words))
+
+    @_take.register
+    def _round_closed(self, event: RoundClosed) -> None:
+        self._foot.stop()
+        if event.error:
+            why = event.error.removeprefix(f"{event.round_id}: ")  # which round it was can be seen
+            self._console.print(Text(f"{self._marks.failed} {clean(why)}", style="red"))
+        elif self._answer:
+            words = clean(self._words or event.answer)  # of a long answer the beginning, and which file has all
+            self._console.print()
+            if not words.strip():
+                self._console.print(Text("(The answer is empty.)", style="dim"))
+            else:
+                self._console.print(markdown(words) if self._console.is_terminal else Text(words))
+            self._console.print()
+        self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
+
+    def _print_output(self, stream: str, line: str) -> None:
+        self._print(Text(line, style="yellow" if stream == "stderr" else ""))
+
+    def _print(self, words: Text) -> None:
+        for line in words.split("\n", allow_blank=True):  # one by one: a block would be padded to its longest line
+            if is_tabular(line.plain):  # the row of a table is cut at the edge, so that its columns stay in line
+                line.no_wrap, line.overflow = True, "ellipsis"
+            self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
+
+    def _head(self, role: str) -> None:
+        """Name who speaks, once until somebody else does."""
+        if role and role != self._headed:
+            self._headed = role
+            self._console.print(Text(role, style="bold cyan"))
+
+    def _think(self) -> None:
+        self._foot.doing(self._placed(f"{self._speaker} is thinking"))
+
+    def _placed(self, doing: str) -> str:
+        steps = self._plan.steps if self._plan else ()
+        at = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
+        return f"step {at} of {len(steps)} {self._marks.dot} {doing}" if at else doing
+
+
+def _without_code(thought: str, code: str) -> str:
+    """Return the words around code that came without a fence, or as a call in tags, and grew as words."""
+    return _CALL.sub("", thought.replace(code.strip(), "") if code.strip() else thought)

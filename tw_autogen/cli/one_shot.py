@@ -1,0 +1,164 @@
+"""`tw-autogen -p`: one question; its answer alone on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.cli.approval_prompt import ApprovalPrompt
+from tw_autogen.cli.event_printer import EventPrinter
+from tw_autogen.cli.exit_codes import Exit, exit_of_error, exit_of_stop
+from tw_autogen.cli.options import Options
+from tw_autogen.cli.round_summary import RoundSummary
+from tw_autogen.cli.session_opening import open_session_for
+from tw_autogen.cli.signals import StopSignals, Terminated
+from tw_autogen.cli.standard_streams import words_of_os_error
+from tw_autogen.cli.terminal import err, markdown, out
+from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.events import Handler
+from tw_autogen.session import AnswerFiles, Saved, Session, files_not_made
+
+SCHEMA_VERSION = 1
+
+
+def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json: bool, quiet: bool) -> Exit:
+    """Answer one question.
+
+    Args:
+        prompt: The question.
+        files: What it is about.
+        options: What the shared options said.
+        as_json: Write one JSON object in place of the answer's text, also where there is no answer.
+        quiet: Write nothing to standard error but errors.
+
+    Returns:
+        With what to end the program.
+    """
+    screen = out(color=not options.no_color)  # also makes standard output take any character
+    console = err(color=not options.no_color)
+    show = EventPrinter(console, answer=False)
+    once, asker = _Once(show.tally), ApprovalPrompt(console, show)
+    handler: Handler = show.tally if quiet else show
+    try:
+        approve = asker.approve if asker.somebody else None
+        with open_session_for(options, [handler], _nothing if quiet else show.say, approve) as session:
+            once.ask(session, prompt, files, asker, options)
+            show.stop()
+            show.saved(once.saved, quiet=quiet)
+            for warning in show.tally.hooks if quiet else once.warnings:
+                show.warn(warning)
+    except TwAutogenError as error:
+        once.fail(
+            error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
+        )
+        if quiet or not isinstance(error, RoundError):  # else the end of the round has said it
+            console.print(f"tw-autogen: {error}", soft_wrap=True)
+    except OSError as error:
+        once.fail(error, Exit.failed, words_of_os_error(error))
+        console.print(f"tw-autogen: {words_of_os_error(error)}", soft_wrap=True)
+    except KeyboardInterrupt as error:
+        terminated = isinstance(error, Terminated)
+        once.fail(error, Exit.terminated if terminated else Exit.interrupted)
+        console.print(f"tw-autogen: {'terminated' if terminated else 'stopped'}")
+    finally:
+        show.stop()
+    if as_json:
+        sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    elif once.answer and screen.is_terminal:
+        screen.print(markdown(once.answer))
+    elif once.answer:
+        sys.stdout.write(once.answer + "\n")
+    sys.stdout.flush()
+    return once.exit
+
+
+def print_failure(kind: str, message: str) -> None:
+    """Write the object of `--output-format json` for a call that is wrong, before any session is opened.
+
+    Args:
+        kind: Name of the error's class.
+        message: Its words.
+    """
+    once = _Once(RoundSummary())
+    once.refuse(kind, message)
+    sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def _nothing(words: str) -> None:
+    """Print nothing."""
+
+
+class _Once:
+    """What came of one question."""
+
+    def __init__(self, tally: RoundSummary) -> None:
+        self.exit = Exit.failed
+        self.answer = ""
+        self.terminated = False
+        self.saved: list[Saved] = []
+        self.warnings: list[str] = []
+        self._tally = tally
+        self._session_id: str | None = None
+        self._error: dict[str, str] | None = None
+        self._started = time.monotonic()
+
+    def ask(
+        self, session: Session, prompt: str, files: Sequence[Path], asker: ApprovalPrompt, options: Options
+    ) -> None:
+        self._session_id = session.id
+        session.landing = AnswerFiles(
+            Path(), out=options.out, project=options.project, limit_mb=session.grants.settings.disk_mb
+        )
+
+        def stop() -> None:
+            asker.stop()
+            session.interrupt(reason=signals.reason)
+
+        with StopSignals(stop) as signals:
+            try:
+                answer = session.ask(prompt, files)
+            finally:
+                self.terminated = bool(signals.terminated)
+        self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
+        self.saved = session.landing.land(answer.artifacts, prompt)
+        self.warnings = files_not_made(session.missing, answer, session.landing)
+
+    def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
+        self.exit = code
+        self._error = {"type": type(error).__name__, "message": words or str(error) or code.name}
+
+    def refuse(self, kind: str, message: str) -> None:
+        self.exit, self._error = Exit.usage, {"type": kind, "message": message}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object of `--output-format json`.
+
+        `cost_usd` is null where a price is not known, `saved_as` where a file was not copied.
+        """
+        tally = self._tally
+        saved_as = {str(one.source): str(one.path) for one in self.saved if one.path is not None}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "session_id": self._session_id,
+            "status": self.exit.name,
+            "answer": self.answer,
+            "artifacts": [{**one, "saved_as": saved_as.get(one["path"])} for one in tally.artifacts.values()],
+            "code_cells": tally.cells,
+            "usage": {
+                "calls": tally.calls,
+                "prompt_tokens": tally.prompt_tokens,
+                "cached_tokens": tally.cached_tokens,
+                "completion_tokens": tally.completion_tokens,
+            },
+            "cost_usd": tally.dollars,
+            "duration_s": round(time.monotonic() - self._started, 3),
+            "model_s": round(tally.model_seconds, 3),
+            "kernel_s": round(tally.kernel_seconds, 3),
+            "warnings": [*tally.warnings, *tally.hooks, *self.warnings],
+            "error": self._error,
+        }

@@ -1,0 +1,98 @@
+"""Trust of the folder on the command line: what does not count is said, and at a terminal the user is asked once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from tw_autogen.cli.approval_prompt import forget_typed
+from tw_autogen.cli.options import Options
+from tw_autogen.escaped_text import visible, visible_line
+from tw_autogen.session import Review, read_settings, review_folder, trust_lines
+from tw_autogen.settings import Settings
+
+HOW = "--trust"
+
+
+def settings_of(options: Options, say: Callable[[str], None], *, keywords: Mapping[str, Any] | None = None) -> Settings:
+    """Read the settings as the shared options say, and say what of an untrusted folder does not count.
+
+    Args:
+        options: What the shared options said.
+        say: Called with each line.
+        keywords: The settings that are given; None: those of the options.
+
+    Raises:
+        SettingsError: as `read_settings`.
+    """
+    given = options.keywords if keywords is None else keywords
+    settings = read_settings(given, project=options.project, trust=options.trust)
+    for line in trust_lines(settings, HOW):
+        say(line)
+    return settings
+
+
+def ask_for_trust(options: Options, console: Console) -> Options:
+    """Ask at a terminal whether the folder is trusted, if it wants what needs trust and was not trusted as it is now.
+
+    A yes is remembered until a file that matters changes; a no holds for this session.
+
+    Args:
+        options: What the shared options said.
+        console: Where the question is shown.
+
+    Returns:
+        The options; with `trust` if the answer was yes and can't be remembered.
+
+    Raises:
+        SettingsError: as `read_settings`.
+    """
+    if options.trust or not (sys.stdin.isatty() and console.file.isatty()):
+        return options
+    review = review_folder(options.keywords, project=options.project)
+    if not review.wants or review.remembered():
+        return options
+    if reason := review.cannot_ask_reason():
+        console.print(Text(reason, style="yellow"), soft_wrap=True)
+        return options
+    asked_about = review.sha256()
+    if not asked_about:
+        words = f"{review.title()} has more files than can be compared later, so you are not asked about it"
+        console.print(Text(f"{words}; look at them before you use --trust", style="yellow"), soft_wrap=True)
+        return options
+    _show(review, console)
+    forget_typed()
+    console.print(Text("Trust this folder, and let it have all of this? [y/N] ", style="bold"), end="", soft_wrap=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        console.print(Text("Not trusted: none of this is used in this session.", style="dim"), soft_wrap=True)
+        return options
+    again = review_folder(options.keywords, project=options.project)
+    if (again.sha256(), again.wants) != (asked_about, review.wants):
+        console.print(Text("Not trusted: its files changed while you were asked.", style="red"), soft_wrap=True)
+        return options
+    problem = review.remember(asked_about)
+    kept = problem or f"Remembered until one of its files changes; to take it back, remove {review.record()}"
+    console.print(Text(visible_line(kept), style="dim"), soft_wrap=True)
+    return replace(options, trust=True) if problem else options  # what is remembered ends with the next change
+
+
+def _show(review: Review, console: Console) -> None:
+    def line(words: str, style: str = "") -> None:
+        console.print(Text(visible(words), style=style), soft_wrap=True)
+
+    line(f"{review.title()} has files that want more than a folder may have unasked:", "bold")
+    if review.prompts:
+        line(f"Text of it becomes part of prompts in any case: {review.prompts_line()}", "dim")
+    if problem := review.problem():
+        line(problem, "yellow")
+    for want in review.wants:
+        line(f"  {want.name:<28} {want.does}")
+    if starting := sum(want.starts for want in review.wants):
+        line(
+            f"{len(review.wants)} in all; the last {starting} start programs, load Python or lift the sandbox.", "bold"
+        )

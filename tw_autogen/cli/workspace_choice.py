@@ -1,0 +1,56 @@
+"""Where the command line keeps sessions, also if the current folder can't be written to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tw_autogen.cli.options import Options
+from tw_autogen.cli.standard_streams import words_of_os_error
+from tw_autogen.errors import ConfigError
+from tw_autogen.private_files import cache_folder
+from tw_autogen.session import SessionSettings, refuse_link
+from tw_autogen.settings import Settings
+
+
+def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
+    """Return a folder for sessions where the default one, below the current folder, can't be written to.
+
+    Args:
+        settings: `session.workspace` that somebody has set is taken as it is, so that its error is seen.
+
+    Returns:
+        The folder in the user's cache, and one line that says so; None and an empty text if it is not needed.
+
+    Raises:
+        ConfigError: the cache can't be written to either, or the default one is a link out of a folder that is not
+            trusted; nothing is made there.
+    """
+    if settings.origin("session.workspace") != Settings.DEFAULT:
+        return None, ""
+    wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
+    refuse_link(settings, (wanted / "session").resolve())
+    if not (why := _refused(wanted)):
+        return None, ""
+    instead = cache_folder(os.environ) / "sessions"
+    if also := _refused(instead):
+        raise ConfigError(f"no folder for sessions: {why}; {also}. Name one that you can write to with --workspace DIR")
+    return instead, f"sessions are kept in {instead}, because {why}"
+
+
+def workspace_of(options: Options, settings: Settings) -> Path:
+    """Return the folder in which sessions are: the option's, else the setting's, else that in the user's cache."""
+    wanted = options.workspace or Path(settings.read("session", SessionSettings).workspace)
+    if wanted.exists() or options.workspace:
+        return wanted
+    instead = cache_folder(os.environ) / "sessions"
+    return instead if settings.origin("session.workspace") == Settings.DEFAULT and instead.exists() else wanted
+
+
+def _refused(folder: Path) -> str:
+    """Return in one line why a folder can't be made or written to; empty if it can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return words_of_os_error(error).partition(";")[0]
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"{folder}: it can't be written to"

@@ -1,0 +1,200 @@
+"""Cells: checked code goes into the kernel, with its plugins, and every step of it becomes an event."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tw_autogen.approval import noting_person_time
+from tw_autogen.code_interpreter.cell_host_calls import CURRENT, RunningCell
+from tw_autogen.code_interpreter.host_call_budget import CallBudget
+from tw_autogen.code_interpreter.new_files import new_files, snapshot
+from tw_autogen.code_interpreter.plugin_ranking import names_used
+from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
+from tw_autogen.errors import CallBudgetError, PluginLoadError
+from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
+from tw_autogen.kernel import Execution, Kernel
+from tw_autogen.model import ChatModel, call_model
+from tw_autogen.plugin import HostPlugin, PluginSpec
+from tw_autogen.role import Turn
+
+_log = logging.getLogger(__name__)
+
+
+class CellRunner:
+    """The kernel of one CodeInterpreter, with its plugins in it.
+
+    Args:
+        kernel: Where cells run.
+        plugins: Put into the kernel, or served from the host, as each declares.
+        model: What host-run plugins may ask.
+        settings: How often and how long host-run plugins may be called.
+        later: Load each plugin before the first cell that names it, and not now: there are many.
+
+    Raises:
+        PluginLoadError: a plugin that is not `optional` doesn't load; names file and line.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        plugins: Sequence[PluginSpec],
+        model: ChatModel,
+        settings: CodeInterpreterSettings,
+        *,
+        later: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self._seconds = settings.host_seconds
+        self._budget = CallBudget(settings.host_calls, settings.host_seconds)
+        self._model = model
+        self._asking = threading.Lock()  # a model is asked by one thread at a time, and calls run side by side
+        self._count = 0
+        self._running: RunningCell | None = None
+        self._failed_in = ""  # the round whose last cell failed
+        self._variables: dict[str, Any] = {}
+        self._host_plugins: list[HostPlugin] = []
+        self._waiting = {spec.name: spec for spec in plugins} if later else {}
+        self.plugins = tuple(spec for spec in plugins if later or self._load(spec))
+
+    def run(self, code: str, *, turn: Turn, seconds: float) -> Execution:
+        """Run one cell.
+
+        Args:
+            code: Python, verified already.
+            turn: Takes events, and says when the round must be over.
+            seconds: How long the cell may run.
+
+        Raises:
+            PluginLoadError: a plugin that the code names, and that is not `optional`, doesn't load.
+
+        Returns:
+            What came of it; its artifacts are those of the kernel, of host-run plugins, and every other new file in the
+            kernel's folder.
+        """
+        self._count += 1
+        cell = self._count
+        self._put(turn.variables)
+        for name in sorted(names_used(code, list(self._waiting.values()))):
+            self._load(self._waiting.pop(name))
+        for plugin in self._host_plugins:
+            plugin.begin_cell(second_try=self._failed_in == turn.round.id)
+        self._failed_in = turn.round.id  # until it is known that it did not
+        before = snapshot(self.kernel.folder)
+        turn.emit(CellStarted(cell, code))
+        calls = RunningCell(turn)
+        outer, self._running = CURRENT.set(calls), calls
+        try:
+            execution = self.kernel.execute(
+                code,
+                seconds=seconds,
+                on_output=lambda stream, text: turn.emit(CellOutput(cell, stream, text)),
+                cancelled=turn.cancelled,
+            )
+        finally:
+            CURRENT.reset(outer)
+            self._running = None
+            made, logged = calls.end()
+        if execution.ok:
+            self._failed_in = ""
+        known = [*execution.artifacts, *made]
+        more = new_files(before, snapshot(self.kernel.folder), {one.path for one in known})
+        execution = replace(execution, artifacts=(*known, *more), logs=(*execution.logs, *logged))
+        for one in execution.artifacts:
+            turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))
+        turn.emit(_ran(cell, execution))
+        return execution
+
+    def close(self) -> None:
+        """Close the host-run plugins; the kernel belongs to whoever made it."""
+        for plugin in self._host_plugins:
+            plugin.close()
+
+    def _load(self, spec: PluginSpec) -> bool:
+        """Load a plugin; say whether it is there."""
+        try:
+            if spec.runs_in == "host":
+                self._register_host_plugin(spec)
+            else:
+                self.kernel.load(spec.loadable())
+        except PluginLoadError as error:
+            if not spec.optional:
+                raise
+            remedy = "take @plugin off it" if spec.in_python else "say `enabled: false`"
+            _log.warning("left out: the plugin %s: %s; mend it, or %s", spec.name, error, remedy)
+            return False
+        return True
+
+    def _put(self, variables: Mapping[str, Any]) -> None:
+        for name, value in variables.items():
+            if name not in self._variables or self._variables[name] is not value:
+                self.kernel.put(name, value)
+                self._variables[name] = value
+
+    def _register_host_plugin(self, spec: PluginSpec) -> None:
+        plugin = HostPlugin(
+            spec,
+            folder=self.kernel.folder,
+            session_variables=self._variables,
+            call_model=lambda messages: self._ask(spec, messages),
+            on_artifact=lambda one: self._cell().keep_artifact(one),
+            on_log=lambda line: self._cell().keep_log(line),
+        )
+        self._host_plugins.append(plugin)
+        self.kernel.serve(spec.name, self._watched(spec, plugin), seconds=spec.seconds or self._seconds)
+
+    def _watched(self, spec: PluginSpec, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            cell, failure = self._cell(), ""
+            try:
+                begun = cell.begin(spec, self._budget, seconds=spec.seconds or self._seconds)
+            except CallBudgetError as error:
+                cell.tell(spec.name, f"{type(error).__name__}: {error}", 0.0)
+                raise
+            try:
+                with noting_person_time(begun.taken.person):
+                    return function(*args, **kwargs)
+            except BaseException as error:
+                failure = f"{type(error).__name__}: {error}"
+                raise
+            finally:
+                cell.finish(begun, failure)
+
+        return call
+
+    def _ask(self, spec: PluginSpec, messages: list[dict[str, Any]]) -> str:
+        cell = self._cell()
+        turn, most = cell.turn, spec.seconds or self._seconds
+        if not self._asking.acquire(timeout=turn.seconds_left(most) if turn else 0.0):  # one may never come back
+            raise TimeoutError(f"{spec.name}: another call has kept the model busy for too long")
+        try:
+            if turn is None or cell.over.is_set():
+                raise RuntimeError(f"{spec.name} asked the model although its cell is not running")
+            request = turn.request(messages, caller=spec.name, seconds=most)  # other calls wait for this one
+            return call_model(self._model, replace(request, cancelled=cell.over)).text
+        finally:
+            self._asking.release()
+
+    def _cell(self) -> RunningCell:
+        """Return the cell that this call comes from: for a plugin's own threads the running one, outside none."""
+        return CURRENT.get() or self._running or RunningCell(None)
+
+
+def _ran(cell: int, execution: Execution) -> CellRan:
+    return CellRan(
+        cell,
+        execution.ok,
+        execution.result,
+        execution.stdout,
+        execution.stderr,
+        execution.error,
+        [one.to_dict() for one in execution.artifacts],
+        [str(one) for one in execution.variables],
+        execution.state_lost,
+        execution.seconds,
+    )

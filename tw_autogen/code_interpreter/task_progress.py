@@ -1,0 +1,178 @@
+"""`TaskProgress`: one task of the CodeInterpreter on its way, and what it tells of it in the end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tw_autogen.code_interpreter import report_texts
+from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, is_json
+from tw_autogen.kernel import Artifact, Execution
+
+_WRONG_CHARS = 600
+_MADE_NAMES = 20
+_WHY_CHARS = 160
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
+_CELL = re.compile(r"\bcell \d+")
+
+
+@dataclass
+class TaskProgress:
+    """What was tried for one task, and what came of it.
+
+    Args:
+        thought: The model's words with the last code, or its answer in words.
+        code: The last code; empty if the model answered in words.
+        findings: Why the last code was not run; empty if it was.
+        execution: What came of the last code that ran.
+        artifacts: Files made by any of the cells.
+        refused: How often code was not run.
+        failed: How often code failed.
+        wrong: Why code failed or was refused, each time.
+        printed: What cells printed before they failed, each time; empty where one printed nothing.
+        gave_up: The tries are used up, or the work went in circles.
+        looped: The same code has failed in the same way twice.
+        own_error: The code has raised its error itself, to say why there is no answer.
+        made: Names of variables that are new or changed.
+        answer: What goes to the user as it is, whole; empty where nothing does.
+        form: What the request asks its answer to look like.
+        beginning: Its beginning with the name of the file that has all, where it is too long for a chat; else empty.
+        unworded: What comes of it are bare results, so that somebody must word them for the user.
+    """
+
+    thought: str = ""
+    code: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    execution: Execution | None = None
+    artifacts: list[Artifact] = field(default_factory=list)
+    refused: int = 0
+    failed: int = 0
+    wrong: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+    gave_up: bool = False
+    looped: bool = False
+    own_error: bool = False
+    made: list[str] = field(default_factory=list)
+    answer: str = ""
+    form: AnswerForm = field(default_factory=AnswerForm)
+    beginning: str = ""
+    unworded: bool = False
+    _last: tuple[str, str] = ("", "")
+
+    def repeats_failure(self, why: str) -> bool:
+        """Take down why the newest code failed or was refused; True if that code failed so before it, too.
+
+        Args:
+            why: The findings, or the error, in words.
+        """
+        self.wrong.append(report_texts.cut(why, _WRONG_CHARS))
+        now = (self.code.strip(), _CELL.sub("cell", why))
+        self.looped, self._last = now == self._last, now
+        self.gave_up = self.gave_up or self.looped
+        return self.looped
+
+    def message(self, limit_chars: int, receiver: str) -> str:
+        """Return what came of the task, in words.
+
+        Args:
+            limit_chars: How much of each part is shown.
+            receiver: Who reads it: the user gets thought and output as an answer, or the output alone where it has the
+                form that was asked for; anybody else gets a report.
+        """
+        if not self.code:
+            return report_texts.cut(self.thought, 4 * limit_chars)
+        note = self._note()
+        if self.findings or self.execution is None:
+            return f"{note}{report_texts.findings_report(self.findings)}"
+        if receiver == "User" and self.execution.ok:
+            return self._worded(self.beginning or self._output(limit_chars))
+        called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
+        told = report_texts.execution_report(self.execution, self.artifacts, limit_chars, code=self.code)
+        more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
+        made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
+        return f"{note}{called}{told}{self._printed_before(limit_chars)}{made}"
+
+    def whole_answer(self, receiver: str) -> str:
+        """Return the answer of which the message has only the beginning; empty if the message has it all.
+
+        Args:
+            receiver: Who reads it; the user's has the thought in front, as in `message`.
+        """
+        if not self.beginning:
+            return ""
+        return self._worded(self.answer) if receiver == "User" else self.answer
+
+    def attachments(self, limit_chars: int) -> list[Attachment]:
+        """Return thought, code, verification, status, result and files, in TaskWeaver's types."""
+        kind = AttachmentType
+        if not self.code:
+            return [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE")]
+        said = [
+            Attachment(kind.thought, self.thought),
+            Attachment(kind.reply_type, "python"),
+            Attachment(kind.reply_content, self.code),
+            Attachment(kind.verification, "INCORRECT" if self.findings else "CORRECT"),
+        ]
+        if self.findings:
+            said.append(Attachment(kind.code_error, "\n".join(map(str, self.findings))))
+        if self.findings or self.execution is None:
+            return [*said, Attachment(kind.execution_status, "NONE", {"went_wrong": self.wrong})]
+        status = "SUCCESS" if self.execution.ok else "FAILURE"
+        warnings = [
+            *report_texts.warnings_of(self.execution),
+            *(["bare results, in no words"] if self.unworded else []),
+        ]
+        extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
+        extra |= {"refused": self.refused, "went_wrong": self.wrong}
+        said.append(Attachment(kind.execution_status, status, extra))
+        output = self.beginning or self._output(limit_chars)
+        said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
+        if self.artifacts:
+            paths = "\n".join(str(one.path) for one in self.artifacts)
+            said.append(Attachment(kind.artifact_paths, paths, [one.to_dict() for one in self.artifacts]))
+        return said
+
+    def _output(self, limit_chars: int) -> str:
+        if self.answer or self.execution is None:
+            return self.answer
+        return report_texts.output_text(self.execution, self.artifacts, limit_chars, form=self.form)
+
+    def _worded(self, output: str) -> str:
+        """Return output as an answer, with the thought in front unless it is in the form that was asked for."""
+        whole = self.answer or output
+        alone = is_json(whole) or self.form.fits(whole)
+        return output if alone else "\n\n".join(part for part in (self.thought, output) if part)
+
+    def _printed_before(self, limit_chars: int) -> str:
+        """Return what earlier tries printed before they failed, without what later ones have printed again."""
+        assert self.execution is not None  # noqa: S101 - only asked for once a cell has run; for the type checker
+        later = set(self.execution.stdout.splitlines())
+        earlier = self.printed if self.execution.ok else self.printed[:-1]
+        kept: list[str] = []
+        for text in reversed(earlier):
+            if not later.issuperset(text.splitlines()):
+                kept.insert(0, report_texts.trimmed(text))
+                later.update(text.splitlines())
+        return (
+            f"\nPrinted by earlier tries before they failed:\n{report_texts.cut(chr(10).join(kept), limit_chars)}"
+            if kept
+            else ""
+        )
+
+    def _note(self) -> str:
+        """Describe in a line how many tries it took, where it took more than one."""
+        tries = 1 + self.refused + self.failed
+        if self.own_error:
+            return "The code raised this error itself, to say why there is no answer; it was not tried again.\n"
+        if self.looped:
+            return f"Given up after {tries - 1} tries: the same code failed in the same way twice.\n"
+        if self.gave_up:
+            return f"Given up after {tries - 1} tries.\n"
+        if tries < 2:
+            return ""
+        lines = self.wrong[-1].strip().splitlines() or [""]
+        why = next((one for one in reversed(lines) if _ERROR.match(one)), lines[-1]).strip()
+        short = why if len(why) <= _WHY_CHARS else f"{why[:_WHY_CHARS]}…"
+        return f"It took {tries} tries; the one before: {short}\n"

@@ -1,0 +1,90 @@
+"""Calls of plugins whose stub the model has not seen: which fit the plugin all the same, and which need not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from tw_autogen.code_interpreter.plugin_ranking import names_used, parsed
+from tw_autogen.plugin import PluginSpec
+
+LOOKUP = "find_plugins"
+"""What code calls, with words, to be told which plugins there are for it; it is answered, and never run."""
+
+
+def unclear_calls(code: str, specs: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
+    """Return the plugins that code uses in a way that need not fit them.
+
+    A call fits if its arguments are those of the spec. A name that the code binds itself is no plugin's. What can't be
+    told counts as unclear: `f(*rows)`, `map(f, rows)`, `f.submit(x)`.
+
+    Args:
+        code: A cell.
+        specs: Those that count.
+
+    Example:
+        >>> from tw_autogen.plugin import Parameter
+        >>> joke = PluginSpec("joke", "Tell a joke.", (Parameter("about", "str", True),))
+        >>> [bool(unclear_calls(code, [joke])) for code in ("joke('cats')", "joke()", "joke(topic='cats')")]
+        [False, True, True]
+    """
+    tree = parsed(code)
+    own = _bound(tree)
+    used = names_used(code, specs)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    found = []
+    for spec in specs:
+        if spec.name not in used or spec.name in own:
+            continue
+        mine = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == spec.name]
+        called = {call.func for call in mine}
+        elsewhere = any(
+            isinstance(node, ast.Name) and node.id == spec.name and node not in called for node in ast.walk(tree)
+        )
+        if elsewhere or not all(_fits(call, spec) for call in mine):
+            found.append(spec)
+    return tuple(found)
+
+
+def looked_up(code: str) -> tuple[str, ...]:
+    """Return the words of each lookup in a cell.
+
+    Example:
+        >>> looked_up('find_plugins("fill gaps")')
+        ('fill gaps',)
+    """
+    return tuple(
+        str(node.args[0].value)
+        for node in ast.walk(parsed(code))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == LOOKUP
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    )
+
+
+def _fits(call: ast.Call, spec: PluginSpec) -> bool:
+    names = [one.arg for one in call.keywords]
+    if None in names or any(isinstance(one, ast.Starred) for one in call.args):
+        return False
+    try:
+        spec.signature().bind(*call.args, **{str(name): True for name in names})
+    except TypeError:
+        return False
+    return len(set(names)) == len(names)
+
+
+def _bound(tree: ast.AST) -> frozenset[str]:
+    """Return the names that code gives a meaning of its own."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+    return frozenset(names)

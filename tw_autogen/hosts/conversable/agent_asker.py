@@ -1,0 +1,283 @@
+"""Any agent of the host as a plugin or as a role: `Asker` puts the question and runs the agent's tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import re
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import HostCallError
+from tw_autogen.hosts.agent_plugin import asked_plugin
+from tw_autogen.hosts.agent_role import asked_role
+from tw_autogen.hosts.call_chain import Link, asking, chain, continued
+from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
+from tw_autogen.hosts.conversable.autogen_import import import_autogen
+from tw_autogen.hosts.conversable.messages import text_of
+from tw_autogen.hosts.conversable.speaking_agent import SILENT, SpeakingAgent
+from tw_autogen.model import Usage
+from tw_autogen.plugin import Parameters, PluginSpec, Returns
+from tw_autogen.role import Role
+from tw_autogen.session import count_asked
+
+_KEPT_BY_PARTNER = (
+    "_oai_messages",
+    "_consecutive_auto_reply_counter",
+    "_max_consecutive_auto_reply_dict",
+    "_silent_with",
+)
+ConversableAgent: Any = import_autogen().ConversableAgent
+
+
+def agent_plugin(
+    agent: Any,
+    *,
+    name: str = "",
+    description: str = "",
+    parameters: Parameters | None = None,
+    returns: Returns = None,
+    max_turns: int = 10,
+    remember: bool = False,
+    calls: int | None = 100,
+    seconds: float | None = 300.0,
+) -> PluginSpec:
+    """Return an agent as a plugin: code calls `answer = name("…")`, and the agent is asked.
+
+    Args:
+        agent: Any ConversableAgent; it is used as it is, and stays the caller's. Its own model answers, and what that
+            costs stands with its own client.
+        name: What code calls it; empty: the agent's name.
+        description: For the model; empty: the agent's description.
+        parameters: What a call gives; None: one text, `request`. Text and numbers stand in the message; a DataFrame or
+            a long text is saved in the session's folder, and the message holds its place, columns and head.
+        returns: None: the answer's text. A pydantic model: the agent is asked for JSON that fits it, again if it
+            doesn't, and code gets a dictionary that was checked.
+        max_turns: How often the agent and its tools may speak for one answer.
+        remember: All calls of a session are one conversation; otherwise each call begins a new one.
+        calls: How often code may call it for one request.
+        seconds: How long one call may take.
+
+    Files that the answer links to in Markdown come back as artifacts of the session, if they lie where the agent
+    works. `name.submit(…)` asks several questions side by side. An agent that is called from its own work, however
+    indirectly, refuses.
+
+    Raises:
+        ConfigError: there is no usable name or description.
+    """
+    return asked_plugin(
+        lambda: Asker(agent, "CodeInterpreter", max_turns=max_turns),
+        name=name or re.sub(r"\W", "_", agent.name),
+        description=description or agent.description or "",
+        parameters=parameters,
+        returns=returns,
+        remember=remember,
+        calls=calls,
+        seconds=seconds,
+    )
+
+
+def agent_role(agent: Any, *, name: str = "", intro: str = "", max_turns: int = 10) -> Callable[[], Role]:
+    """Return an agent as a role, for `roles=` of a `TaskWeaverAgent` or of `open_session`.
+
+    Args:
+        agent: Any ConversableAgent; it is used as it is, and stays the caller's. Its own model answers, and what that
+            costs stands with its own client.
+        name: How the Planner addresses it; empty: the agent's name.
+        intro: What it can do, for the Planner; empty: the agent's description.
+        max_turns: How often it and its tools may speak for one answer.
+
+    Returns:
+        A function that makes the role for one session, in which it has a conversation of its own with the agent.
+
+    Raises:
+        ConfigError: there is nothing that would tell the Planner what it can do.
+
+    Example:
+        `TaskWeaverAgent(llm_config=llm_config, roles=["planner", "code_interpreter", agent_role(lawyer)])`
+    """
+    return asked_role(
+        lambda: Asker(agent, "Planner", max_turns=max_turns),
+        name=name or agent.name,
+        intro=intro or agent.description or "",
+    )
+
+
+class Asker:
+    """One partner of an agent: what it asks in a row is one conversation.
+
+    Args:
+        agent: Whom to ask; any ConversableAgent. It is used as it is: nothing is registered with it.
+        name: How the agent sees who asks.
+        max_turns: How often the two may speak until the answer stands; each use of a tool takes one.
+
+    The talk is shown where the talk around it is shown. Close it, and the agent forgets it.
+    """
+
+    def __init__(self, agent: Any, name: str, *, max_turns: int = 10) -> None:
+        self._agent = agent
+        self._max_turns = max_turns
+        self._partner = ConversableAgent(name, llm_config=False, human_input_mode="NEVER", default_auto_reply="")
+        self._lock = threading.Lock()
+        self._asked = False
+        self._chain: tuple[Link, ...] = ()
+        own = dict(agent.function_map)
+        if own:
+            self._partner.register_function(own)
+        for tool in getattr(agent, "tools", ()):
+            if tool.name not in own:
+                tool.register_for_execution(self._partner)
+        for name, function in list(self._partner.function_map.items()):
+            self._partner.function_map[name] = self._chained(function)
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether files can be handed over: to an agent with a session of its own."""
+        return isinstance(self._agent, TaskWeaverAgent)
+
+    def ask(self, words: str, files: Sequence[Path] = ()) -> str:
+        """Return the agent's answer; it remembers what this asker has asked before.
+
+        Args:
+            words: The question.
+            files: Handed over where the agent is a `TaskWeaverAgent`; another one must be told where they lie.
+
+        Raises:
+            CallCycleError: the agent is at work already for whom this asks; also where one of its tools asks it.
+            HostCallError: the agent has given no answer.
+            Exception: what the agent raised.
+        """
+        with self._lock, asking(self._agent.name, self._agent, enters=isinstance(self._agent, SpeakingAgent)) as link:
+            if files and isinstance(self._agent, TaskWeaverAgent):
+                self._agent.hand_over(self._partner, files)
+            self._asked = True
+            self._chain = chain()
+            known = len(self._agent.chat_messages.get(self._partner, ()))
+            before = _spent(self._agent)
+            self._agent.reset_consecutive_auto_reply_counter(self._partner)
+            try:
+                if _needs_loop(self._agent):
+                    _run(self._talk_async(words, link))
+                else:
+                    self._talk(words, link)
+            finally:
+                _count(before, _spent(self._agent))
+            said = self._agent.chat_messages[self._partner][known:]
+        answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
+        if not answers or not _is_answer(said[-1]):
+            raise HostCallError(
+                f"{self._agent.name} gave no answer in {self._max_turns} turns (max_turns)", name=self._agent.name
+            )
+        return answers[-1]
+
+    def _talk(self, words: Any, link: Link) -> None:
+        silent = SILENT.get()
+        for _ in range(self._max_turns):
+            self._partner.send(words, self._agent, request_reply=True, silent=silent)
+            said = self._partner.chat_messages[self._agent]
+            if _is_answer(said[-1]):
+                return
+            words = self._partner.generate_reply(messages=said, sender=self._agent)
+            if words is None or link.refused is not None:
+                return
+
+    async def _talk_async(self, words: Any, link: Link) -> None:
+        silent = SILENT.get()
+        for _ in range(self._max_turns):
+            await self._partner.a_send(words, self._agent, request_reply=True, silent=silent)
+            said = self._partner.chat_messages[self._agent]
+            if _is_answer(said[-1]):
+                return
+            words = await self._partner.a_generate_reply(messages=said, sender=self._agent)
+            if words is None or link.refused is not None:
+                return
+
+    def _chained(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a tool that knows for whom it is called, on whatever thread the host runs it."""
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def later(*args: Any, **kwargs: Any) -> Any:
+                with continued(self._chain):
+                    return await function(*args, **kwargs)
+
+            return later
+
+        @functools.wraps(function)
+        def now(*args: Any, **kwargs: Any) -> Any:
+            with continued(self._chain):
+                return function(*args, **kwargs)
+
+        return now
+
+    def folders(self) -> list[Path]:
+        """Return the folders in which the agent makes files for this asker: its session's, or its code executor's."""
+        if isinstance(self._agent, TaskWeaverAgent):
+            return [self._agent.session(self._partner).folder]
+        work_dir = getattr(getattr(self._agent, "code_executor", None), "work_dir", None)
+        return [Path(work_dir)] if work_dir else []
+
+    def interrupt(self) -> None:
+        """Stop the agent's work for this asker, where it can be stopped; from any thread."""
+        if isinstance(self._agent, TaskWeaverAgent):
+            self._agent.interrupt(self._partner)
+
+    def close(self) -> None:
+        """Forget this asker, and what the agent kept for it."""
+        if not self._asked:
+            return
+        self._agent.clear_history(self._partner)
+        for kept in _KEPT_BY_PARTNER:
+            getattr(self._agent, kept, {}).pop(self._partner, None)
+        self._agent.reply_at_receive.pop(self._partner, None)
+
+
+def _spent(agent: Any) -> Usage:
+    """Return what an agent's own client has reported so far; no call where it has none, or is one of ours."""
+    client = None if isinstance(agent, SpeakingAgent) else getattr(agent, "client", None)
+    summary = getattr(client, "actual_usage_summary", None) or {}
+    models = [one for one in summary.values() if isinstance(one, dict)]
+    prompt, completion = (sum(one.get(f"{kind}_tokens") or 0 for one in models) for kind in ("prompt", "completion"))
+    return Usage(prompt, 0, completion, int(client is not None), summary.get("total_cost") or 0.0)
+
+
+def _count(before: Usage, after: Usage) -> None:
+    """Count what an agent with a model has spent for one question towards the limits of the round that asked it."""
+    prompt, completion = after.prompt_tokens - before.prompt_tokens, after.completion_tokens - before.completion_tokens
+    dollars = (after.dollars or 0.0) - (before.dollars or 0.0)
+    if after.calls:
+        count_asked(Usage(prompt, 0, completion, 1, dollars))
+
+
+def _is_answer(message: dict[str, Any]) -> bool:
+    """Return whether the agent has answered, and doesn't ask for a tool."""
+    return not message.get("tool_calls") and not message.get("function_call")
+
+
+def _needs_loop(agent: Any) -> bool:
+    """Return whether the agent has replies that the host runs in asynchronous chats only."""
+    return any(
+        inspect.iscoroutinefunction(one["reply_func"]) and not one.get("ignore_async_in_sync_chat")
+        for one in agent._reply_func_list
+    )
+
+
+def _run(work: Any) -> None:
+    """Run a coroutine to its end on a thread of its own: this one may have a running loop."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(work)
+        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again in the thread that waits
+            failures.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,275 @@
+"""Planner, CodeInterpreter and other roles as agents of their own, for a group that the user puts together."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import ConfigError, HostError
+from tw_autogen.hosts.conversable.loop_stream import on_loop
+from tw_autogen.hosts.conversable.messages import lines_of
+from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.hosts.conversable.running_reply import note_conversation
+from tw_autogen.hosts.conversable.shared_session import SharedChat, SharedSession
+from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
+from tw_autogen.hosts.open_conversations import Conversations
+from tw_autogen.model import ChatModel
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.role import find_role
+from tw_autogen.session import (
+    KernelWanted,
+    PluginsWanted,
+    PolicyWanted,
+    RoleWanted,
+    Seat,
+    check_plugins,
+    checked_policy,
+)
+from tw_autogen.shipped_folders import shipped_folder
+
+_PLANS = "Plans data work, hands its steps to the others by name, looks at what they bring, and answers."
+_CODES = "Writes Python for one task, checks it, runs it in a kernel that remembers, and reports numbers and files."
+
+
+class GroupMember(SpeakingAgent):
+    """An agent that plays one role of a session which it shares with the other members of its group.
+
+    Args:
+        name: Its name in the group and in the session.
+        seat: What the role is made of; its model is the host's client unless it brings one.
+        session: Shared with other members; None: one of its own.
+        does: What it can do, as its description unless the user gives another.
+        **host: As for any ConversableAgent.
+    """
+
+    def __init__(
+        self, name: str, *args: Any, seat: Seat, session: SharedSession | None, does: str = "", **host: Any
+    ) -> None:
+        super().__init__(name, *args, does=does, **host)
+        self._model = seat.model
+        self.seat = dataclasses.replace(seat, name=name, model=self._own_model())
+        self.shared = session or SharedSession()
+        self.shared.join(self)
+
+    @property
+    def house_rules(self) -> str:
+        """The user's own words on how to work, from `system_message`; empty if it is the host's default."""
+        return rules_of(self)
+
+    def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
+        """Write board and next speaker where the host's conditions and templates read them, if it has such a place.
+
+        Args:
+            board: Bulletins by role.
+            next_speaker: Name of the role that the newest post is for.
+        """
+        variables = getattr(self, "context_variables", None)
+        if variables is not None:
+            variables["tw_board"] = dict(board)
+            variables["tw_next"] = next_speaker
+
+    def clear_history(self, recipient: Any = None, nr_messages_to_preserve: int | None = None) -> None:
+        """Clear the host's history, and end the session of that chat, as a fresh chat begins with an empty one.
+
+        Args:
+            recipient: As in the host.
+            nr_messages_to_preserve: As in the host.
+        """
+        super().clear_history(recipient, nr_messages_to_preserve)
+        if not nr_messages_to_preserve:
+            self.shared.prepare(recipient, clear=True, wait=not on_loop())
+
+    def close(self) -> None:
+        """End the shared sessions, and their kernels."""
+        self.shared.close()
+
+    def _prepare_chat(self, recipient: Any, clear_history: bool, *args: Any, **kwargs: Any) -> None:
+        super()._prepare_chat(recipient, clear_history, *args, **kwargs)
+        self.shared.prepare(recipient, clear=False, wait=not on_loop())
+
+    _shared_with_copies = ("_model", "seat", "shared")
+
+    def _own_sessions(self, memo: dict[int, Any], copied: GroupMember) -> None:
+        self.seat = dataclasses.replace(copied.seat, model=self._own_model())
+        self.shared = copy.deepcopy(copied.shared, memo)
+
+    def _own_model(self) -> ChatModel | None:
+        if self._model is not None or self.client is None:
+            return self._model
+        return HostModel(weakref.proxy(self), speaker=weakref.ref(self))
+
+    def _can_answer(self) -> bool:
+        return self.seat.model is not None
+
+    def _conversations_of(self) -> Conversations[SharedChat]:
+        return self.shared.chats
+
+    def _answer(self, conversation: SharedChat, messages: Messages, sender: Any) -> str | None:
+        self.shared.newest = conversation
+        chat = lines_of(messages, sender, self.shared.names)
+        return conversation.reply(self, chat, sender, note_conversation(conversation))
+
+
+class PlannerAgent(GroupMember):
+    """The Planner as an agent: plans, writes to the others in the group by name, and answers.
+
+    Args:
+        name: The agent's name.
+        *args: As for any ConversableAgent, in the same order.
+        session: Shared with other members; None: one of its own.
+        model: A `ChatModel` instead of the host's client.
+        **host: Any other argument of ConversableAgent. A `system_message` becomes house rules; `human_input_mode` is
+            `NEVER` unless given.
+
+    Everybody in the group is its worker, by name and description. A worker that shares its session but doesn't sit in
+    the chat is asked behind the scenes.
+
+    Raises:
+        ConfigError: the session has a Planner, or a member of that name.
+    """
+
+    def __init__(
+        self,
+        name: str = "Planner",
+        *args: Any,
+        session: SharedSession | None = None,
+        model: ChatModel | None = None,
+        **host: Any,
+    ) -> None:
+        super().__init__(name, *args, seat=Seat("planner", model=model), session=session, does=_PLANS, **host)
+
+
+class CodeInterpreterAgent(GroupMember):
+    """The CodeInterpreter as an agent: answers each message with code that it has run.
+
+    Args:
+        name: The agent's name.
+        *args: As for any ConversableAgent, in the same order.
+        session: Shared with other members; None: one of its own.
+        plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
+        kernel: A function that makes a kernel for a folder; None: the `LocalKernel` of the session.
+        policy: What generated code may do, as in `open_session`.
+        model: A `ChatModel` instead of the host's client.
+        **host: Any other argument of ConversableAgent.
+
+    Raises:
+        ConfigError: a plugin is wrong, or the session has a member of that name.
+    """
+
+    def __init__(
+        self,
+        name: str = "CodeInterpreter",
+        *args: Any,
+        session: SharedSession | None = None,
+        plugins: PluginsWanted = (),
+        kernel: KernelWanted = None,
+        policy: PolicyWanted | None = None,
+        model: ChatModel | None = None,
+        **host: Any,
+    ) -> None:
+        specs = check_plugins(plugins)
+        named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
+        seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=checked_policy(policy))
+        super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)
+
+    def _plugins_of(self) -> Sequence[PluginSpec]:
+        return self.seat.plugins
+
+    def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
+        self._refuse_open()
+        self.seat = dataclasses.replace(self.seat, plugins=tuple(plugins))
+
+
+class RoleAgent(GroupMember):
+    """Any other role as an agent.
+
+    Args:
+        role: The name of a shipped role, the folder of one's own, or a function that makes one.
+        name: The agent's name; empty: the role's own.
+        *args: As for any ConversableAgent, from `system_message` on.
+        session: Shared with other members; None: one of its own.
+        model: A `ChatModel` instead of the host's client, for a role that asks one.
+        **host: Any other argument of ConversableAgent.
+
+    Raises:
+        ConfigError: the role is unknown or wrong, or a function makes it and no name is given.
+    """
+
+    def __init__(
+        self,
+        role: RoleWanted,
+        name: str = "",
+        *args: Any,
+        session: SharedSession | None = None,
+        model: ChatModel | None = None,
+        **host: Any,
+    ) -> None:
+        does = ""
+        if isinstance(role, str | Path | type):
+            spec = find_role(role, shipped=shipped_folder("roles"))
+            name = name or spec.alias
+            does = spec.intro
+        elif not name:
+            raise ConfigError("RoleAgent: a role that a function makes needs a name: RoleAgent(make, name=...)")
+        super().__init__(name, *args, seat=Seat(role, model=model), session=session, does=does, **host)
+
+    def _can_answer(self) -> bool:
+        return True  # not every role asks a model
+
+
+def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
+    """Return the word to whom the newest post is written to; for `GroupChat(speaker_selection_method=route_by_post)`.
+
+    Args:
+        last_speaker: Who has just spoken.
+        groupchat: The host's group; one of its agents is a `GroupMember`.
+
+    A call of a tool goes to an agent that can run it, and its result back to who has called.
+
+    Returns:
+        An agent of the group; None, which ends the chat, when the request is answered and whoever asked has nobody and
+        nothing behind it that could speak.
+
+    Raises:
+        HostError: no member of a session sits in the group.
+    """
+    agents = {agent.name: agent for agent in groupchat.agents}
+    shared = next((agent.shared for agent in agents.values() if isinstance(agent, GroupMember)), None)
+    if shared is None:
+        raise HostError(
+            "route_by_post: none of these agents shares a session; the group needs a PlannerAgent or its like",
+            command="GroupChat(agents=[user, PlannerAgent(...), CodeInterpreterAgent(...)], ...)",
+        )
+    newest = groupchat.messages[-1] if groupchat.messages else {}
+    calls = [
+        *(newest.get("tool_calls") or ()),
+        *([{"function": call}] if (call := newest.get("function_call")) else ()),
+    ]
+    if calls:
+        wanted = [one["function"]["name"] for one in calls]
+        runs = [one for one in agents.values() if one.can_execute_function(wanted)]
+        return last_speaker if last_speaker in runs or not runs else runs[0]
+    if newest.get("role") in ("tool", "function") or newest.get("tool_responses"):
+        return _caller(groupchat, agents) or last_speaker
+    chat = shared.chat_of(groupchat)
+    asked = chat.asked if chat is not None else None
+    if chat is not None and asked is not None:
+        speaker_answered = asked.send_to == last_speaker.name and last_speaker.name not in shared.names
+        return agents.get(asked.send_from if speaker_answered else asked.send_to)
+    if last_speaker.name not in shared.names:
+        return agents.get(shared.planner) or next(agents[name] for name in shared.names if name in agents)
+    opener = agents.get(chat.opener) if chat is not None else None
+    can_speak = opener is not None and (opener.human_input_mode != "NEVER" or opener.llm_config)
+    return opener if can_speak else None
+
+
+def _caller(groupchat: Any, agents: Mapping[str, Any]) -> Any:
+    """Return the agent whose call of a tool was answered last."""
+    for message in reversed(groupchat.messages):
+        if message.get("tool_calls") or message.get("function_call"):
+            return agents.get(str(message.get("name")))
+    return None

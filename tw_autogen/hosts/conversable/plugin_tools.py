@@ -1,0 +1,279 @@
+"""`register_plugins`: plugins as tools of any agent of the host."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import pandas as pd
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.hosts.agent_files import table_words
+from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.kernel import Artifact
+from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
+from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session import check_plugins, open_kernel, read_logged
+
+_LONG_CHARS = 200
+_MOST_TABLE_VALUES = 50_000_000
+_MOST_TABLE_BYTES = 1 << 30
+_BATCH_BYTES = 256 << 20
+
+
+def _read_parquet(file: BinaryIO) -> Any:
+    """Return a table, whatever few bytes stand for.
+
+    Raises:
+        ValueError: it has too many values, or takes too much memory.
+    """
+    import pyarrow as pa  # optional: the extra `data` brings it
+    from pyarrow import parquet
+
+    opened = parquet.ParquetFile(file)
+    groups = [opened.metadata.row_group(at) for at in range(opened.metadata.num_row_groups)]
+    values = sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
+    if values > _MOST_TABLE_VALUES:
+        raise ValueError(f"the table has {values} values; a tool takes {_MOST_TABLE_VALUES}")
+    longest = max([1, *(group.total_byte_size for group in groups)])  # one text of a dictionary may stand in each row
+    batches, left = [], _MOST_TABLE_BYTES
+    for batch in opened.iter_batches(max(1, min(65_536, _BATCH_BYTES // longest))):
+        left -= batch.nbytes
+        if left < 0:
+            raise ValueError(f"the table takes more than {_MOST_TABLE_BYTES >> 20} MB of memory")
+        batches.append(batch)
+    return pa.Table.from_batches(batches, opened.schema_arrow).to_pandas()
+
+
+_READERS: Mapping[str, tuple[Callable[[BinaryIO], Any], int]] = {
+    ".csv": (pd.read_csv, 256 << 20),
+    ".parquet": (_read_parquet, 256 << 20),
+    ".json": (pd.read_json, 32 << 20),
+}
+"""What reads a table, and how many bytes its file may have."""
+
+
+def register_plugins(
+    caller: Any,
+    executor: Any,
+    plugins: Sequence[PluginWanted],
+    *,
+    files: Sequence[str | Path] = (),
+    variables: Mapping[str, Any] | None = None,
+    folder: Path | str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seconds: float = 180.0,
+    result_chars: int = 2000,
+    trust: bool = False,
+) -> PluginTools:
+    """Return an agent plugins as tools.
+
+    Args:
+        caller: The agent whose model is offered the tools; it needs an `llm_config`.
+        executor: The agent that runs them; the same one, or its partner, as AutoGen has it.
+        plugins: Names, paths of files or folders, functions, or specs; as in `open_session`.
+        files: Copied into the working folder, so that a tool can be given their names.
+        variables: Session variables by name, which plugins may read; JSON values.
+        folder: The working folder, where files come from and go to; None: one of its own in `session.workspace`.
+        settings: Dotted keys.
+        seconds: How long one call may take.
+        result_chars: Longer results come back as a summary, with the whole in a file.
+        trust: All that the current folder's settings file sets is wanted; as in `open_session`.
+
+    Returns:
+        What owns the kernel and the plugins; close it, or use it in `with`. It is closed at the end of the process.
+
+    Raises:
+        ConfigError: a plugin is wrong, or the caller has no model.
+    """
+    specs = check_plugins(plugins)
+    if not caller.llm_config:
+        raise ConfigError(f"register_plugins: {caller.name} has no llm_config, so nobody would call the tools")
+    tools = PluginTools(
+        specs,
+        HostModel(caller),
+        files=files,
+        variables=variables,
+        folder=folder,
+        settings=settings,
+        seconds=seconds,
+        chars=result_chars,
+        trust=trust,
+    )
+    for spec in specs:
+        about = {"name": spec.name, "description": spec.description, "parameters": json_schema(spec)}
+        caller.update_tool_signature({"type": "function", "function": about}, is_remove=False)
+        executor.register_function(function_map={spec.name: tools.function(spec.name)})
+    return tools
+
+
+class PluginTools:
+    """Plugins that are called with JSON arguments and answer in words; those of the kernel share one.
+
+    Args:
+        specs: The plugins.
+        model: What host-run plugins may ask.
+        files: As in `register_plugins`, like the rest.
+        variables: Session variables.
+        folder: The working folder.
+        settings: Dotted keys.
+        seconds: How long one call may take.
+        chars: Longer results come back as a summary.
+        trust: The current folder is trusted.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[PluginSpec],
+        model: HostModel,
+        *,
+        files: Sequence[str | Path] = (),
+        variables: Mapping[str, Any] | None = None,
+        folder: Path | str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        seconds: float = 180.0,
+        chars: int = 2000,
+        trust: bool = False,
+    ) -> None:
+        read = read_logged(settings, trust=trust)
+        self._stack = ExitStack()
+        self._kernel = open_kernel(read, folder, self._stack, name="tools", files=files, variables=variables)
+        self.folder = self._kernel.folder
+        self._specs = {spec.name: spec for spec in specs}
+        self._variables = dict(variables or {})
+        self._seconds = seconds
+        self._chars = chars
+        self._made: list[Artifact] = []
+        self._lock = threading.Lock()
+        self._loaded: set[str] = set()
+        ask = functools.partial(_ask, model)
+        self._host = {
+            spec.name: self._stack.enter_context(
+                HostPlugin(
+                    spec,
+                    folder=self.folder,
+                    session_variables=self._variables,
+                    call_model=ask,
+                    on_artifact=self._made.append,
+                )
+            )
+            for spec in specs
+            if spec.runs_in == "host"
+        }
+        self._end = weakref.finalize(self, self._stack.close)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Return the function of a tool: asynchronous, so that it holds up no chat; the host runs it in both kinds."""
+        spec = self._specs[name]
+
+        async def tool(**arguments: Any) -> str:
+            return await asyncio.to_thread(self.call, name, arguments)
+
+        tool.__name__ = name
+        tool.__doc__ = spec.description
+        return tool
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Call a plugin, and say in words what came of it; also what went wrong is an answer.
+
+        Args:
+            name: The plugin's name.
+            arguments: By parameter.
+        """
+        spec = self._specs[name]
+        try:
+            given = check_arguments(spec, arguments)
+            tables = {one.name for one in spec.parameters if is_table(one) and isinstance(given.get(one.name), str)}
+            given = {key: self._table(value) if key in tables else value for key, value in given.items()}
+            with self._lock:
+                value = self._host[name](**given) if name in self._host else self._in_kernel(spec, given)
+                return self._told(name, value)
+        except Exception as error:  # noqa: BLE001 - a plugin is foreign code; a tool's failure is told, not raised
+            return f"{name} failed: {type(error).__name__}: {error}"
+
+    def close(self) -> None:
+        """End the kernel and the plugins; files stay."""
+        self._end()
+
+    def __enter__(self) -> PluginTools:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _table(self, name: str) -> Any:
+        path = Path(name)
+        inner = str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else name
+        with SafeFolder(self.folder) as folder:
+            names = [one.name for one in folder.walk(enter=lambda name: False) if one.is_file]
+            there = ", ".join(one for one in names if Path(one).suffix in _READERS) or "none"
+            try:
+                file = folder.open_file(inner)
+            except OSError as error:
+                raise FileNotFoundError(f"{name!r} is no file of the working folder; tables there: {there}") from error
+        with file:
+            if path.suffix.lower() not in _READERS:
+                raise ValueError(f"{name!r}: expected one of {', '.join(_READERS)}; tables there: {there}")
+            read, limit_bytes = _READERS[path.suffix.lower()]
+            if os.fstat(file.fileno()).st_size > limit_bytes:
+                raise ValueError(
+                    f"{name!r}: larger than the {limit_bytes >> 20} MB that a tool takes; hand over a part"
+                )
+            return read(file)
+
+    def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
+        if spec.name not in self._loaded:
+            for key, value in self._variables.items():
+                self._kernel.put(key, value)
+            self._kernel.load(spec.loadable())
+            self._loaded.add(spec.name)
+        for key, value in given.items():
+            self._kernel.put(f"_given_{key}", value)
+        arguments = ", ".join(f"{key}=_given_{key}" for key in given)
+        ran = self._kernel.execute(f"_value = {spec.name}({arguments})", seconds=self._seconds)
+        self._made += ran.artifacts
+        if not ran.ok:
+            raise RuntimeError(ran.error)
+        try:
+            return self._kernel.get("_value")
+        except TypeError:  # an object that only lives in the kernel
+            return self._kernel.execute("repr(_value)", seconds=self._seconds).result
+
+    def _told(self, name: str, value: Any) -> str:
+        values = value if isinstance(value, tuple) else (value,)
+        parts = [self._worded(name, one) for one in values if one is not None]
+        made = [one.markdown() for one in self._made]
+        self._made.clear()
+        return "\n\n".join([*parts, *made]) or "done"
+
+    def _worded(self, name: str, value: Any) -> str:
+        if isinstance(value, pd.DataFrame | pd.Series):
+            table = value if isinstance(value, pd.DataFrame) else value.to_frame()
+            path = self._saved(f"{name}.csv", table.to_csv(index=False))
+            return f"A table in {path.name}: {table_words(table)}"
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) <= self._chars:
+            return text
+        path = self._saved(f"{name}.txt", text)
+        return f"{len(text)} characters, all of them in {path.name}. They begin:\n{text[:_LONG_CHARS]}"
+
+    def _saved(self, name: str, text: str) -> Path:
+        path, file = Artifact.new_file(self.folder, name, "file")
+        with file:
+            file.write(text.encode("utf-8", "replace"))
+        return path
+
+
+def _ask(model: HostModel, messages: list[dict[str, Any]]) -> str:
+    return model.complete(messages).text

@@ -1,0 +1,253 @@
+"""`ContainerKernel`: a kernel in a container of docker or podman."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fnmatch
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tw_autogen.errors import KernelStartError
+from tw_autogen.kernel.client import KernelHandle
+from tw_autogen.kernel.environment_variables import variables
+from tw_autogen.kernel.guest_bundle import boot_text
+from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_process import CommandProcess, Launch
+from tw_autogen.kernel.kernel_start import start_by
+from tw_autogen.kernel.live_kernel import LiveKernel
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import SafeFolder
+
+_COMMAND_SECONDS = 20.0
+"""How long the engine may take to pass on a signal or to remove a container."""
+
+_SAME_FOLDER = (
+    "import os, sys\nif not os.path.exists({!r}):\n"
+    "    sys.exit('another folder is mounted than was checked: code may be allowed to write above it')\n"
+)
+_LIFELINE = (
+    "import os, sys\nsys.argv[2] = str(os.dup(0))\nos.dup2(os.open(os.devnull, os.O_RDONLY), 0)\n"
+    # Its stdin ends when the engine's command does, and so does the kernel then: its owner is gone.
+)
+
+_FIXED = {"HOME": "/tmp", "TMPDIR": "/tmp", "MPLCONFIGDIR": "/tmp/matplotlib"}
+_TAKEN = ("MPLBACKEND", "NO_COLOR", "TERM", "IPYTHONDIR", "LANG", "LC_*", "TZ", "OMP_*", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Container:
+    """What a container is started with.
+
+    Args:
+        engine: The command: docker, podman, or a path.
+        image: Has Python and ipykernel.
+        python: The interpreter in the image.
+        network: As of `--network`.
+        memory: As of `--memory`; no swap beside it.
+        pids: How many processes and threads.
+        tmp: Size of the memory file system at /tmp.
+        environment: Names of variables that code may read, `*` for any ending.
+        options: Further options of `run`.
+        mark: Name of a file in the kernel's folder that must be seen in the container before anything runs there.
+    """
+
+    engine: str
+    image: str
+    python: str
+    network: str
+    memory: str
+    pids: int
+    tmp: str
+    environment: tuple[str, ...]
+    options: tuple[str, ...]
+    mark: str = ""
+
+    def command(self, name: str, launch: Launch) -> list[str]:
+        """Return the command line that starts it.
+
+        Args:
+            name: The container's name.
+            launch: What runs in it.
+        """
+        rootless = "podman" in Path(self.engine).name and os.getuid() != 0  # podman has `keep-id` for others than root
+        user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
+        mounts = (launch.folder, launch.connection_file.parent)
+        return [
+            self.engine, "run", "--rm", "--init", "--interactive", "--sig-proxy=false", "--pull=never",
+            f"--name={name}", "--label=tw-autogen", "--log-driver=none",
+            f"--network={self.network}", f"--memory={self.memory}", f"--memory-swap={self.memory}",
+            f"--pids-limit={self.pids}", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only",
+            f"--tmpfs=/tmp:rw,nosuid,nodev,size={self.tmp}",
+            *user,
+            *(f"--mount=type=bind,source={one},target={one}" for one in mounts),
+            f"--workdir={launch.folder}",
+            *(f"--env={one}={value}" for one, value in _FIXED.items()),
+            *(f"--env={one}" for one in self.passed(launch)),  # no values: everybody sees a command line
+            *self.options,
+            self.image, self.python, "-c", _SAME_FOLDER.format(self.mark) + _LIFELINE + boot_text(),
+            str(launch.connection_file), "0",
+        ]  # fmt: skip
+
+    def passed(self, launch: Launch) -> list[str]:
+        """Return the names of the host's variables that are there in the container too."""
+        patterns = (*_TAKEN, *self.environment)
+        return [name for name in launch.environment if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
+
+
+class ContainerProcess(CommandProcess):
+    """A kernel in a container; the process here is the engine's command, which lasts as long.
+
+    Args:
+        launch: What it is started with.
+        container: The rest.
+
+    Raises:
+        KernelStartError: the kernel's sockets or folder can't be reached from a container.
+        OSError: the engine's command can't be started.
+    """
+
+    def __init__(self, launch: Launch, container: Container) -> None:
+        _check(launch)
+        self._engine = container.engine
+        self._name = f"tw-{secrets.token_hex(8)}"
+        values = {name: launch.environment[name] for name in container.passed(launch)}
+        with launch.log.open("wb") as log:
+            process = subprocess.Popen(
+                container.command(self._name, launch),
+                env={**variables(os.environ), **values},  # the engine's own command may need any of them
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        super().__init__(process)
+
+    def interrupt(self) -> None:
+        """Send it SIGINT through the engine."""
+        self._order("kill", "--signal=INT", self._name)
+
+    def _stop(self, dead_already: bool) -> int:
+        code = self._process.wait() if dead_already else self._remove()
+        if dead_already and code < 0:  # the engine's command was killed, perhaps not the container
+            self._order("rm", "--force", self._name)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        return code
+
+    def _words(self, code: int) -> str:
+        if code == 125:
+            return "the engine could not start the container (exit code 125)"
+        if code in (126, 127):
+            return f"the image has no such Python (exit code {code})"
+        return super()._words(128 - code if 128 < code <= 128 + signal.NSIG else code)
+
+    def _remove(self) -> int:
+        self._order("rm", "--force", self._name)
+        try:
+            return self._process.wait(_COMMAND_SECONDS / 4)
+        except subprocess.TimeoutExpired:  # it had not made the container yet, or hangs
+            self._process.kill()
+            code = self._process.wait()
+            self._order("rm", "--force", self._name)
+            return code
+
+    def _order(self, *words: str) -> None:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the time limit and the end come anyway
+            subprocess.run(
+                [self._engine, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_COMMAND_SECONDS,
+                start_new_session=True,
+                check=False,
+            )
+
+
+def _check(launch: Launch) -> None:
+    if json.loads(launch.connection_file.read_text(encoding="utf-8"))["transport"] != "ipc":
+        raise KernelStartError(
+            f"{launch.connection_file.parent}: no socket can be made there that a container without network reaches; "
+            "use a system with Unix sockets, and a TMPDIR with a shorter path",
+            folder=launch.folder,
+        )
+    for one in (launch.folder, launch.connection_file.parent):
+        if "," in str(one):
+            raise KernelStartError(f"{one}: a folder with a comma in its path can't be mounted", folder=launch.folder)
+
+
+class ContainerKernel(LiveKernel):
+    """An IPython kernel in a container, on a Linux host; the image needs Python and ipykernel, nothing of ours.
+
+    Code there sees the image, read-only, a /tmp in memory, and the kernel's folder, at the same path as here and as the
+    same user. It has no network, no capabilities, no way to more rights, and limits on memory and processes. Sockets in
+    a folder of their own lead to this process. Nothing is pulled: the image must be there.
+
+    Tested with podman 4.3 and runc, as root on Debian 12; never with docker, nor with podman as another user: try what
+    it refuses there before you rely on it.
+
+    Args:
+        folder: Where code runs; None: a temporary one, removed by `close`.
+        image: Such as `quay.io/jupyter/scipy-notebook`.
+        engine: `docker`, `podman`, or the path of a command that takes the same words.
+        python: The interpreter in the image.
+        network: As of `--network`.
+        memory: As of `--memory`; there is no swap beside it.
+        pids: How many processes and threads there may be at once.
+        tmp: How large /tmp may grow; it counts as memory.
+        options: Further options for `run`, such as `--security-opt=label=disable` where SELinux is on, or `--gpus=all`.
+        settings: Limits, and which variables of the environment code may read; `python` says nothing here.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        image: str,
+        engine: str = "docker",
+        python: str = "python",
+        network: str = "none",
+        memory: str = "2g",
+        pids: int = 256,
+        tmp: str = "512m",
+        options: Sequence[str] = (),
+        settings: KernelSettings | None = None,
+    ) -> None:
+        super().__init__(folder, settings=settings)
+        names = self._settings.environment
+        self._container = Container(engine, image, python, network, memory, pids, tmp, names, tuple(options))
+
+    def _place(self, process: str) -> str:
+        one = self._container
+        return f"container of {one.image} by {Path(one.engine).name}, {process}, network {one.network}"
+
+    def _open(self) -> KernelHandle:
+        one = self._container
+        if shutil.which(one.engine) is None:
+            raise KernelStartError(
+                f"container engine {one.engine!r}: there is no such command; install docker or podman, or pass engine=",
+                folder=self.folder,
+            )
+        folders = KernelFolders(self.folder)
+        one = dataclasses.replace(one, mark=f".tw-{secrets.token_hex(8)}")
+        with SafeFolder(self.folder) as folder:  # which stays the same one; the engine mounts what its path means then
+            folder.write_file(one.mark, b"")
+            try:
+                handle = start_by(lambda launch: ContainerProcess(launch, one), self._settings, folders, walls="")
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    folder.remove(one.mark)
+        return dataclasses.replace(handle, said=lambda: self._with_advice(handle.said()))
+
+    def _with_advice(self, said: str) -> str:
+        engine = self._container.engine
+        advice = f"Try: {engine} run --rm {self._container.image} {self._container.python} -m ipykernel --version"
+        return f"{said.strip()}\n{advice} (`{engine} pull` or `build` the image first if it is not there)"

@@ -1,0 +1,86 @@
+"""The environment variables of a kernel's process: a list of what may pass, not of what may not."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from tw_autogen.private_files import cache_folder
+
+_PASSED = (
+    # what the system and the interpreter need
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "TEMP", "TMP", "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT",
+    "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "USERPROFILE", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING", "PYTHONPYCACHEPREFIX",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
+    # how many threads and which devices numeric libraries use
+    "OMP_*", "OPENBLAS_NUM_THREADS", "MKL_*", "NUMEXPR_*", "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
+    # certificates; they are no secret
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+)  # fmt: skip
+
+
+@functools.cache
+def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
+    """Return what tells whether a name matches one of several patterns, `*` for any ending.
+
+    Its answers are kept: each start of a kernel asks for all of the environment's names several times.
+    """
+    return functools.lru_cache(maxsize=1024)(re.compile("|".join(fnmatch.translate(one) for one in patterns)).match)
+
+
+def variables(host: Mapping[str, str], passes: Callable[[str], object] = lambda name: True) -> dict[str, str]:
+    """Return the variables whose names pass, of an environment that other threads may change meanwhile.
+
+    Args:
+        host: The environment.
+        passes: Whether a name passes.
+    """
+    return {name: value for name in list(host) if passes(name) and (value := host.get(name)) is not None}
+
+
+def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -> dict[str, str]:
+    """Return the variables for a process in which kernels are made.
+
+    PYTHONDONTWRITEBYTECODE is not among those that pass: without compiled files each start takes four times as long.
+
+    Args:
+        host: This process's environment.
+        allowed: Further names, `*` for any ending.
+    """
+    passed = variables(host, matcher((*_PASSED, *allowed)))
+    if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
+        places = [os.path.abspath(one) for one in passed["PYTHONPATH"].split(os.pathsep) if one]
+        passed["PYTHONPATH"] = os.pathsep.join(places)
+    passed["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    passed["MPLCONFIGDIR"] = host.get("MPLCONFIGDIR") or str(cache_folder(host) / "matplotlib")
+    passed["NO_COLOR"] = "1"
+    passed["TERM"] = "dumb"
+    return passed
+
+
+def kernel_environment(
+    host: Mapping[str, str], *, allowed: Iterable[str] = (), own: Path, home: str | None = None
+) -> dict[str, str]:
+    """Return the variables for a kernel.
+
+    Args:
+        host: This process's environment.
+        allowed: Further names, `*` for any ending.
+        own: The folder of the kernel's process; IPython keeps its profile there, so that no start-up file of the user
+            runs, nor one that code wrote in an earlier process.
+        home: The home folder of code behind a wall; None: the user's.
+    """
+    passed = clean_environment(host, allowed=allowed)
+    passed["IPYTHONDIR"] = str(own / "ipython")
+    if home is not None:
+        passed["HOME"] = home
+        passed["MPLCONFIGDIR"] = str(own / "matplotlib")
+        for name in ("TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"):
+            passed.pop(name, None)
+    return passed

@@ -1,0 +1,79 @@
+"""The host's side of the folder in which tables cross."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from tw_autogen.kernel.guest.exchange_folder import FOLDER
+from tw_autogen.safe_folder import SafeFolder
+
+
+class HostExchange:
+    """The host's side of the folder in which tables cross.
+
+    Args:
+        folder: The kernel's.
+        uid: The user that the kernel is, where the host is root; 0: the same as the host.
+    """
+
+    def __init__(self, folder: Path, uid: int = 0) -> None:
+        self._folder = folder
+        self._uid = uid
+
+    def make_folder(self) -> None:
+        """Make the hidden folder.
+
+        Raises:
+            OSError: the kernel's folder is gone, or the hidden one can't be made.
+        """
+        with SafeFolder(self._folder) as folder:
+            make_hidden(folder, FOLDER, self._uid)
+
+    def create(self, suffix: str) -> tuple[str, BinaryIO]:
+        """Open a new file; return its name and the open file."""
+        name = f"host-{secrets.token_hex(8)}{suffix}"  # code can't know it before
+        with SafeFolder(self._folder) as folder:
+            make_hidden(folder, FOLDER, self._uid)  # the code may have removed it
+            return name, folder.create_file(f"{FOLDER}/{name}")
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file that the kernel wrote."""
+        if "/" in name or os.sep in name:
+            raise FileNotFoundError(f"not a file of the exchange: {name!r}")
+        with SafeFolder(self._folder) as folder:
+            return folder.open_file(f"{FOLDER}/{name}")
+
+    def remove(self, name: str) -> None:
+        """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            folder.remove(f"{FOLDER}/{name}")
+
+    def close(self) -> None:
+        """Remove the hidden folder; of a link in its place, the link."""
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            folder.unlock()  # code may have closed its own folder
+            folder.remove_tree(FOLDER)
+
+
+def make_hidden(folder: SafeFolder, name: str, uid: int = 0) -> None:
+    """Make a directory for the host's own files in a kernel's folder, also where code has put something in its place.
+
+    Args:
+        folder: The kernel's.
+        name: Of the directory.
+        uid: The user that a new one is given to; 0: the host's.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    with contextlib.suppress(OSError):
+        if not stat.S_ISDIR(folder.info(name).st_mode):
+            folder.remove(name)
+    folder.make_folder(name, owner=uid)
+    with contextlib.suppress(OSError):
+        folder.unlock(name)

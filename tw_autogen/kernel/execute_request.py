@@ -1,0 +1,281 @@
+"""Waits for one request: output as it comes, host calls, the time limit, the end of the process."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tw_autogen import bounded_json
+from tw_autogen.kernel.guest.bridge import QUIET, SOURCE
+from tw_autogen.kernel.guest.host_calls import MARK
+from tw_autogen.kernel.guest.output_capture import Clipped
+from tw_autogen.kernel.host_calls import HostCalls
+from tw_autogen.kernel.kernel import OnOutput
+from tw_autogen.kernel.kernel_process import Process
+from tw_autogen.kernel.transport import Channel, Poller, Wire
+
+_MORE_CHARS = 10_000
+_DRAIN_SECONDS = 2.0
+"""How long output may trail behind the reply, and a reply behind `idle`."""
+
+_LONGEST_DRAIN_SECONDS = 30.0
+"""How long it is read in all, as long as some comes."""
+
+_LOOK_SECONDS = 0.1
+"""How often a process is looked at where the system has no descriptor that tells of its end."""
+
+_READ_SECONDS = 0.1
+"""How long messages of one socket are read before the clock is looked at."""
+
+
+@dataclass
+class RawResult:
+    """What came of a request.
+
+    Args:
+        stdout: What was printed, within the limit.
+        stderr: The same of standard error.
+        reply: The content of `execute_reply`; None if none came.
+        report: What the bridge in the kernel said.
+        stopped: Why it was stopped, in words; empty if it was not.
+        died: How the process ended; empty if it lives.
+        killed: The process was ended because an interrupt did not help.
+        heard: Something came on iopub, so that its subscription stands.
+        host_seconds: Time spent in host calls.
+        seconds: Time in all.
+    """
+
+    stdout: Clipped
+    stderr: Clipped
+    reply: dict[str, Any] | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    stopped: str = ""
+    died: str = ""
+    killed: bool = False
+    heard: bool = False
+    host_seconds: float = 0.0
+    seconds: float = 0.0
+
+
+class ExecuteRequest:
+    """One request that was sent.
+
+    Args:
+        connection: Where its messages come from.
+        process: What is interrupted and killed.
+        request: Its id.
+        seconds: Its time limit, without the time of host calls.
+        grace_seconds: From an interrupt until the kill.
+        ends_unresponsive: Kill also after an interrupt of another thread's; otherwise the time limit stays, and `kill`.
+        output_chars: How much of each stream is kept.
+        calls: Makes what takes host calls, given what wakes this.
+        waiting: What is waited on.
+        on_output: Told of output as it comes: of each stream somewhat more than twice what is kept, which is more than
+            a kernel sends unless code forges its messages.
+        crash_output: Gives what was flushed for a stream and a request, where a crash kept it from coming.
+    """
+
+    def __init__(
+        self,
+        connection: Wire,
+        process: Process,
+        request: str,
+        *,
+        seconds: float,
+        grace_seconds: float,
+        ends_unresponsive: bool = True,
+        output_chars: int,
+        calls: Callable[[Callable[[], None]], HostCalls],
+        waiting: Poller,
+        on_output: OnOutput | None = None,
+        crash_output: Callable[[str, str], str] = lambda stream, request: "",
+    ) -> None:
+        self._connection = connection
+        self._process = process
+        self._request = request
+        self._grace = grace_seconds
+        self._ends = ends_unresponsive
+        self._waiting = waiting
+        self._calls = calls(waiting.answers.wake)
+        self._on_output = on_output
+        self._crash_output = crash_output
+        self._began = time.monotonic()
+        self._seconds = seconds
+        self._deadline = self._began + seconds
+        self._kill_at = float("inf")
+        self._nudge_at = float("inf")
+        self._give_up_at = self._drained_by = float("inf")
+        self._idle = False
+        self._room = dict.fromkeys(("stdout", "stderr"), 2 * output_chars + _MORE_CHARS)
+        self.outcome = RawResult(Clipped(output_chars), Clipped(output_chars))
+
+    def wait(self) -> RawResult:
+        """Wait until it is over; ends by itself within time limit, grace and a moment.
+
+        An exception in this thread, such as KeyboardInterrupt or what `on_output` raises, first stops the cell as the
+        time limit would, so that the kernel is ready for the next one, and then goes on. A KeyboardInterrupt after an
+        interrupt kills the process at once.
+        """
+        try:
+            self._wait()
+        except BaseException as error:
+            self._on_output = None
+            self._ends = True
+            if self.outcome.stopped and isinstance(error, KeyboardInterrupt):
+                self.kill()
+            self._stop("interrupted")
+            try:
+                self._wait()
+            except BaseException:  # asked twice: no more patience
+                self.outcome.died = self._process.end()
+                raise
+            raise
+        finally:
+            self._abandon_calls()
+            self.outcome.seconds = time.monotonic() - self._began
+            self.outcome.host_seconds = self._calls.spent_seconds
+        return self.outcome
+
+    def kill(self) -> None:
+        """End the process, from any thread; `wait` returns soon after."""
+        self.outcome.killed = True
+        self._process.end()
+        self._waiting.answers.wake()
+
+    def _wait(self) -> None:
+        while not self._over():
+            woken = self._waiting.wait(self._milliseconds())
+            if woken.rung:
+                self._stop("interrupted", ends=self._ends)
+            if "iopub" in woken.channels and self._read_output():
+                self._give_up_at = min(max(self._give_up_at, time.monotonic() + _DRAIN_SECONDS), self._drained_by)
+            if "shell" in woken.channels:
+                self._read_reply()
+            self._serve(asked="stdin" in woken.channels)
+            self._watch_clock()
+            if woken.ended and not self.outcome.died and not self._process.alive():
+                self._read_reply()  # what it sent before it ended; of that, the last may still be under way
+                self._read_output()
+                until = time.monotonic() + _DRAIN_SECONDS
+                while self._connection.await_output() and self._read_output() and time.monotonic() < until:
+                    pass
+                self.outcome.died = self._process.end()
+                self._read_crash_output()
+
+    def _over(self) -> bool:
+        if self.outcome.died:
+            return True
+        if self.outcome.reply is not None and self._idle:
+            return True
+        if (self.outcome.reply is not None or self._idle) and self._give_up_at == float("inf"):
+            self._give_up_at = time.monotonic() + _DRAIN_SECONDS
+            self._drained_by = time.monotonic() + _LONGEST_DRAIN_SECONDS
+        return time.monotonic() > self._give_up_at
+
+    def _milliseconds(self) -> int | None:
+        cell = float("inf") if self._calls.waiting else self._deadline
+        next_at = min(cell, self._calls.deadline, self._kill_at, self._nudge_at, self._give_up_at)
+        if self._process.death is None:
+            next_at = min(next_at, time.monotonic() + _LOOK_SECONDS)
+        return None if next_at == float("inf") else int(max(0.0, next_at - time.monotonic()) * 1000) + 1
+
+    def _watch_clock(self) -> None:
+        now = time.monotonic()
+        if self.outcome.reply is not None or self._idle:
+            return
+        if now >= self._deadline and not self._calls.waiting:
+            self._stop(f"after {round(self._seconds, 2):g} s, its time limit")
+        elif now >= self._kill_at:
+            self.outcome.killed = True
+            self.outcome.died = self._process.end()
+        elif now >= self._nudge_at:
+            self._nudge_at = float("inf")
+            self._process.interrupt()  # the first one may have met a single `except:`
+
+    def _stop(self, why: str, *, ends: bool = True) -> None:
+        """Interrupt the cell, once.
+
+        Args:
+            why: In words.
+            ends: Kill the process after the grace time, or at once if the cell was interrupted before.
+        """
+        now = time.monotonic()
+        if ends and self._kill_at == float("inf"):
+            self._deadline, self._kill_at = float("inf"), now + (0.0 if self.outcome.stopped else self._grace)
+        if not self.outcome.stopped:
+            self.outcome.stopped = why
+            self._nudge_at = now + self._grace / 2
+            self._process.interrupt()
+            self._abandon_calls()
+
+    def _messages(self, channel: Channel) -> Iterator[dict[str, Any]]:
+        """Yield the messages that are there, for a moment: a flood must not keep the clock from being looked at."""
+        until = time.monotonic() + _READ_SECONDS
+        while (message := self._connection.receive(channel)) is not None:
+            yield message
+            if time.monotonic() > until:
+                return
+
+    def _read_output(self) -> bool:
+        """Take what has come; tell whether there was any."""
+        came = False
+        for message in self._messages("iopub"):
+            came = self.outcome.heard = True
+            content = message["content"]
+            if message["msg_type"] == "status" and message["parent_header"].get("msg_id") == self._request:
+                self._idle = self._idle or content.get("execution_state") == "idle"
+            # Of any request: what a thread prints carries the name of the cell that started it, which may be over.
+            elif message["msg_type"] == "stream" and content.get("name") in ("stdout", "stderr"):
+                self._take_output(content["name"], str(content.get("text", "")))
+        return came
+
+    def _take_output(self, stream: str, text: str) -> None:
+        (self.outcome.stdout if stream == "stdout" else self.outcome.stderr).add(text)
+        if self._on_output is not None and (said := text[: self._room[stream]]):
+            self._room[stream] -= len(said)
+            self._on_output(stream, said)
+
+    def _read_crash_output(self) -> None:
+        """Take what was flushed and did not come, where all that came is the beginning of it."""
+        for stream, kept in (("stdout", self.outcome.stdout), ("stderr", self.outcome.stderr)):
+            said, came = self._crash_output(stream, self._request), kept.text()
+            if said.startswith(came) and len(said) > len(came):
+                self._take_output(stream, said[len(came) :])
+
+    def _read_reply(self) -> None:
+        for message in self._messages("shell"):
+            if message["parent_header"].get("msg_id") == self._request and message["msg_type"] == "execute_reply":
+                self.outcome.reply = message["content"]
+                self.outcome.report = _report(message["content"])
+                self._idle = self._idle or self.outcome.report.get(QUIET) is True
+
+    def _serve(self, *, asked: bool) -> None:
+        message = self._connection.receive("stdin") if asked else None
+        before, answer = self._calls.spent_seconds, None
+        if message is not None and message["msg_type"] == "input_request":
+            prompt = str(message["content"].get("prompt", ""))
+            answer = self._calls.ask(prompt[len(MARK) :]) if prompt.startswith(MARK) else "\x04"  # nobody sits here
+        answer = answer or self._calls.take()
+        self._deadline += self._calls.spent_seconds - before
+        if answer is not None:
+            self._connection.answer_input(answer)
+
+    def _abandon_calls(self) -> None:
+        self._calls.abandon()
+        answer = self._calls.refuse()
+        if answer is not None and not self.outcome.died:
+            self._connection.answer_input(answer)
+
+
+def _report(reply: dict[str, Any]) -> dict[str, Any]:
+    """Take the bridge's report out of a reply's payload; empty if it has none."""
+    payload = reply.get("payload")
+    for one in payload if isinstance(payload, list) else ():  # code may have written any of it
+        if isinstance(one, dict) and one.get("source") == SOURCE and isinstance(one.get("report"), str):
+            with contextlib.suppress(ValueError):
+                report = bounded_json.loads(one["report"])
+                return report if isinstance(report, dict) else {}
+    return {}

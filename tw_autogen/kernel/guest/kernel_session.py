@@ -1,0 +1,142 @@
+"""`Session`: what a kernel holds for its session, and what the host may ask about it."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import os
+import platform
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .checkpoint import Checkpoint
+from .codec import Codec
+from .exchange_folder import InsideExchange
+from .host_calls import HostCalls
+from .plugin import load_plugin
+from .plugin_context import PluginContext
+from .remote_files import FILES, HostFiles, RemoteFolder, RemoteTableStore
+from .rollback import Rollback
+from .variable_summary import describe
+
+MODEL_CALL = "call_llm_api"
+"""Under this name the host serves the session's model, where it lets plugins in the kernel ask it."""
+
+
+class Session:
+    """Folder, plugins, served functions and variables of one session.
+
+    Args:
+        shell: IPython's shell.
+        ask: Carries a request to the host; gives its answer.
+        options: See `Bridge`.
+    """
+
+    def __init__(self, shell: Any, ask: Callable[[str], str], options: Mapping[str, Any]) -> None:
+        self._shell = shell
+        self.folder = Path.cwd()
+        remote = options.get("remote")
+        files = HostFiles(lambda **fields: self.calls.ask("files", op=FILES, **fields))
+        self.remote = RemoteFolder(files, remote["most_bytes"]) if remote else None
+        arrow = bool(options["arrow"]) and importlib.util.find_spec("pyarrow") is not None
+        self.codec = Codec(RemoteTableStore(files) if remote else InsideExchange(self.folder), arrow=arrow)
+        self.calls = HostCalls(ask, self.codec, self.remote)
+        self._variables: dict[str, Any] = {}
+        self.ctx = PluginContext(
+            self.folder,
+            session_id=options["session_id"],
+            session_variables=self._variables,
+            call_llm=self._ask_model,
+            max_artifacts=options["max_artifacts"],
+            max_artifact_bytes=options["max_artifact_bytes"],
+        )
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self.plugin_files: dict[str, str] = {}
+        self.rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
+        limits = options.get("checkpoint")
+        later = shell.kernel.io_loop.call_later
+        self.checkpoint = Checkpoint(self.folder, shell.user_ns, later=later, **limits) if limits else None
+
+    def answer(self, asked: Mapping[str, Any]) -> Any:
+        """Do what the host asks; give what it wants to know.
+
+        Args:
+            asked: `op` (hello, load, serve, put, get, take, give, rollback, checkpoint, checkpointed, read_checkpoint)
+                and what it needs.
+        """
+        return getattr(self, f"_do_{asked['op']}")(asked)
+
+    def variables(self) -> list[tuple[str, str, str]]:
+        """Describe the user's own variables."""
+        return describe(self._shell.user_ns, hidden=(self._functions, self._shell.user_ns_hidden))
+
+    def hidden(self) -> dict[str, Any]:
+        """Return the names that are not the user's while they still hold the same object."""
+        return {**self._shell.user_ns_hidden, **self._functions}
+
+    def restore(self) -> None:
+        """Restore what code may have deleted or overwritten."""
+        self._shell.user_ns.update(self._functions)
+        self._shell.user_ns.update(__builtins__=builtins, __name__="__main__")  # without them no line runs as it should
+
+    def _ask_model(self, messages: Any, **kwargs: Any) -> Any:
+        if MODEL_CALL not in self._functions:
+            raise RuntimeError(
+                "call_llm_api: this kernel has no model; let the plugin run in the host (`runs_in: host`) "
+                "of a session that has one"
+            )
+        return self.calls.call(MODEL_CALL, (list(messages),), kwargs)
+
+    # What the host asks.
+
+    def _do_hello(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        return {"python": platform.python_version(), "pid": os.getpid(), "arrow": self.codec.arrow}
+
+    def _do_load(self, asked: Mapping[str, Any]) -> None:
+        name, path = asked["name"], asked["path"]
+        file = path or f"<plugin {name}>"
+        several = self.plugin_files.get(file, name) != name  # an error in such a file is named for the file
+        self.plugin_files[file] = Path(file).stem if several else name
+        self._functions[name] = load_plugin(name, asked["source"], ctx=self.ctx, settings=asked["settings"], path=path)
+        self.restore()
+
+    def _do_serve(self, asked: Mapping[str, Any]) -> None:
+        self._functions[asked["name"]] = self.calls.function(asked["name"], asked["doc"])
+        self.restore()
+
+    def _do_put(self, asked: Mapping[str, Any]) -> None:
+        value = self.codec.unpack(asked["value"])
+        self._shell.user_ns[asked["name"]] = value
+        if asked["session"]:
+            self._variables[asked["name"]] = value
+
+    def _do_get(self, asked: Mapping[str, Any]) -> Any:
+        name = asked["name"]
+        if name not in self._shell.user_ns:
+            raise KeyError(name)
+        return self.codec.pack(self._shell.user_ns[name])
+
+    def _do_take(self, asked: Mapping[str, Any]) -> list[str]:
+        return self.remote.take(asked["files"]) if self.remote else []
+
+    def _do_give(self, asked: Mapping[str, Any]) -> list[str]:
+        return self.remote.give(asked["files"]) if self.remote else []
+
+    def _do_rollback(self, asked: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+        """Undo the last cell, which the host had stopped, if that was not done yet."""
+        undone = self.rollback.undo() if self.rollback else None
+        self.restore()
+        return undone
+
+    def _do_checkpoint(self, asked: Mapping[str, Any]) -> None:
+        if self.checkpoint:
+            self.checkpoint.want(asked["position"], self.hidden(), urgent=asked["urgent"])
+
+    def _do_checkpointed(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+        return self.checkpoint.header() if self.checkpoint else None
+
+    def _do_read_checkpoint(self, asked: Mapping[str, Any]) -> list[tuple[str, str]]:
+        left = self.checkpoint.read() if self.checkpoint else []
+        self.restore()
+        return left

@@ -1,0 +1,159 @@
+"""`pip install` in a cell is a request to the host: nothing is installed from inside, however it is written."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .ipython_shell import run_command
+
+INSTALL = "pip install"
+"""The name under which the host is asked; no Python name, so that nothing in a cell is called so."""
+
+_PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[\d.]*$")
+_PIP = re.compile(r"(?:.*/)?pip[\d.]*$")
+_IDLE = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--no-input", "-y", "--yes"}
+_IDLE |= {"--disable-pip-version-check", "--break-system-packages", "--root-user-action=ignore"}
+_OPERATORS = set("();<>|&")
+_MORE_COMMANDS = re.compile(r"[`\n]|\$\(")
+_SAY = "import sys; print(sys.argv[1])"
+
+
+class InstallRefused(RuntimeError):
+    """The host installs nothing of what was asked for; the text says why."""
+
+
+class _System:
+    """Stands for `os.system`: as that function of C it does not become a method, and it is pickled by its name.
+
+    Args:
+        call: What it does.
+    """
+
+    __module__ = "os"
+
+    def __init__(self, call: Callable[[Any], Any]) -> None:
+        self._call = call
+
+    def __call__(self, command: Any) -> Any:
+        """Run a command, or ask for packages."""
+        return self._call(command)
+
+    def __reduce__(self) -> str:
+        """Return the name in its module."""
+        return "system"
+
+
+class Packages:
+    """Turns every way to say `pip install` into one request.
+
+    Args:
+        ask: Calls the host with a list of requirements; gives `ok` and `text`.
+        folder: Where the host puts packages; empty where it never installs any.
+    """
+
+    def __init__(self, ask: Callable[[list[str]], Mapping[str, Any]], folder: str) -> None:
+        self._ask = ask
+        self._folder = folder
+
+    def hook(self, shell: Any) -> None:
+        """Stand before IPython's `%pip` and `!`, `subprocess` and `os.system`."""
+        if self._folder and self._folder not in sys.path:
+            sys.path.append(self._folder)  # at the end: what is installed for all stays what it is
+        from IPython.utils._process_common import getoutput  # deferred: the host imports this module too
+        from IPython.utils.text import LSString, SList
+
+        run = os.system
+        shell.register_magic_function(self._magic, "line", "pip")
+
+        def shell_system(command: str) -> Any:
+            expanded = shell.var_expand(command, depth=1)
+            return self._instead(expanded, lambda: run_command(shell, expanded))
+
+        def shell_getoutput(command: str, split: bool = True, depth: int = 0) -> Any:
+            expanded = shell.var_expand(command, depth=depth + 1)
+            text = self._instead(expanded, lambda: getoutput(expanded), output=True)
+            return SList(text.splitlines()) if split else LSString(text)
+
+        shell.system, shell.getoutput = shell_system, shell_getoutput
+        os.system = _System(lambda command: self._instead(command, lambda: run(command), done=0))
+        self._stand_before(subprocess.Popen)
+
+    def request(self, words: Sequence[str]) -> str:
+        """Ask the host for packages; give what it says.
+
+        Args:
+            words: What stands behind `pip install`.
+
+        Raises:
+            InstallRefused: it does not install them.
+        """
+        wanted = [word for word in words if word not in _IDLE]
+        answer = self._ask(wanted)
+        if not answer["ok"]:
+            raise InstallRefused(answer["text"])
+        importlib.invalidate_caches()
+        return str(answer["text"])
+
+    def _magic(self, line: str) -> None:
+        """Ask the host to install packages: `%pip install name`."""
+        words = _split(line)
+        if words[:1] != ["install"]:
+            raise InstallRefused(f"%pip {line}: only `%pip install name` is possible here")
+        print(self.request(words[1:]))  # noqa: T201 - the cell's own stream
+
+    def _instead(self, command: Any, run: Callable[[], Any], *, output: bool = False, done: Any = None) -> Any:
+        words = install_words(command)
+        if words is None:
+            return run()
+        said = self.request(words)
+        if output:
+            return said
+        print(said)  # noqa: T201 - the cell's own stream
+        return done
+
+    def _stand_before(self, popen: Any) -> None:
+        begin = popen.__init__
+
+        def start(process: Any, args: Any, *rest: Any, **kwargs: Any) -> None:
+            words = install_words(args)
+            if words is not None:
+                said = self.request(words)
+                args, kwargs["shell"] = [sys.executable, "-I", "-S", "-c", _SAY, said], False
+            begin(process, args, *rest, **kwargs)
+
+        popen.__init__ = start
+
+
+def install_words(command: Any) -> list[str] | None:
+    """Return what stands behind `pip install` in a command, as text or as a list; None if it is another command."""
+    if isinstance(command, str | bytes | os.PathLike):
+        words = _split(os.fsdecode(command), operators=True)
+    else:
+        try:
+            words = [os.fsdecode(one) for one in command]
+        except TypeError:  # no command at all: whoever runs it says so
+            return None
+    if len(words) > 2 and _PYTHON.match(words[0]) and words[1] == "-m":
+        words = words[2:]
+    if words[:2] == ["uv", "pip"]:
+        words = words[1:]
+    return words[2:] if len(words) > 1 and _PIP.match(words[0]) and words[1] == "install" else None
+
+
+def _split(text: str, *, operators: bool = False) -> list[str]:
+    """Return the words of a command; none if it is more than one, or leads its output elsewhere."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=operators)
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:  # a quote that is not closed
+        return []
+    more = operators and (_MORE_COMMANDS.search(text) or any(word and set(word) <= _OPERATORS for word in words))
+    return [] if more else words

@@ -1,0 +1,164 @@
+"""Says in one short line what a variable holds, without running anybody's code but pandas' and numpy's own."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from .object_snapshot import is_a
+
+_MOST_CHARS = 200
+_MOST_COLUMNS = 30
+_MOST_CELLS = 2_000_000
+_MOST_SUMMARIES = 200
+_MOST_VARIABLES = 5000
+_SCALARS = (bool, int, float, complex, type(None))
+_Told = TypeVar("_Told")
+_SIZED = (list, tuple, set, frozenset, dict, bytes, bytearray)
+
+
+def summary(value: Any) -> str:
+    """Return shape, columns with dtypes, length or value; empty for what only its own code could tell about.
+
+    Example:
+        >>> summary([1, 2, 3]), summary("abc"), summary(4.5), summary(object())
+        ('3 items', "'abc'", '4.5', '')
+    """
+    if type(value) in _SCALARS:
+        return _short(str(value) if abs(_size(value)) < 1e300 else type(value).__name__)
+    if is_a(value, str):
+        text = str.__repr__(value[:60])
+        return text if str.__len__(value) <= 60 else f"{str.__len__(value)} characters, {text[:-1]}…{text[-1]}"
+    kind: Any
+    for kind in _SIZED:
+        if is_a(value, kind):
+            count = kind.__len__(value)
+            word = {"dict": "key", "bytes": "byte", "bytearray": "byte"}.get(kind.__name__, "item")
+            return f"{count} {word}{'' if count == 1 else 's'}" + (_keys(value) if is_a(value, dict) else "")
+    if is_a(value, types.FunctionType) or is_a(value, type):
+        return _definition(value)
+    return _of_data(value)
+
+
+def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return name, type and summary of the user's own variables, in the order in which they were made.
+
+    Args:
+        namespace: The kernel's user namespace.
+        hidden: By mapping, names that are not the user's while they still hold the same object: plugins, IPython's own.
+
+    Returns:
+        At most 5000 of them, the newest, of which the newest 200 have a summary; what was only imported and names that
+        begin with `_` are left out.
+    """
+    kept = []
+    for name, value in list(namespace.items()):
+        if name.startswith("_") or any(name in names and names[name] is value for names in hidden):
+            continue
+        if not _unless_raised(_is_imported, value, False):
+            kept.append((name, value))
+    kept = kept[-_MOST_VARIABLES:]
+    count = len(kept) - _MOST_SUMMARIES
+    return [
+        (
+            name,
+            _unless_raised(_type_name, value, "object"),
+            _unless_raised(lambda one: _short(summary(one)), value, "") if place >= count else "",
+        )
+        for place, (name, value) in enumerate(kept)
+    ]
+
+
+def _unless_raised(tell: Callable[[Any], _Told], value: Any, otherwise: _Told) -> _Told:
+    """Return what a function says of a value, or `otherwise` where the value's own code raises anything.
+
+    A half-made frame, or a class that raises SystemExit, must not end the report of all the others, or the kernel.
+    """
+    try:
+        return tell(value)
+    except BaseException:  # noqa: BLE001 - see above; an interrupt too comes from code, or would lose the report
+        return otherwise
+
+
+def _is_imported(value: Any) -> bool:
+    """Return whether it is a module, or a class or function that some module defines, not a cell."""
+    if is_a(value, types.ModuleType):
+        return True
+    if not any(is_a(value, kind) for kind in (type, types.FunctionType, types.BuiltinFunctionType)):
+        return False
+    getter = type.__getattribute__ if is_a(value, type) else object.__getattribute__
+    return bool(getter(value, "__module__") not in ("__main__", None))
+
+
+def _size(value: Any) -> float:
+    """Return a magnitude that tells integers of thousands of digits, whose text is slow or refused, from others."""
+    if type(value) is int:
+        return float("inf") if value.bit_length() > 900 else 0.0
+    return 0.0
+
+
+def _type_name(value: Any) -> str:
+    return "function" if type(value) is types.FunctionType else str(type.__getattribute__(type(value), "__name__"))
+
+
+def _definition(value: Any) -> str:
+    first = next(iter((getattr(value, "__doc__", None) or "").strip().splitlines()), "")
+    if is_a(value, type):
+        return first
+    code = value.__code__
+    names = ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    return f"({names})" + (f": {first}" if first else "")
+
+
+def _keys(value: dict[Any, Any]) -> str:
+    names = [key for key in list(dict.keys(value))[:8] if type(key) is str]
+    more = ", …" if dict.__len__(value) > len(names) else ""
+    return f": {', '.join(names)}{more}" if names else ""
+
+
+def _of_data(value: Any) -> str:
+    """Describe what numpy and pandas made; the classes are told by their module, so that neither is imported."""
+    for kind in type(value).__mro__:
+        root = (kind.__module__ or "").partition(".")[0]
+        if root == "pandas":
+            if kind.__name__ == "DataFrame":
+                return _frame(value)
+            if kind.__name__ == "Series":
+                named = f", name {value.name}" if value.name else ""
+                return f"{len(value)} values, {value.dtype}{_missing(value)}{named}"
+            if kind.__name__.endswith("Index"):
+                return f"{len(value)} values, {value.dtype}"
+            if kind.__name__ in ("Timestamp", "Timedelta", "Period"):
+                return str(value)
+        if root == "numpy":
+            if kind.__name__ == "ndarray":
+                return f"shape {tuple(value.shape)}, {value.dtype}"
+            if kind.__name__ == "generic":
+                return str(value)
+        if root == "datetime":
+            return str(value)
+    return ""
+
+
+def _frame(frame: Any) -> str:
+    names = list(frame.columns[:_MOST_COLUMNS])
+    counted = frame.shape[0] * max(frame.shape[1], 1) <= _MOST_CELLS  # counting what is missing takes time
+    columns = [
+        f"{name}: {frame.dtypes.iloc[place]}" + (_missing(frame.iloc[:, place]) if counted else "")
+        for place, name in enumerate(names)
+    ]
+    more = f", … {frame.shape[1] - len(names)} more" if frame.shape[1] > len(names) else ""
+    return f"{frame.shape[0]} x {frame.shape[1]}" + (f", columns {', '.join(columns)}{more}" if columns else "")
+
+
+def _missing(series: Any) -> str:
+    count = int(series.isna().sum()) if len(series) <= _MOST_CELLS else 0
+    return f" ({count} missing)" if count else ""
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    # A frame's columns are worth more room than a value.
+    limit = _MOST_CHARS * (6 if " x " in text[:24] else 1)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

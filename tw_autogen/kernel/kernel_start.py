@@ -1,0 +1,371 @@
+"""Starts kernels, forked or each for itself, behind the strongest sandbox that can be set up.
+
+Where there is no supervisor (macOS, Windows) a kernel is a plain process. Behind Seatbelt one that is started for a
+session begins in the sandbox (`sandbox-exec`). One that was kept ready has run no code of anybody's when it gets its
+session's folders, and then applies the same profile to itself. Tried on Linux with a stand-in for `sandbox-exec` only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import KernelError, KernelStartError
+from tw_autogen.kernel.client import KernelHandle
+from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.environment_variables import clean_environment, kernel_environment
+from tw_autogen.kernel.folder_ownership import OWNERSHIP, hand_over
+from tw_autogen.kernel.guest_bundle import call_expression, install_expression
+from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, make_stand_in_folders
+from tw_autogen.kernel.kernel_process import Launch, LocalProcess, Process, StartProcess
+from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
+from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed, SupervisedProcess, launch_one
+from tw_autogen.kernel.sandbox_levels import failed, levels, plan, standing, stood, told, user_for, words
+from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
+from tw_autogen.kernel.settings import KernelSettings
+
+SUPERVISED = sys.platform.startswith("linux")
+"""Where kernels have a supervisor, and a fork server may make them; elsewhere they are plain processes."""
+
+_LaunchSupervised = Callable[[dict[str, Any], int, Sequence[int]], SupervisedProcess]
+"""Takes the request, as `launcher.supervisor.attend` does, and the descriptors of the log and the sockets."""
+
+_ENCLOSED = "'up'"
+
+
+@dataclass
+class StartedKernel:
+    """A kernel's process with its sockets, which may still be starting.
+
+    Args:
+        connection: Its sockets.
+        process: Its process.
+        level: Its sandbox.
+        environment: Its variables.
+        place: The session's folders; None: it is kept ready, and they come later.
+        way: How it was started: `warm`, `forked` or `cold`.
+        lent: Its sockets belong to another client.
+    """
+
+    connection: Connection
+    process: Process
+    level: str
+    environment: dict[str, str]
+    place: KernelFolders | None = None
+    way: str = "cold"
+    lent: bool = False
+
+    @property
+    def bundled(self) -> bool:
+        """Whether our end of the bridge is there already; it then goes to the session's folder itself."""
+        return self.way == "warm"
+
+    @property
+    def ended(self) -> str:
+        """How it ended; empty as long as that was not seen."""
+        return "" if self.process.alive() else self.process.end()
+
+    def bind(self, place: KernelFolders, settings: KernelSettings) -> None:
+        """Bind the session's folders to a kernel that was kept ready, and sandbox it.
+
+        Args:
+            place: The session's folders.
+            settings: What is granted besides.
+
+        Raises:
+            KernelError: it has ended meanwhile, or does not answer, or code there could write to its runtime folder.
+            SandboxFailed: the sandbox can't be set up with these folders.
+        """
+        if not self.process.alive():
+            raise KernelError(f"the kernel's process ended: {self.process.end()}")
+        if self.level == SEATBELT:
+            text = _profile(settings, self.connection, place)
+            said = _evaluated(self, call_expression("apply_seatbelt", text), settings.start_seconds)
+            if said != _ENCLOSED:
+                raise SandboxFailed(said)
+        self.place = place
+        self.environment = environment_of(place, settings, self.level, self.connection.own)
+
+    def handle(self, settings: KernelSettings) -> KernelHandle:
+        """Return what a client is made from, once the kernel has its session's folders."""
+        place = self.place or KernelFolders(Path())
+        stood(self.level, settings)
+        folder = {"folder": str(place.folder), "environment": self.environment}
+        return KernelHandle(
+            self.connection,
+            self.process,
+            self.connection.said,
+            self.release,
+            {"wall": told(self.level, settings, assignment_of(place, settings)), **(folder if self.bundled else {})},
+            walls=words(self.level, settings),
+            bundled=self.bundled,
+            listens=self.way == "warm",
+        )
+
+    def release(self) -> None:
+        """Return its folder to its owner."""
+        self.place = None
+
+    def discard(self) -> None:
+        """End it and remove what belongs to it."""
+        self.process.end()
+        if self.lent:
+            self.connection.clear()
+        else:
+            self.connection.close()
+        self.release()
+
+
+@dataclass
+class SupervisedKernel(StartedKernel):
+    """A kernel whose process has a supervisor.
+
+    Args:
+        process: Its process.
+        uid: The user that it becomes; 0: the host's.
+    """
+
+    process: SupervisedProcess
+    uid: int = 0
+
+    @property
+    def bundled(self) -> bool:
+        """Whether our end of the bridge is there already: the launcher imports it."""
+        return True
+
+    @property
+    def ended(self) -> str:
+        """How it ended; empty as long as that was not seen."""
+        return self.process.ended
+
+    def bind(self, place: KernelFolders, settings: KernelSettings) -> None:
+        """Bind the session's folders to a kernel that was kept ready; raises as `StartedKernel.bind` does.
+
+        Args:
+            place: The session's folders.
+            settings: What is granted besides.
+        """
+        OWNERSHIP.enter(place.folder, self.uid)
+        self.place = place
+        self.environment = environment_of(place, settings, self.level, self.connection.own)
+        assignment = assignment_of(place, settings)
+        _check_apart(self.connection, assignment, self.level)
+        self.process.assign(assignment, settings.start_seconds)
+
+    def handle(self, settings: KernelSettings) -> KernelHandle:
+        """Return what a client is made from, once the kernel has its session's folders."""
+        return replace(super().handle(settings), uid=self.uid, watch=self.process.watch)
+
+    def release(self) -> None:
+        """Return its folder to its owner."""
+        if self.place is not None:
+            OWNERSHIP.leave(self.place.folder, self.uid)
+            self.place = None
+
+
+def start(
+    settings: KernelSettings,
+    place: KernelFolders | None,
+    *,
+    server: ForkServer | None = None,
+    lent: Connection | None = None,
+    supervised: bool = SUPERVISED,
+) -> StartedKernel:
+    """Start a kernel: forked where there is a server, else for itself behind the first sandbox that can be set up.
+
+    Args:
+        settings: Its limits and environment.
+        place: Its session's folders; None: it is kept ready until `bind`, and may still be starting.
+        server: Forks it.
+        lent: Sockets of another client's, who wants heartbeats too.
+        supervised: It has a supervisor; otherwise it is a plain process.
+
+    Raises:
+        KernelError: it has ended, or the fork server's sandbox can't be set up for it.
+        KernelStartError: it does not start.
+        OSError: the fork server is gone.
+        SandboxError: no sandbox can be set up.
+    """
+    if server is not None:
+        return _started(server.level, settings, place, server.fork, way="forked", lent=lent)
+    folder = place.folder if place else Path()
+    try:
+        if not supervised:
+            return _start_plain(standing(settings), settings, place)
+        for level in levels(settings):
+            try:
+                return _started(level, settings, place, _launched(settings), lent=lent)
+            except SandboxFailed as error:
+                failed(level, str(error))
+    except OSError as error:
+        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=folder) from error
+    raise AssertionError("`levels` ends with an error")
+
+
+def _launched(settings: KernelSettings) -> _LaunchSupervised:
+    def start(request: dict[str, Any], log: int, sockets: Sequence[int]) -> SupervisedProcess:
+        environment = clean_environment(os.environ, allowed=settings.environment)
+        level = request["wall"]["level"]
+        return launch_one(settings.python, environment, level=level, request=request, log=log, sockets=sockets)
+
+    return start
+
+
+def _started(
+    level: str,
+    settings: KernelSettings,
+    place: KernelFolders | None,
+    launch: _LaunchSupervised,
+    *,
+    way: str = "cold",
+    lent: Connection | None = None,
+) -> SupervisedKernel:
+    """Start a kernel behind one sandbox; where its folders are known, return it once it sees them."""
+    assignment = assignment_of(place, settings) if place else None
+    connection = lent or Connection()
+    with ExitStack() as undo:
+        if lent is None:
+            undo.callback(connection.close)
+        if connection.info["transport"] != "ipc":
+            folder = connection.runtime.parent
+            raise KernelStartError(
+                f"{folder}: its path is too long for a kernel's sockets, and neither /tmp nor /var/tmp "
+                "can be written to; set TMPDIR to a shorter one",
+                folder=folder,
+            )
+        if assignment is not None:
+            _check_apart(connection, assignment, level)
+        uid = user_for(level, place.folder if place else None)
+        with connection.begin() as new:
+            environment = environment_of(place, settings, level, new.folder)
+            stage = connection.runtime / "root"
+            stage.mkdir(exist_ok=True)
+            request = {
+                "wall": plan(level, settings, uid, stage=stage, own=new.folder),
+                "environment": environment,
+                "connection_file": str(new.connection_file),
+                "ports": list(new.sockets),
+                "log": str(connection.log),
+                "heartbeat": lent is not None,
+            }
+            if level != OFF:
+                make_stand_in_folders(new.folder)
+            if uid and level == LANDLOCK:
+                connection.runtime.chmod(0o711)  # its user must pass it; behind other walls it is not seen
+            hand_over(new.folder, uid)
+            if place is not None:
+                OWNERSHIP.enter(place.folder, uid)
+                undo.callback(OWNERSHIP.leave, place.folder, uid)
+                request["assignment"] = assignment
+                if lent is not None:  # otherwise our end of the bridge goes there
+                    request["cwd"] = str(place.folder)
+            process = launch(request, new.log, list(new.sockets.values()))
+        undo.pop_all()
+    started = SupervisedKernel(connection, process, level, environment, place, way, lent is not None, uid)
+    if place is not None:
+        try:
+            process.await_assignment(settings.start_seconds)
+        except BaseException as error:
+            said = connection.said()
+            started.discard()
+            if way == "cold" and isinstance(error, KernelError) and not isinstance(error, SandboxFailed):
+                text = f"{error}{chr(10) if said else ''}{said}"
+                raise KernelStartError(text, folder=place.folder) from error
+            raise
+    return started
+
+
+def _check_apart(connection: Connection, assignment: Mapping[str, Any], level: str) -> None:
+    """Refuse to run code that could move or replace the host's files in the runtime folder.
+
+    Raises:
+        KernelStartError: the runtime folder lies in a folder that code may write to.
+    """
+    for folder in assignment["write"] if level != OFF else ():
+        if connection.runtime.is_relative_to(folder):
+            raise KernelStartError(
+                f"{folder}: code may write here, and the folder for temporary files lies in it; neither /tmp nor "
+                "/var/tmp can take its place. Set TMPDIR to a folder elsewhere",
+                folder=Path(assignment["folder"]),
+            )
+
+
+def start_by(
+    start: StartProcess, settings: KernelSettings, place: KernelFolders, *, walls: str | None = None
+) -> KernelHandle:
+    """Start a kernel by a function of the user's, or in a container.
+
+    Args:
+        start: Starts the process.
+        settings: Interpreter and environment.
+        place: Where its code runs.
+        walls: Describes in one line what separates it from the machine; None: nothing of ours.
+
+    Raises:
+        KernelStartError: it does not start.
+    """
+    connection = Connection(binds=False)  # nobody knows whether it hands descriptors on
+    try:
+        with connection.begin() as new:
+            environment = kernel_environment(os.environ, allowed=settings.environment, own=new.folder)
+            process = start(Launch(settings.python, place.folder, environment, new.connection_file, connection.log))
+        connection.join(process.alive, settings.start_seconds)
+    except OSError as error:
+        connection.close()
+        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error
+    except BaseException:
+        connection.close()
+        raise
+    return KernelHandle(connection, process, connection.said, walls=words(OFF, settings) if walls is None else walls)
+
+
+def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | None) -> StartedKernel:
+    connection = Connection()
+    try:
+        with connection.begin() as new:
+            before: tuple[str, ...] = ()
+            if level == SEATBELT:
+                make_stand_in_folders(new.folder)
+                before = command(_profile(settings, connection, place)) if place else ()
+            environment = environment_of(place, settings, level, new.folder)
+            folder = place.folder if place else new.folder
+            launch = Launch(
+                settings.python, folder, environment, new.connection_file, connection.log, before, new.sockets
+            )
+            started = StartedKernel(connection, LocalProcess(launch), level, environment, place)
+        if place is None:
+            connection.request("", expressions={"a": install_expression()}, silent=True)
+        return started
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _profile(settings: KernelSettings, connection: Connection, place: KernelFolders) -> str:
+    return profile(
+        assignment_of(place, settings),
+        own=connection.own,
+        sockets=connection.runtime,
+        python=interpreter_folders(settings.python),
+        network=settings.allow_network,
+        by_file=connection.info["transport"] == "ipc",
+    )
+
+
+def _evaluated(kernel: StartedKernel, expression: str, seconds: float) -> str:
+    """Evaluate an expression in the kernel; return the text of the result."""
+    wire, deadline = kernel.connection, time.monotonic() + seconds
+    request = wire.request("", expressions={"a": expression}, silent=True)
+    while kernel.process.alive() and time.monotonic() < deadline:
+        wire.await_reply()
+        while (message := wire.receive("shell")) is not None:
+            if message["parent_header"].get("msg_id") == request:
+                said = message["content"].get("user_expressions", {}).get("a", {})
+                return str(said.get("data", {}).get("text/plain") or said.get("evalue", "no answer"))
+    raise KernelError("a kernel that was kept ready did not answer")

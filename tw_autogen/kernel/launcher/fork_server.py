@@ -1,0 +1,240 @@
+"""The fork server: imports once what kernels need, then forks a supervisor for each; or starts a single kernel."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import platform
+import signal
+import socket
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import namespaces, seccomp
+from .bubblewrap import run_wrapped
+from .package_loader import STUB, load, prepare
+from .readable_files import LISTED, editable_paths, environment_paths
+from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
+from .supervisor import supervise, tell, whole_path
+from .system_calls import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
+
+_PACKET = 1 << 20
+_MOST_DESCRIPTORS = 16
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve until the other end of a socket closes.
+
+    Args:
+        arguments: `many`, `one`, or `first` for one that is behind the wall already; the socket's number; the wall's
+            level; for `many` the names of modules to import, else the numbers of the kernel's listening sockets.
+    """
+    how, number, level, *rest = arguments
+    channel = socket.socket(fileno=int(number))
+    channel.set_inheritable(False)
+    # That a process with threads forks: they are those of numeric libraries, which see to it themselves.
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    try:
+        if level == NAMESPACES and os.geteuid() != 0:
+            namespaces.own_user()
+    except OSError as error:
+        tell(channel, kind="failed", why=str(error.strerror or error), wall=True)
+        return
+    if how == "one" and level == BUBBLEWRAP:
+        _serve_wrapped(channel, [int(one) for one in rest])
+    elif how == "one":
+        _serve_one(channel, [int(one) for one in rest])
+    elif how == "first":
+        request = json.loads(channel.recv(_PACKET))
+        load()
+        supervise(channel, request, [int(one) for one in rest])
+    else:
+        _serve_many(channel, level, rest)
+
+
+def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
+    request = _with_environment(json.loads(channel.recv(_PACKET)))
+    load()
+    down = _enter_processes(request["wall"]["level"])
+    if down:
+        tell(channel, kind="failed", why=down, wall=True)
+        return
+    child = os.fork()
+    if child == 0:
+        supervise(channel, request, sockets)
+    channel.close()
+    for one in sockets:
+        os.close(one)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child, 0)
+
+
+def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
+    request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the supervisor reads it again
+    command = [
+        sys.executable,
+        "-c",
+        STUB,
+        *_own_package_folders(),
+        "first",
+        str(channel.fileno()),
+        BUBBLEWRAP,
+        *map(str, sockets),
+    ]
+    why = run_wrapped(request, _readable_interpreter_paths(), kept_folders(), command, (channel.fileno(), *sockets))
+    if why:
+        with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
+            channel.recv(_PACKET, socket.MSG_DONTWAIT)
+        tell(channel, kind="failed", why=why, wall=True)
+
+
+def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> None:
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # supervisors are its children, though another process has forked them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # and the system buries them by itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    load()
+    missing = [name for name in modules if not _imported(name)]
+    gc.collect()
+    gc.freeze()
+    prepare()  # not frozen: `gc.get_referrers` is to find a cell's variables
+    seccomp.prepare()
+    _known_folders()  # once, before any kernel waits
+    waiting = _stand_by(control, level)
+    tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
+    while True:
+        packet, found, _, _ = socket.recv_fds(control, _PACKET, _MOST_DESCRIPTORS)
+        if not packet:
+            break
+        with socket.socket(fileno=found[0]) as channel:
+            try:
+                try:
+                    socket.send_fds(waiting, [packet], found)
+                except BrokenPipeError:  # something has killed it while it waited
+                    waiting.close()
+                    waiting = _stand_by(control, level)
+                    socket.send_fds(waiting, [packet], found)
+            except OSError as error:
+                tell(channel, kind="failed", why=f"the request can't be handed on: {error.strerror}")
+        for one in found[1:]:
+            os.close(one)
+        waiting.close()
+        _known_folders()  # again if they have changed; the next supervisors know the filter of such kernels
+        Sandbox(json.loads(packet)["wall"]).prepare()
+        waiting = _stand_by(control, level)
+    waiting.shutdown(socket.SHUT_WR)
+    waiting.recv(1)  # until it has ended
+
+
+def _stand_by(control: socket.socket, level: str) -> socket.socket:
+    """Fork a supervisor ahead of its request, so that a kernel waits for one fork instead of three.
+
+    It is forked by a child that enters a new process namespace: this process must stay in its own. A thread could enter
+    it as well, and would save a fork; but Python 3.13 takes a process that such a thread has forked for one whose main
+    thread gets no signals.
+
+    Returns:
+        Where it takes its request, and with it the socket to the host; it ends when the other end closes.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() != 0:
+        theirs.close()
+        return ours
+    control.close()
+    ours.close()
+    down = _enter_processes(level)
+    if not down and os.fork() != 0:
+        os._exit(0)
+    packet, found, _, _ = socket.recv_fds(theirs, _PACKET, _MOST_DESCRIPTORS)
+    theirs.close()
+    if packet:
+        channel = socket.socket(fileno=found[0])
+        if down:  # that was then
+            down = _enter_processes(level)
+            if not down and os.fork() != 0:
+                os._exit(0)
+        if not down:
+            supervise(channel, _with_environment(json.loads(packet)), found[2:], log=found[1])
+        tell(channel, kind="failed", why=down, wall=True)
+    os._exit(0)
+
+
+def _enter_processes(level: str) -> str:
+    """Make the next child the first of a new process namespace, if the sandbox wants one; return why it can't be."""
+    try:
+        if level == NAMESPACES:
+            unshare(CLONE_NEWPID)
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the folders of this interpreter to what a kernel may read, and not write where they lie in its folders."""
+    plan = request["wall"]
+    ours, kept = _known_folders()
+    return {**request, "wall": {**plan, "read": [*plan["read"], *ours], "kept": kept}}
+
+
+def _known_folders() -> tuple[list[str], list[str]]:
+    return _own_folders(tuple(map(_changed_at, whole_path())))
+
+
+@functools.lru_cache(maxsize=4)
+def _own_folders(changed: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """Return `_readable_interpreter_paths` and `kept_folders`, computed again when a folder of the path has changed.
+
+    Args:
+        changed: When each folder of the path was changed; the key of what is remembered.
+    """
+    return _readable_interpreter_paths(), kept_folders()
+
+
+def _changed_at(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _readable_interpreter_paths() -> list[str]:
+    """Return what code may read of the interpreter, its packages, and the projects on its path."""
+    own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
+    return [*environment_paths(whole_path(), os.path.expanduser("~"), own), *editable_paths(dict(sys.modules))]
+
+
+def kept_folders() -> list[str]:
+    """Return the folders that processes outside a sandbox run programs and import from."""
+    installed = [entry for entry in whole_path() if entry.endswith("-packages")]
+    own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
+    found = environment_paths(installed, os.path.expanduser("~"), own)
+    return [one for one in found if os.path.isdir(one) and not os.path.islink(one) and not one.endswith(LISTED)]
+
+
+def _own_package_folders() -> list[str]:
+    """Return the folders of what we brought along: tracebacks quote it, and some of it is imported late."""
+    return [os.path.dirname(str(sys.modules[name].__file__)) for name in ("tw_guest", "tw_launcher")]
+
+
+def _imported(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - a package that is not there, or is broken, is none of the server's business
+        return False
+    return True
+
+
+def _dated_path() -> dict[str, int]:
+    """Return when each folder of installed packages last changed, in nanoseconds."""
+    found = {}
+    for folder in whole_path():
+        if not folder.endswith("-packages"):
+            continue
+        with contextlib.suppress(OSError):
+            found[folder] = os.stat(folder).st_mtime_ns
+    return found

@@ -1,0 +1,362 @@
+"""The host's side of the launcher: fork servers, and kernels' processes that have a supervisor (Linux)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import KernelError, SandboxError
+from tw_autogen.kernel.kernel_process import wait_readable
+from tw_autogen.kernel.launcher.first.sitecustomize import PATH
+from tw_autogen.kernel.launcher.package_loader import STUB
+
+_PACKET = 1 << 16
+_CREDENTIALS = struct.Struct("3i")
+_MOST_PACKETS = 100
+"""How many packets of a supervisor are read at one look; it sends fewer in all."""
+_END_SECONDS = 2.0
+
+
+class SandboxFailed(SandboxError):
+    """The wall of one level can't stand here."""
+
+
+def channel_pair() -> tuple[socket.socket, socket.socket]:
+    """Make the socket between host and supervisor: ours, which tells who sends, and theirs."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    return ours, theirs
+
+
+class SupervisedProcess:
+    """A kernel's process that a supervisor looks after.
+
+    Args:
+        channel: To the supervisor.
+        wait: Waits for what this process itself has started, once all has ended.
+    """
+
+    def __init__(self, channel: socket.socket, wait: Callable[[], object] = lambda: None) -> None:
+        self._channel = channel
+        self._channel.setblocking(False)
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._supervisor = -1
+        self._assigned = False
+        self._ended = ""
+        self._down = ""
+        self.pid = 0
+        self.death: int | None = channel.fileno()
+
+    def assign(self, assignment: Mapping[str, Any], seconds: float) -> None:
+        """Show the kernel its session's folders.
+
+        Args:
+            assignment: `folder`, and the `read` and `write` that belong to it.
+            seconds: How long that may take.
+
+        Raises:
+            KernelError: the process has ended.
+            SandboxFailed: its sandbox can't be set up.
+        """
+        self._send(op="assign", **assignment)
+        self.await_assignment(seconds)
+
+    def await_assignment(self, seconds: float) -> None:
+        """Wait until the kernel sees its session's folders; raises as `assign` does."""
+        deadline = time.monotonic() + seconds
+        while self.alive() and not self._assigned:
+            if not wait_readable(self._channel, max(0.0, deadline - time.monotonic())):
+                raise KernelError(f"the kernel's process was not ready within {seconds:g} s")
+        if self._ended:
+            raise self.why_ended()
+
+    def why_ended(self) -> KernelError:
+        """Return the reason of the end as an exception."""
+        return SandboxFailed(self._down) if self._down else KernelError(f"the kernel's process ended: {self._ended}")
+
+    def alive(self) -> bool:
+        """Return whether it still runs; takes what the supervisor has said meanwhile."""
+        for _ in range(_MOST_PACKETS):
+            if self._ended:
+                return False
+            try:
+                packet, extra, _, _ = self._channel.recvmsg(_PACKET, socket.CMSG_SPACE(_CREDENTIALS.size))
+            except BlockingIOError:
+                return True
+            except ConnectionResetError:  # it ended with something of ours unread; what it said before can be read now
+                continue
+            except OSError:
+                packet, extra = b"", []
+            if packet:
+                self._hear(packet, extra)
+            else:
+                self._ended = "killed with its supervisor"
+        self._ended = self._ended or "its supervisor said more than it ever does"
+        return False
+
+    @property
+    def ended(self) -> str:
+        """Return how it ended; empty as long as nobody has seen that it did."""
+        return self._ended
+
+    def watch(self) -> None:
+        """Watch it closely: a cell begins."""
+        self._send(op="cell")
+
+    def interrupt(self) -> None:
+        """Send SIGINT to it and to its group; it has been sent when this returns."""
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just ended
+                os.killpg(self.pid, signal.SIGINT)
+        else:  # it has not yet said its number
+            self._send(op="signal", number=int(signal.SIGINT))
+
+    def end(self) -> str:
+        """End it with all that it started; give how it ended."""
+        with self._lock:  # a thread that closes the kernel meets the one that waits for a cell
+            if self.death is None:
+                return self._ended
+            if self.alive():
+                self._send(op="end")
+                self._await_end()
+                self._ended = "killed"
+            else:
+                self._await_end()
+            self._channel.close()
+            self.death = None
+            if self._supervisor >= 0:
+                os.close(self._supervisor)
+                self._supervisor = -1
+            self._wait()
+            return self._ended
+
+    def _await_end(self) -> None:
+        """Wait until the supervisor has ended, and with it all below; a supervisor that doesn't is killed."""
+        if self._supervisor < 0:
+            self._channel.shutdown(socket.SHUT_RDWR)
+            return
+        if not wait_readable(self._supervisor, _END_SECONDS):
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
+            wait_readable(self._supervisor, _END_SECONDS)
+
+    def _hear(self, packet: bytes, extra: list[Any]) -> None:
+        try:
+            message = json.loads(packet)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):  # code has taken over the supervisor
+            self._ended = "its supervisor said what can't be read"
+            return
+        kind = message.get("kind")
+        if kind == "supervisor":
+            with contextlib.suppress(OSError):  # it has ended already
+                self._supervisor = os.pidfd_open(_sender(extra))
+        elif kind == "kernel":
+            self.pid = _sender(extra)
+        elif kind == "assigned":
+            self._assigned = True
+        elif kind == "failed":
+            self._ended = str(message.get("why"))
+            self._down = self._ended if message.get("wall") else ""
+        elif kind == "ended":
+            self._ended = str(message.get("how"))
+
+    def _send(self, **message: Any) -> None:
+        with contextlib.suppress(OSError):  # it has ended; `alive` tells
+            self._channel.send(json.dumps(message).encode())
+
+
+def _sender(extra: list[Any]) -> int:
+    for level, kind, data in extra:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+            return int(_CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0])
+    return 0
+
+
+_HERE = Path(__file__).parent
+_SEND_SECONDS = 10.0
+
+
+class ForkServer:
+    """A process that has imported what kernels need, and forks them.
+
+    Args:
+        python: The interpreter.
+        environment: Its environment variables.
+        level: The wall that its kernels will have.
+        modules: What it imports.
+        log: Takes what it writes; it is not there yet.
+
+    Raises:
+        OSError: it can't be started.
+    """
+
+    def __init__(
+        self, python: str, environment: Mapping[str, str], *, level: str, modules: Sequence[str], log: Path
+    ) -> None:
+        self.level = level
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs, log.open("xb") as written:
+                self._process = _launch(python, environment, ["many", theirs, level, *modules], written.fileno())
+        except BaseException:
+            self._control.close()
+            raise
+        self._control.settimeout(_SEND_SECONDS)
+        self._listening = threading.Lock()
+        self._hello: dict[str, Any] = {}
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Return whether it has imported everything.
+
+        Args:
+            seconds: How long to wait for that.
+
+        Raises:
+            KernelError: it has ended.
+            SandboxFailed: the sandbox can't be set up.
+        """
+        if self._hello:
+            return True
+        with self._listening:
+            if not self._hello and wait_readable(self._control, seconds):
+                packet = self._control.recv(1 << 16)
+                if not packet:
+                    raise KernelError("the fork server ended before it was ready")
+                message = json.loads(packet)
+                if message["kind"] == "failed":
+                    raise SandboxFailed(message["why"])
+                self._hello = message
+        return bool(self._hello)
+
+    @property
+    def greeted(self) -> bool:
+        """Return whether it has said that it is ready."""
+        return bool(self._hello)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Name what it could not import."""
+        return tuple(self._hello.get("missing", ()))
+
+    def stale(self) -> bool:
+        """Return whether it has ended, or packages have changed since it imported them."""
+        if self._process.poll() is not None:
+            return True
+        for folder, date in self._hello.get("path", {}).items():
+            try:
+                if os.stat(folder).st_mtime_ns != date:
+                    return True
+            except OSError:
+                return True
+        return False
+
+    def fork(self, request: Mapping[str, Any], log: int, sockets: Sequence[int]) -> SupervisedProcess:
+        """Start a kernel.
+
+        Args:
+            request: As `launcher.supervisor.attend` takes it.
+            log: A descriptor; takes what the kernel's process writes.
+            sockets: Descriptors of its listening sockets.
+
+        Raises:
+            OSError: the server is gone.
+        """
+        ours, theirs = channel_pair()
+        try:
+            with theirs:
+                socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), log, *sockets])
+        except BaseException:
+            ours.close()
+            raise
+        return SupervisedProcess(ours)
+
+    def close(self) -> None:
+        """End it; kernels that it has forked go on."""
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+        self._process.kill()
+        self._process.wait()
+
+
+def launch_one(
+    python: str,
+    environment: Mapping[str, str],
+    *,
+    level: str,
+    request: Mapping[str, Any],
+    log: int,
+    sockets: Sequence[int],
+) -> SupervisedProcess:
+    """Start one kernel without a server; `request`, `log` and `sockets` as for `ForkServer.fork`.
+
+    Args:
+        python: The interpreter.
+        environment: Its variables.
+        level: The sandbox level.
+        request: As for `ForkServer.fork`.
+        log: Descriptor of the kernel's log.
+        sockets: Descriptors of the sockets that the kernel listens on.
+
+    Raises:
+        OSError: it can't be started.
+    """
+    ours, theirs = channel_pair()
+    try:
+        with theirs:
+            process = _launch(python, environment, ["one", theirs, level, *map(str, sockets)], log, sockets)
+        ours.send(json.dumps(request).encode())
+    except BaseException:
+        ours.close()
+        raise
+    return SupervisedProcess(ours, wait=lambda: _wait(process))
+
+
+def _launch(
+    python: str,
+    environment: Mapping[str, str],
+    arguments: Sequence[str | socket.socket],
+    log: int,
+    passed: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    how, channel, *rest = arguments
+    assert isinstance(channel, socket.socket)  # noqa: S101 - for the types
+    return subprocess.Popen(
+        [
+            python,
+            "-c",
+            STUB,
+            str(_HERE / "guest"),
+            str(_HERE / "launcher"),
+            str(how),
+            str(channel.fileno()),
+            *map(str, rest),
+        ],
+        env={**environment, "PYTHONPATH": str(_HERE / "launcher" / "first"), PATH: environment.get("PYTHONPATH", "")},
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        pass_fds=(channel.fileno(), *passed),
+        start_new_session=True,
+    )
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(2.0)
+    process.kill()
+    process.wait()

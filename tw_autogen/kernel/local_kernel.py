@@ -1,0 +1,325 @@
+"""`LocalKernel`: an IPython kernel on this machine, one process for one session."""
+
+from __future__ import annotations
+
+import ast
+import re
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from tw_autogen.approval import Approve
+from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
+from tw_autogen.kernel.cell_journal import CellJournal
+from tw_autogen.kernel.client import KernelClient, KernelHandle
+from tw_autogen.kernel.guest.pip_install import INSTALL
+from tw_autogen.kernel.kernel import Execution, Loadable, OnOutput
+from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_process import StartProcess
+from tw_autogen.kernel.kernel_start import start_by
+from tw_autogen.kernel.launcher.readable_files import readable_pieces
+from tw_autogen.kernel.launcher.sandbox import OFF
+from tw_autogen.kernel.live_kernel import LiveKernel
+from tw_autogen.kernel.package_installer import Installer
+from tw_autogen.kernel.path_policy import (
+    check_granted,
+    closed_reason,
+    impassable_reason,
+    refuse_folder,
+    shut_off_reason,
+    too_broad_reason,
+)
+from tw_autogen.kernel.pool import KernelPool, default_pool
+from tw_autogen.kernel.recovery import Recovery
+from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import remove_folder
+
+_MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
+_SETTING = "kernel.write="
+_REFUSED = (" would let it write there.", " would let code write there.")
+"""Parts of the line of `guest.sandbox_hints` about a place where code may not write."""
+_MOST_PLACE_CHARS = 10_000
+
+
+class LocalKernel(LiveKernel):
+    """An IPython kernel on this machine, started when it is first needed.
+
+    It runs this process's interpreter, in the folder, with an environment that holds no secrets, behind the strongest
+    sandbox that stands on this system (`KernelSettings.sandbox`). On Linux it is forked from a process that has
+    imported pandas already; elsewhere, or with `fork=False`, kernels that were started for themselves are kept ready.
+
+    Args:
+        folder: Where code runs, with all in it the code's to read and write; None: a temporary one, removed by `close`.
+            Root's files there belong to the kernel's user until it is closed; what code has made, to root then.
+        settings: Limits, interpreter, environment, sandbox.
+        pool: Where kernels come from; None: the one of this process.
+        start: Makes the process in another way, outside any sandbox of ours.
+        approve: Asked for packages that a cell wants, where the setting `install` is `ask`.
+        on_refused: Called with the folder where a cell failed to write because it may not; returns what the cell's
+            error says in place of the setting that would allow it, or nothing.
+        resume: Bring back the variables that an earlier kernel had in this folder, whose process or host has ended,
+            however it ended, and keep what a later one needs for that: a journal of the cells that ran to their end,
+            and with `KernelSettings.checkpoint_seconds` copies of the variables. It comes about with the first cell,
+            `get`, `put` or `variables()`: load plugins and serve functions before.
+        trust: Resume also what this user did not make in this folder: it came from elsewhere, or was moved or copied.
+
+    Raises:
+        ConfigError: `resume` without a sandbox, or of what this user did not make here, or a folder that holds more
+            than code may have: the home folder, keys, the system's.
+
+    What resuming means: variables come from the last checkpoint, and the cells behind it are run again; without one,
+    or if that is quicker, all cells are. A cell that is run again does again all it did, with the clock, the random
+    numbers and the files of now: it writes its files once more, and draws its charts. Cells that called functions of
+    the host (agents, databases) are not run again, because their effects are not the kernel's to repeat; behind each of
+    these a checkpoint is written at once, if they are on at all. Cells that failed are not run again; a checkpoint
+    holds what they left. All that did not come back is named in the log of the next `Execution`: names, and cells.
+
+    Journal and checkpoint lie in the folder, where code can change them. They are read in the kernel only, so they can
+    do what a cell there can do and no more; for this reason there is no resuming with `sandbox="off"`, and a folder
+    whose code was not trusted must not be resumed behind a weaker wall than it had.
+
+    A session whose code ran in `folder` is resumed by giving `open_session` the argument
+    `kernel=lambda _: LocalKernel(folder, resume=True)`; its rounds, by `Session.remember`. A mark shows that this user
+    made it in this folder: a keyed hash of path and inode, with a key in the user's state folder.
+
+    Example:
+        >>> with LocalKernel() as kernel:
+        ...     kernel.execute("x = 20", seconds=30).ok, kernel.execute("x + 1", seconds=30).result
+        (True, '21')
+    """
+
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        settings: KernelSettings | None = None,
+        pool: KernelPool | None = None,
+        start: StartProcess | None = None,
+        approve: Approve | None = None,
+        on_refused: Callable[[str], str] | None = None,
+        resume: bool = False,
+        trust: bool = False,
+    ) -> None:
+        if folder is not None and start is None:
+            refuse_folder(Path(folder), settings or KernelSettings())
+        super().__init__(folder, settings=settings)
+        self._installer = Installer(self._settings, self.folder, approve)
+        self._served.add_unnamed(INSTALL, self._installer, self._installer.most_seconds)
+        if self._owns_folder:
+            weakref.finalize(self, remove_folder, self._installer.folder)
+        if resume and (self._settings.sandbox == OFF or start is not None):
+            raise ConfigError(
+                f"{self.folder}: no resuming without a sandbox, because code that ran here may have written what would "
+                "be run now; leave kernel.sandbox at 'auto', or begin afresh without `resume`"
+            )
+        if resume and not trust and not CellJournal(self.folder).is_own():
+            raise ConfigError(
+                f"{self.folder}: what is kept here was not made by this user in this folder (it came from elsewhere, "
+                "was moved or copied, or there is no home folder for the key that would show it), so it is not "
+                "resumed unasked; say trust=True if you know where it comes from, or begin afresh without `resume`"
+            )
+        if resume or self._settings.checkpoint_seconds:
+            checkpoints = self._settings.checkpoint_seconds > 0
+            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints)
+        self._start = start
+        self._on_refused = on_refused
+        self._pool = pool or default_pool()
+        self._read: tuple[str, ...] = ()
+        if start is None:
+            self._pool.prepare(self._settings)
+
+    def execute(
+        self,
+        code: str,
+        *,
+        seconds: float,
+        on_output: OnOutput | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Execution:
+        """Run one cell; see `Kernel.execute`.
+
+        Args:
+            code: The cell.
+            seconds: How long it may run.
+            on_output: Called with stream and text as they come; None: nobody listens.
+            cancelled: Interrupts the cell when it is set.
+        """
+        ran = super().execute(code, seconds=seconds, on_output=on_output, cancelled=cancelled)
+        if self._on_refused is None or ran.ok:
+            return ran
+        lines = ran.error.split("\n")
+        line = next((one for one in lines if one.endswith(_REFUSED) and f"{_SETTING}['" in one), "")
+        places = line.removesuffix(_REFUSED[0]).removesuffix(_REFUSED[1]).rpartition(_SETTING)[2]
+        try:
+            (place,) = ast.literal_eval(places[:_MOST_PLACE_CHARS])
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # none, or code wrote the line itself
+            return ran
+        words = self._on_refused(str(place))
+        return replace(ran, error=ran.error.replace(line, words)) if words else ran
+
+    def show(self, path: Path) -> bool:
+        """Allow code to read a file at its own place; False if a cell has run and code can't read it already.
+
+        Args:
+            path: Absolute, links resolved.
+
+        Returns:
+            Whether code can; False also where the kernel's user could not reach the file, or it lies in a folder that
+            holds too much to be granted.
+        """
+        if self._start is not None:
+            return False
+        if self._settings.sandbox == OFF:
+            return True
+        above = [one for one in path.parents if str(one) != path.anchor]
+        if closed_reason(path, self._settings):
+            return False
+        granted = [Path(one).expanduser().resolve() for one in (*self._settings.read, *self._settings.write)]
+        inside = [one for one in granted if path.is_relative_to(one)]
+        if inside:
+            below = [one for one in above if one.is_relative_to(inside[0])]
+            return not any(impassable_reason(one, self._settings) for one in below)
+        if str(path) in self._read:
+            return True
+        if self._live is not None and not self._fresh:
+            return False
+        self._pinned.add((str(path),))
+        if self._pinned.real((str(path),)) != (str(path),):  # a link has taken its place
+            return False
+        self._read = (*self._read, str(path))
+        if self._live is not None:
+            self._end()
+        return True
+
+    def _place(self, process: str) -> str:
+        if self._live is None:
+            return f"local kernel, {self._settings.python}, {process}, {self._sandbox_line()}"
+        return f"local kernel, {process}, {self._live.walls}"
+
+    @staticmethod
+    def check_settings(settings: KernelSettings, folder: Path | None = None) -> None:
+        """Refuse settings with which no kernel starts, before one is needed.
+
+        Args:
+            settings: `sandbox`, `read` and `write` are looked at.
+            folder: Where the kernel is to work; None: not known yet.
+
+        Raises:
+            SandboxError: no sandbox can stand here.
+            ConfigError: a folder can't be granted; names the setting, the path, and what to do.
+        """
+        standing(settings)
+        check_granted(settings, folder)
+
+    @staticmethod
+    def check_folder(folder: Path, settings: KernelSettings) -> None:
+        """Refuse to let code work in a folder that holds more than its own.
+
+        Args:
+            folder: Where a kernel is to work.
+            settings: Without a sandbox nothing is refused.
+
+        Raises:
+            ConfigError: names the folder, why, and what to do.
+        """
+        refuse_folder(folder, settings)
+
+    @staticmethod
+    def unreadable_reason(granted: Path, settings: KernelSettings, *, folder: Path) -> str:
+        """Return the reason why code may not, or can't, be granted a whole folder to read; empty if it can.
+
+        Args:
+            granted: Absolute, links resolved.
+            settings: `sandbox` says what keeps code from reading.
+            folder: Where the kernel is to work.
+
+        Raises:
+            SandboxError: no sandbox can stand here.
+        """
+        hidden = shut_off_reason(folder, granted, settings)
+        why = too_broad_reason(granted) or closed_reason(granted, settings)
+        return why or (f"above the sessions' folder, and {hidden}" if hidden else "")
+
+    @staticmethod
+    def sandbox_words(settings: KernelSettings) -> str:
+        """Describe in one line the sandbox that a kernel would get, and what would raise a stronger one.
+
+        Raises:
+            SandboxError: none can stand here.
+        """
+        return words(standing(settings), settings)
+
+    @staticmethod
+    def forget(folder: Path) -> None:
+        """Remove the checkpoints and the journal of cells from a folder in which no kernel works any more."""
+        CellJournal(folder).clear()
+
+    def _sandbox_line(self) -> str:
+        """Describe in one line what will stand around the process."""
+        if self._start is not None:
+            return STARTED_OTHERWISE
+        try:
+            return words(standing(self._settings), self._settings)
+        except SandboxError as error:
+            return str(error)
+
+    def _open(self) -> KernelHandle:
+        if self._start is None:
+            check_granted(self._settings, self.folder)
+        packages = self._installer.prepare()
+        read = self._pinned.real((*self._read, *([packages] if packages else [])))
+        handle = self._begin(KernelFolders(self.folder, read, known=self._pinned.known()))
+        return replace(handle, options={**handle.options, "packages": packages})
+
+    def _begin(self, place: KernelFolders) -> KernelHandle:
+        if self._start is not None:
+            return start_by(self._start, self._settings, place, walls=STARTED_OTHERWISE)
+        granted = self._pinned.granted()
+        return self._pool.take(granted, place).handle(granted)
+
+    def close(self) -> None:
+        """End the process; files stay, unless the folder is ours."""
+        super().close()
+        if self._owns_folder:
+            remove_folder(self._installer.folder)
+
+    def _before_plugin(self, plugin: Loadable) -> None:
+        """Allow reading what lies beside a plugin, but for dotfiles; a fresh kernel is replaced by one that may.
+
+        Where that is too much, such as the home folder, or would not help, because the kernel's user can't pass it, it
+        may read the plugin's file alone.
+        """
+        path = plugin.path.resolve() if plugin.path else None
+        if path is None or self._start is not None:
+            return
+        beside, settings = path.parent, self._settings
+        alone = (
+            too_broad_reason(beside)
+            or impassable_reason(beside, settings)
+            or shut_off_reason(self.folder, beside, settings)
+        )
+        granted = () if alone else readable_pieces(str(beside), package=True)
+        more = [one for one in (*granted, str(path)) if one not in self._read and str(beside) not in granted]
+        more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
+        if more:
+            self._read = (*self._read, *more)
+            self._pinned.add(self._read)
+            if self._live is not None and self._fresh:
+                self._end()
+
+    def _load(self, live: KernelClient, plugin: Loadable) -> None:
+        try:
+            super()._load(live, plugin)
+        except PluginLoadError as error:
+            folder = plugin.path.resolve().parent if plugin.path else None
+            if folder is None or self._start is not None or not _MISSED.match(error.problem):
+                raise
+            why = too_broad_reason(folder)
+            why = f"{why}: put the plugin into a folder of its own" if why else closed_reason(folder, self._settings)
+            if not why:
+                raise
+            problem = f"{error.problem}; code can't read what lies beside it, because {folder} is {why}"
+            raise PluginLoadError(problem, path=error.path, line=error.line) from error

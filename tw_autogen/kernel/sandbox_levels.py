@@ -1,0 +1,263 @@
+"""Which sandbox a kernel gets: the levels that are wanted, tried, and failed here, and the plan that each holds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import SandboxError
+from tw_autogen.kernel.environment_variables import clean_environment
+from tw_autogen.kernel.folder_ownership import OWNERSHIP, USERS, hand_over
+from tw_autogen.kernel.launcher import sandbox_probe
+from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK, NAMESPACES, OFF
+from tw_autogen.kernel.seatbelt import PROGRAM, SEATBELT, interpreter_folders, profile
+from tw_autogen.kernel.seatbelt import command as before
+from tw_autogen.kernel.settings import KernelSettings
+
+LEVELS = {"linux": (NAMESPACES, LANDLOCK, BUBBLEWRAP), "darwin": (SEATBELT,)}
+"""By system, from the strongest down; `auto` takes the first that stands."""
+
+_SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
+    "/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/localtime", "/etc/mime.types", "/etc/os-release",
+    "/etc/pki/tls/certs", "/etc/protocols", "/etc/services", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone",
+    "/var/cache/fontconfig", "/sys/devices/system/cpu", "/sys/devices/system/node",
+)  # fmt: skip
+_WITH_NETWORK = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/run/systemd/resolve")
+
+_WORDS = {
+    NAMESPACES: "namespaces, a root of its own, a filter of system calls, limits",
+    LANDLOCK: "Landlock, a filter of system calls, limits",
+    BUBBLEWRAP: "bubblewrap, a filter of system calls, limits",
+    SEATBELT: "seatbelt, no limits; this level was never tried by its authors",
+}
+_REMEDIES = {
+    NAMESPACES: "user namespaces for ordinary users (sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu "
+    "kernel.apparmor_restrict_unprivileged_userns=0)",
+    LANDLOCK: "a Linux kernel with Landlock (5.13 or newer, `lsm=landlock`)",
+    BUBBLEWRAP: "the package bubblewrap, whose program bwrap may make namespaces",
+    SEATBELT: "macOS with its program sandbox-exec",
+}
+_ELSEWHERE = "Linux, for one in WSL or in a container (`ContainerKernel`)"
+_PROGRAMS = {BUBBLEWRAP: "bwrap", SEATBELT: PROGRAM}
+
+_failed: dict[str, str] = {}
+_numbers = itertools.count(os.getpid())
+_lock = threading.Lock()
+
+
+def levels(settings: KernelSettings) -> Iterator[str]:
+    """Yield the levels to try, the strongest first; ends with an error if none is left.
+
+    Args:
+        settings: `sandbox` says which.
+
+    Raises:
+        SandboxError: no wall can stand here, and nobody has said that code may run without one.
+    """
+    if settings.sandbox == OFF:
+        yield OFF
+        return
+    system = "linux" if sys.platform.startswith("linux") else sys.platform
+    here = LEVELS.get(system, ())
+    wanted = here if settings.sandbox == "auto" else (settings.sandbox,)
+    for level in wanted:
+        program = _PROGRAMS.get(level)
+        if level not in here:
+            _failed.setdefault(level, f"not on {system}")
+        elif program is not None and shutil.which(program) is None:
+            _failed.setdefault(level, f"no program {program}")
+        if level not in _failed:
+            yield level
+    reasons = "; ".join(f"{level}: {_failed[level]}" for level in wanted) or f"none of ours on {system}"
+    raise SandboxError(
+        f"no sandbox can stand here ({reasons}), so no code is run. {SandboxError.REMEDY} "
+        f"{' or '.join(_REMEDIES[level] for level in wanted) or _ELSEWHERE}. "
+        "To run code with all that this user may do, set kernel.sandbox to 'off'"
+    )
+
+
+def failed(level: str, why: str) -> None:
+    """Remember that a level can't stand on this machine.
+
+    Args:
+        level: The sandbox level.
+        why: The reason, in words.
+    """
+    _failed[level] = why
+
+
+STARTED_OTHERWISE = "no sandbox of ours: the process was started by the `start` that was given"
+"""Says the same where somebody else makes the process."""
+
+
+def words(level: str, settings: KernelSettings) -> str:
+    """Describe in one line which wall stands and what would raise a stronger one.
+
+    Args:
+        level: The sandbox level.
+        settings: Say which levels may be used.
+    """
+    if level == OFF:
+        return "no sandbox (kernel.sandbox='off'): code may do what this user may do"
+    network = "network allowed, with the host's own loopback" if settings.allow_network else "no network"
+    order = next(known for known in LEVELS.values() if level in known)
+    weaker = [one for one in order[: order.index(level)] if one in _failed and settings.sandbox == "auto"]
+    stronger = f"; stronger: {_REMEDIES[weaker[0]]}" if weaker else ""
+    return f"sandbox: {_WORDS[level]}; {network}{stronger}"
+
+
+def plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Path) -> dict[str, Any]:
+    """Return what the launcher needs to put a wall up.
+
+    Args:
+        level: One of `LEVELS`, or `off`.
+        settings: Limits and network.
+        uid: The user that its process becomes; 0: this one.
+        stage: An empty folder, where a root for the kernel is mounted; code can't write to it.
+        own: The folder of the kernel's process, which its code may write to.
+    """
+    mega = 1 << 20
+    return {
+        "level": level,
+        "stage": str(stage),
+        "read": [*_SYSTEM, *(_WITH_NETWORK if settings.allow_network else ())],
+        "write": [str(own)],
+        "network": settings.allow_network,
+        "uid": uid,
+        "limits": {
+            "memory_bytes": settings.memory_mb * mega,
+            "file_bytes": settings.file_mb * mega,
+            "disk_bytes": settings.disk_mb * mega,
+            "processes": settings.processes,
+            "open_files": settings.open_files,
+        },
+    }
+
+
+def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the kernel's end of the bridge is told of its wall, to explain errors by; empty without one.
+
+    Args:
+        level: One of `LEVELS`, or `off`.
+        settings: Limits and network.
+        assignment: `read` and `write`: the session's folders.
+    """
+    if level == OFF:
+        return {}
+    return {
+        "level": level,
+        "network": settings.allow_network,
+        "read": assignment["read"],
+        "write": assignment["write"],
+        "kept": assignment.get("kept", []),
+        "system": _SYSTEM,
+        "memory_mb": settings.memory_mb,
+        "file_mb": settings.file_mb,
+        "processes": settings.processes,
+        "open_files": settings.open_files,
+    }
+
+
+def user_for(level: str, folder: Path | None = None) -> int:
+    """Return the user that a kernel's process becomes where the host is root; 0 elsewhere.
+
+    Args:
+        level: Its wall.
+        folder: Where it will work; None: not known yet.
+    """
+    if level == OFF or os.geteuid() != 0:
+        return 0
+    if folder is not None and (known := OWNERSHIP.user(folder)):
+        return known
+    with _lock:
+        number = next(_numbers)
+    mapped = _user_number_count()
+    wanted = USERS if mapped > USERS.stop else range(max(1, mapped // 2), mapped)
+    return wanted[number % len(wanted)] if len(wanted) else 0
+
+
+def _user_number_count() -> int:
+    """Count the user numbers that exist here: containers may have few."""
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as file:
+            return max(int(line.split()[0]) + int(line.split()[2]) for line in file)
+    except (OSError, ValueError):
+        return 0
+
+
+_SECONDS = 10.0
+_HERE = Path(sandbox_probe.__file__).parent
+_known: set[tuple[str, str]] = set()
+
+
+def standing(settings: KernelSettings) -> str:
+    """Return the level that stands: one that a kernel had before, else the first that a process can put up.
+
+    Args:
+        settings: `sandbox` says which are wanted, `python` who puts it up.
+
+    Raises:
+        SandboxError: none can stand here.
+    """
+    for level in levels(settings):
+        if level == OFF or (level, settings.python) in _known:
+            return level
+        why = _try(level, settings)
+        if not why:
+            stood(level, settings)
+            return level
+        failed(level, why)
+    raise AssertionError("`levels` ends with an error")
+
+
+def stood(level: str, settings: KernelSettings) -> None:
+    """Remember that a wall has stood.
+
+    Args:
+        level: The sandbox level.
+        settings: With which it has worked.
+    """
+    _known.add((level, settings.python))
+
+
+def _try(level: str, settings: KernelSettings) -> str:
+    """Try a sandbox; return why it can't be set up, empty if it can or if that can't be known before a kernel tries."""
+    with tempfile.TemporaryDirectory(prefix="tw-trial-", ignore_cleanup_errors=True) as folder:
+        uid = user_for(level)
+        stage = Path(folder, "root")
+        stage.mkdir()
+        wanted = plan(level, settings, uid, stage=stage, own=Path(folder))
+        hand_over(Path(folder), uid)
+        command = [settings.python, "-I", "-S", "-c", sandbox_probe.STUB, str(_HERE), json.dumps(wanted)]
+        if level == SEATBELT:
+            folders = interpreter_folders(settings.python)
+            text = profile(
+                {"read": [], "write": []},
+                own=Path(folder),
+                sockets=Path(folder),
+                python=folders,
+                network=False,
+                by_file=True,
+            )
+            command = [*before(text), settings.python, "-I", "-S", "-c", ""]
+        environment = clean_environment(os.environ)
+        try:
+            done = subprocess.run(
+                command, env=environment, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    if done.returncode and level == SEATBELT:
+        return done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+    return done.stdout.decode(errors="replace").strip()

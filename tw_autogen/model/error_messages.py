@@ -1,0 +1,153 @@
+"""Error messages for failed calls: where, what, and what to do; never with the key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from tw_autogen.errors import ModelError, PromptTooLong, nearest
+from tw_autogen.secret_masking import LEAST_CHARS
+
+_LIMIT_CHARS = 400
+_MAX_NAMES = 20
+_TOO_LONG = re.compile(
+    r"context.?(length|window|size)|maximum context|too many (input )?tokens|(prompt|input|request) is too (long|large)"
+    r"|reduce the length",
+    re.I,
+)
+_NO_MODEL = re.compile(
+    r"model\b.{0,80}(not.{0,4}(found|exist|available)|unknown|invalid)|(no such|unknown|invalid) model", re.I
+)
+
+
+_OUT_OF_QUOTA = re.compile(
+    r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
+)
+
+
+def is_out_of_quota(words: str) -> bool:
+    """Return True if a refusal means that further calls fail until the account has credit.
+
+    Example:
+        >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
+        (True, False)
+    """
+    return _OUT_OF_QUOTA.search(words) is not None
+
+
+def shown_url(url: str) -> str:
+    """Return the address without the parts that may be secret: user, password and query."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", "")).rstrip("/")
+
+
+def server_words(error: Any, key: str) -> str:
+    """Return the server's explanation of a refusal: one line without a stop at its end, at most 400 characters.
+
+    Args:
+        error: What the SDK raised.
+        key: Replaced by `***`; one of less than 8 characters (`x` for a local server) stays, as it stands in words.
+    """
+    body = getattr(error, "body", None)
+    if isinstance(body, dict):
+        words = body.get("message") or json.dumps(body, ensure_ascii=False)
+    else:
+        words = body or getattr(error, "message", None) or str(error)
+    line = " ".join(str(words).split())
+    line = (line.replace(key, "***") if len(key) >= LEAST_CHARS else line).rstrip(".")
+    return line if len(line) <= _LIMIT_CHARS else f"{line[:_LIMIT_CHARS]}…"
+
+
+def is_too_long(error: ModelError) -> bool:
+    """Return True if an error says that the prompt is longer than the model's context, also in a host's words."""
+    return isinstance(error, PromptTooLong) or _TOO_LONG.search(str(error)) is not None
+
+
+def describe_failure(
+    error: Exception,
+    *,
+    url: str,
+    name: str,
+    key: str,
+    models: Callable[[], tuple[str, ...]],
+    max_tries: int,
+    section: str = "model",
+) -> ModelError:
+    """Return the error that explains the SDK's exception to whoever configured the model.
+
+    Args:
+        error: What the SDK, or the HTTP library below it, raised.
+        url: The server's address as it may be shown.
+        name: The model that was asked.
+        key: Taken out of every word that the server said; empty if there is none.
+        models: Asks the server for the names that it has; may itself raise `ModelError`.
+        max_tries: How often the call would have been sent at most.
+        section: The section of its settings, such as `model` in `model.name`.
+
+    Returns:
+        An error without the original as its cause, since that one holds the request's headers.
+    """
+    status = getattr(error, "status_code", None)
+    tries = _tries(error) if status else max_tries
+    words = server_words(error, key)
+    code = str(getattr(error, "code", None) or "")
+    kind = ModelError
+    if status is None:
+        said = _no_answer(error, words, tries, section)
+    elif code == "context_length_exceeded" or _TOO_LONG.search(words):
+        kind = PromptTooLong
+        said = f"the prompt is too long for {name!r} ({status}): {words}. Set `recall.compress_tokens` below the "
+        said += f"model's context, ask for less at once, or choose a model with a longer context (`{section}.name`)"
+    elif status in (401, 403):
+        said = f"the key was refused ({status}): {words}. Check `{section}.api_key` (OPENAI_API_KEY)"
+        if not key:
+            said = f"a key is wanted there ({status}): {words}. Set `{section}.api_key` (OPENAI_API_KEY)"
+    elif status == 404 or (status in (400, 422) and (code == "model_not_found" or _NO_MODEL.search(words))):
+        said = _not_found(status, words, name, models, section)
+    elif status == 429 and is_out_of_quota(f"{code} {words}"):
+        said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
+    elif status == 429:
+        said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{section}.max_tries`"
+    elif status >= 500:
+        said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
+    else:
+        said = f"the request was refused ({status}): {words}"
+    return kind(f"{url}: {said}", tries=tries)
+
+
+def _no_answer(error: Exception, words: str, tries: int, section: str) -> str:
+    """Return the words for a failure without a status: no connection, or an answer that broke off."""
+    import openai  # the SDK's own error: it is loaded already, and costs too much to be loaded for this module's sake
+
+    if isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
+        return f"the answer broke off: {words}"
+    why = " ".join(str(error.__cause__ or error).split())
+    return (
+        f"no connection, or a broken one, {_times(tries)}: {why}. Is the server running, and is `{section}.base_url` "
+        "(OPENAI_BASE_URL) right?"
+    )
+
+
+def _not_found(status: int, words: str, name: str, models: Callable[[], tuple[str, ...]], section: str) -> str:
+    try:
+        names = models()
+    except ModelError:
+        return f"not found ({status}): {words}. A `{section}.base_url` usually ends in /v1"
+    if name in names:
+        return f"not found ({status}): {words}"
+    listed = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
+    hint = nearest(name, names)
+    return f"no model {name!r} there{hint if 'mean' in hint else ''}; it has: {listed or 'none'}. Set `{section}.name`"
+
+
+def _tries(error: Any) -> int:
+    """Read from the last request how often it was sent; the server may have forbidden to try again."""
+    return int(error.request.headers.get("x-stainless-retry-count", 0)) + 1
+
+
+def _times(tries: int) -> str:
+    return "once" if tries == 1 else f"{tries} times"

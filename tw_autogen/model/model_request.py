@@ -1,0 +1,177 @@
+"""`ModelRequest`: one call of a model as a value, and the two ways to make it: `complete` and `call_model`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tw_autogen.model.chat_model import ChatModel, Completion, Message
+
+_ON_DELAY: ContextVar[Callable[[str], None] | None] = ContextVar("on_delay", default=None)
+
+Reserve = Callable[[Sequence[Message]], AbstractContextManager[Callable[[], None]]]
+"""Called with what is to be asked; entered before the call, which it may refuse, and left once the call is paid for."""
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One call of a model.
+
+    Args:
+        messages: Oldest first. `ask` appends to this list; a model must not change it.
+        schema: JSON schema of the object that is wanted as answer; None: none in particular.
+        tools: What the model may call, in OpenAI's form.
+        on_text: Called with each new piece of text as it arrives.
+        seconds: Give up after so long; None: the model's own limit.
+        cancelled: Once set, the call ends by `ModelError`.
+        role: Name of the role that asks, for recordings; empty: not known.
+        on_call: Called with each whole reply and the seconds that it took.
+        on_delay: Called with one line, from any thread, when the server or the model has to be asked again.
+        reserve: Surrounds the call and its `on_call`, and returns what is called between the two; what it raises
+            prevents the call.
+    """
+
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    schema: Mapping[str, Any] | None = None
+    tools: Sequence[Mapping[str, Any]] | None = None
+    on_text: Callable[[str], None] | None = None
+    seconds: float | None = None
+    cancelled: threading.Event | None = None
+    role: str = ""
+    on_call: Callable[[Completion, float], None] | None = None
+    on_delay: Callable[[str], None] | None = None
+    reserve: Reserve | None = None
+
+
+class RequestModel:
+    """A `ChatModel` of this package: a subclass defines `answer`, which takes the whole request."""
+
+    def answer(self, request: ModelRequest) -> Completion:
+        """Answer a request; errors as in `ChatModel.complete`.
+
+        Args:
+            request: What `complete` was called with; `on_call`, `on_delay` and `reserve` are the caller's concern.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.answer")
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        seconds: float | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Completion:
+        """Answer the messages, by the contract of `ChatModel.complete`.
+
+        Args:
+            messages: Oldest first; copied.
+            schema: As in `ModelRequest`.
+            tools: As in `ModelRequest`.
+            on_text: As in `ModelRequest`.
+            seconds: As in `ModelRequest`.
+            cancelled: As in `ModelRequest`.
+
+        Raises:
+            ModelError: as `answer`.
+        """
+        asked = [dict(message) for message in messages]
+        return self.answer(ModelRequest(asked, schema, tools, on_text, seconds, cancelled))
+
+
+def complete(model: ChatModel, request: ModelRequest) -> Completion:
+    """Complete a request by the contract of `ChatModel`; the only place where a request is taken apart.
+
+    Args:
+        model: Any; a `RequestModel` whose `complete` is its own gets the request whole, and with it the role.
+        request: Its messages, wishes and limits count; `on_call`, `on_delay` and `reserve` do not.
+
+    Raises:
+        ModelError: as `ChatModel.complete`.
+    """
+    if isinstance(model, RequestModel) and type(model).complete is RequestModel.complete:
+        return model.answer(request)
+    return model.complete(
+        request.messages,
+        schema=request.schema,
+        tools=request.tools,
+        on_text=request.on_text,
+        seconds=request.seconds,
+        cancelled=request.cancelled,
+    )
+
+
+def call_model(model: ChatModel, request: ModelRequest) -> Completion:
+    """Complete a request within its reservation, and report what the call cost.
+
+    Args:
+        model: Who is asked.
+        request: `reserve`, `on_delay` and `on_call` are called here.
+
+    Raises:
+        ModelError: as `ChatModel.complete`; and whatever `reserve` raises.
+    """
+    started = time.monotonic()
+    reserved = request.reserve(request.messages) if request.reserve else nullcontext(_no_reservation)
+    with reserved as answered, reporting_delays(request.on_delay):
+        completion = complete(model, request)
+        answered()
+        if request.on_call:
+            request.on_call(completion, time.monotonic() - started)
+    return completion
+
+
+def asked_as(role: str, model: ChatModel) -> ChatModel:
+    """Return a model whose requests carry a role's name, so that a recording knows who asked.
+
+    Args:
+        role: Who asks.
+        model: Who answers.
+
+    Example:
+        >>> from tw_autogen.model import Recording, ReplayModel
+        >>> asked_as("Planner", ReplayModel(Recording.of(["It is 42."]))).complete([]).text
+        'It is 42.'
+    """
+    return _AskedAs(model, role)
+
+
+class _AskedAs(RequestModel):
+    def __init__(self, model: ChatModel, role: str) -> None:
+        self._model = model
+        self._role = role
+
+    def answer(self, request: ModelRequest) -> Completion:
+        return complete(self._model, replace(request, role=self._role))
+
+
+@contextmanager
+def reporting_delays(on_delay: Callable[[str], None] | None) -> Iterator[None]:
+    """Report delays of calls made here, also on threads with a copy of this context.
+
+    Args:
+        on_delay: Called with one line, from any thread; None: delays are not reported.
+    """
+    token = _ON_DELAY.set(on_delay)
+    try:
+        yield
+    finally:
+        _ON_DELAY.reset(token)
+
+
+def report_delay(reason: str) -> None:
+    """Report in one line why an answer takes longer, such as `the server is too busy (429); try 2 of 4 in 8 s`."""
+    on_delay = _ON_DELAY.get()
+    if on_delay is not None:
+        on_delay(reason)
+
+
+def _no_reservation() -> None:
+    """Do nothing once the answer is there."""

@@ -1,0 +1,264 @@
+"""`OpenAIModel`: any OpenAI-compatible server as a `ChatModel`."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from tw_autogen.errors import ConfigError, ModelError
+from tw_autogen.model.abandonable import OnText, run_abandonable
+from tw_autogen.model.chat_model import Completion
+from tw_autogen.model.error_messages import describe_failure, server_words, shown_url
+from tw_autogen.model.http_retry import report_refusal, stop_if_abandoned
+from tw_autogen.model.model_request import ModelRequest, RequestModel
+from tw_autogen.model.openai_response import StreamAccumulator, read_answer
+from tw_autogen.model.request_fallback import RequestFallback
+from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
+
+_CONNECT_SECONDS = 10.0
+_PROBE_SECONDS = 5.0
+
+
+class OpenAIModel(RequestModel):
+    """A model on an OpenAI-compatible server.
+
+    What a server refuses is requested in a simpler form from then on: a JSON schema
+    (then a JSON object, then text), usage numbers while streaming, and tools, without which it answers in words.
+
+    Args:
+        settings: Which model, and how. Without a `name`, OpenAI's own server is asked for a small one.
+        section: The section of these settings, for messages: `model` in `model.name`.
+
+    Raises:
+        ConfigError: the address is none.
+        NoModelError: never here; `resolve_model` raises it, and finds the name that is missing.
+
+    Example:
+        >>> model = OpenAIModel(ModelSettings(base_url="http://localhost:11434/v1", name="qwen3"))
+        >>> model.name, model.base_url
+        ('qwen3', 'http://localhost:11434/v1')
+    """
+
+    def __init__(self, settings: ModelSettings, *, section: str = "model") -> None:
+        import openai  # costs some 0.7 s: whoever has a model of their own, or a recording, never pays it
+
+        self.settings = settings
+        self._section = section
+        self._key = (settings.api_key or "").strip()  # the line break of a file is no part of it, and would be an error
+        self.name = settings.name or OPENAI_NAME
+        self._url = settings.base_url or OPENAI_URL
+        self.base_url = shown_url(self._url)
+        if urlsplit(self._url).scheme not in ("http", "https"):
+            raise ConfigError(f"{section}.base_url: {self.base_url!r} has no http:// or https:// in front")
+        self._sdk = openai
+        self._here = threading.local()  # `abandoned`: the event of the call that this thread makes
+        # Explicit key and address: the SDK reads neither from the environment; a proxy never knows the way to loopback.
+        self._client = openai.OpenAI(
+            api_key=self._key or "no-key-needed",
+            base_url=self._url,
+            max_retries=settings.max_tries - 1,
+            http_client=openai.DefaultHttpxClient(
+                trust_env=not is_loopback(self._url),
+                event_hooks={
+                    "request": [partial(stop_if_abandoned, self._here)],
+                    "response": [partial(report_refusal, settings.max_tries)],
+                },
+            ),
+        )
+        self._forget_environment(self._client)
+        weakref.finalize(self, self._client.close)
+        self._fallback = RequestFallback(settings.response_format)
+        self._broken = _broken_errors()
+
+    def __str__(self) -> str:
+        """Return name, address, and the price if it is known, in one line."""
+        price = self.settings.price(self.name)
+        cost = f", ${price.prompt:g} in / ${price.completion:g} out for a million tokens" if price else ""
+        return f"{self.name} at {self.base_url}{cost}"
+
+    def answer(self, request: ModelRequest) -> Completion:
+        """Answer a request; see `ChatModel.complete`.
+
+        `on_text` is called in the caller's thread. If the connection breaks in the middle of an answer, the next try
+        is not streamed, so that no text is given twice; the completion is whole all the same.
+
+        Raises:
+            ModelError: naming the server, what was wrong, and what to do.
+        """
+        body: dict[str, Any] = {"model": self.name, "messages": [dict(message) for message in request.messages]}
+        if self.settings.temperature is not None:
+            body["temperature"] = self.settings.temperature
+        if request.tools:
+            body["tools"] = [dict(tool) for tool in request.tools]
+        limit = self.settings.seconds if request.seconds is None else request.seconds
+        body["timeout"] = self._sdk.Timeout(limit, connect=_CONNECT_SECONDS)
+        streams = request.on_text is not None
+
+        def work(tell: OnText, abandoned: threading.Event) -> Completion:
+            self._here.abandoned = abandoned
+            return self._ask(body, request.schema, tell if streams else None, abandoned)
+
+        return run_abandonable(
+            work,
+            where=f"{self.base_url}: {self.name}",
+            seconds=limit,
+            on_text=request.on_text,
+            cancelled=request.cancelled,
+            remedy="; raise `model.seconds`, or ask a faster model" if request.seconds is None else "",
+        )
+
+    def models(self) -> tuple[str, ...]:
+        """Ask the server for the names of its models, in its own order; one try of a few seconds.
+
+        Raises:
+            ModelError: it doesn't answer, or has no such list.
+        """
+        quick = self._client.with_options(max_retries=0, timeout=_PROBE_SECONDS)
+        self._forget_environment(quick)
+        # An answer that is no list of models goes through the SDK unchecked, and fails as any wrong object would.
+        expected: tuple[type[Exception], ...] = (self._sdk.APIError, AttributeError, TypeError, *self._broken)
+        try:
+            return tuple(model.id for model in quick.models.list())
+        except expected as error:
+            if getattr(error, "status_code", None) in (401, 403):
+                raise self._failure(error) from None
+            raise ModelError(
+                f"{self.base_url}/models: no list of models: {server_words(error, self._key)}. "
+                f"Is the server running, and is `{self._section}.base_url` (OPENAI_BASE_URL) right?"
+            ) from None
+
+    def _forget_environment(self, client: Any) -> None:
+        """Take from a client the headers that the SDK reads from the environment, where they are not to be sent."""
+        if not self.settings.environment_headers:
+            client.organization = client.project = None
+            client._custom_headers = {}
+
+    def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """Ask for the embedding of each text (`/embeddings`), in one request.
+
+        Raises:
+            ModelError: naming the server, what was wrong, and what to do.
+        """
+        try:
+            answer = self._client.embeddings.create(
+                model=self.name,
+                input=list(texts),
+                encoding_format="float",  # what the SDK would ask for, base64, many servers don't have
+                timeout=self._sdk.Timeout(self.settings.seconds, connect=_CONNECT_SECONDS),
+                extra_body=dict(self.settings.extra),
+            )
+            found = {one.index: one.embedding for one in answer.data}
+        except self._sdk.APIError as failed:
+            raise self._failure(failed) from None
+        except self._broken as failed:
+            raise self._failure(failed) from None
+        except (AttributeError, TypeError):  # no list of embeddings: an HTML page, or another object
+            found = {}
+        if sorted(found) != list(range(len(texts))):
+            raise ModelError(
+                f"{self.base_url}: what came back are not {len(texts)} embeddings. A `{self._section}.base_url` "
+                "usually ends in /v1"
+            )
+        return [found[at] for at in range(len(texts))]
+
+    def _ask(
+        self,
+        body: Mapping[str, Any],
+        schema: Mapping[str, Any] | None,
+        tell: OnText | None,
+        abandoned: threading.Event,
+    ) -> Completion:
+        """Ask until there is an answer: with fewer wishes where one is refused, again where a stream breaks off."""
+        breaks = 0
+        while True:
+            request = self._fallback.of(body, schema, streams=tell is not None)
+            try:
+                answer = self._stream(request, tell, abandoned) if tell else self._whole(request)
+                if answer is not None:
+                    return self._priced(answer)
+                error: Exception = ConnectionError("it ended without a finish_reason")
+            except self._broken as broken:
+                error = broken
+            except (self._sdk.BadRequestError, self._sdk.UnprocessableEntityError) as refused:
+                if not self._fallback.give_in(server_words(refused, self._key), refused.param or "", request):
+                    raise self._failure(refused) from None
+                continue
+            except self._sdk.APIError as failed:
+                raise self._failure(failed) from None
+            breaks += 1
+            if breaks >= self.settings.max_tries or abandoned.is_set():
+                raise self._failure(error)
+            tell = None
+
+    def _priced(self, answer: Completion) -> Completion:
+        """Return the answer with its cost, if the settings name its model's price."""
+        price = self.settings.price(answer.model, self.name)
+        return replace(answer, usage=replace(answer.usage, dollars=price.of(answer.usage))) if price else answer
+
+    def _whole(self, request: Mapping[str, Any]) -> Completion:
+        create: Callable[..., Any] = self._client.chat.completions.create
+        answer = read_answer(create(**request, extra_body=dict(self.settings.extra)))
+        if answer is None:
+            raise ModelError(
+                f"{self.base_url}: what came back is no chat completion. A `model.base_url` usually ends in /v1"
+            )
+        return answer
+
+    def _stream(self, request: Mapping[str, Any], tell: OnText, abandoned: threading.Event) -> Completion | None:
+        """Hand on text as it comes; None if the stream ended before its end."""
+        create: Callable[..., Any] = self._client.chat.completions.create
+        growing = StreamAccumulator()
+        with create(**request, stream=True, extra_body=dict(self.settings.extra)) as chunks:
+            try:
+                for chunk in chunks:
+                    if abandoned.is_set():
+                        break
+                    text = growing.add(chunk)
+                    if text:
+                        tell(text)
+            except self._sdk.APIConnectionError as broken:  # SDK 3 speaks so of a break, after all of its own tries too
+                raise ConnectionError(str(broken.__cause__ or broken)) from None
+        return growing.completion() if growing.finished else None
+
+    def _failure(self, error: Exception) -> ModelError:
+        return describe_failure(
+            error,
+            url=self.base_url,
+            name=self.name,
+            key=self._key,
+            models=self.models,
+            max_tries=self.settings.max_tries,
+            section=self._section,
+        )
+
+
+def is_loopback(url: str) -> bool:
+    """Return True if the server is on this machine: 127.0.0.0/8, `::1`, `localhost`.
+
+    Example:
+        >>> is_loopback("http://127.0.0.1:8080/v1"), is_loopback("https://api.openai.com/v1")
+        (True, False)
+    """
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _broken_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that the SDK lets through when a stream breaks off: of JSON, or of the HTTP library.
+
+    That library is httpx, or httpx2 from SDK 3 on.
+    """
+    http = (sys.modules[name].TransportError for name in ("httpx", "httpx2") if name in sys.modules)
+    return (ConnectionError, ValueError, *http)

@@ -1,0 +1,366 @@
+"""Tolerant parsing of a model's reply: its JSON object, or its thought and code.
+
+Nothing is made up: if there is no object, `Unreadable` says what is wrong and what is expected, in words for the model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tw_autogen.bounded_json import DEEPEST, too_deep
+from tw_autogen.errors import Unreadable
+from tw_autogen.model.fenced_blocks import Block, split_blocks
+from tw_autogen.model.unfenced_code import unfenced, whole_block, without_prose
+
+_WANTED = "reply with one JSON object and nothing else"
+_TOO_DEEP = f"the JSON object is nested too deep, or broken; {_WANTED}, and keep it flat"
+
+_THOUGHTS = r"think|thinking|thought|thoughts|reasoning"
+_THOUGHT = re.compile(rf"^[ \t]*<({_THOUGHTS})>", re.I | re.M)
+_OPEN_THOUGHT = re.compile(rf"\A\s*<(?:{_THOUGHTS})>", re.I)
+# The end of a thought whose beginning the server's template swallowed. What follows tells it from the same words in
+# a string of code or JSON, where a quote or more text of the line would follow.
+_END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHTS})>[ \t]*(?=[\n{{`]|\Z)", re.I)
+
+_OBJECT = re.compile(r"""\{\s*["'“”]|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
+_CALL = re.compile(
+    r"^[ \t]*<(?P<tag>tool_calls?|function_calls?|code|python|execute)\b[^>\n]*>\s*"
+    r"(?P<inside>.*?)\s*(?:</(?P=tag)>|\Z)",
+    re.I | re.M | re.S,
+)
+_PARAMETER = re.compile(r"""(?is)<parameter(?:=|\s+name=["']?)code["']?>\n?(?P<code>.*?)(?:(?P<end></parameter>)|\Z)""")
+_CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
+_CODE_FIELD = re.compile(rf"""["'](?:{"|".join(_CODE_FIELDS)})\\*["']\s*:""")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "function", "action_input")
+_SPOKEN = ("thought", "thoughts", "reasoning", "explanation", "analysis")
+_BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
+_DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
+_READS_PER_CHAR = 40
+"""How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
+
+
+class NoObject(Unreadable):
+    """A reply in words, without any JSON object; `words` are these, without thoughts in tags."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(f"there is no JSON object in it; {_WANTED}")
+        self.words = words
+
+
+@dataclass(frozen=True)
+class CodeReply:
+    """A reply of free text with code in it, or without.
+
+    Args:
+        thought: What was said around the code; without code it is the answer.
+        code: Python, or None for an answer in text.
+    """
+
+    thought: str
+    code: str | None
+
+
+def read_object(text: str) -> dict[str, Any]:
+    r"""Return the JSON object in a reply.
+
+    Code fences, text around the object, thoughts in tags, a TaskWeaver-style `{"response": {…}}` around it, line breaks
+    in strings, single quotes, missing or trailing commas and missing closing braces are all read over. Of several
+    objects the first with the most fields counts: what follows is mostly the model talking to itself.
+
+    Args:
+        text: The whole reply.
+
+    Raises:
+        NoObject: it is words alone.
+        Unreadable: it is empty, was cut off inside an object, or the object is nested more than 100 deep.
+
+    Example:
+        >>> read_object('Sure!\n```json\n{"send_to": "User", "message": "It is 42.",}\n```')
+        {'send_to': 'User', 'message': 'It is 42.'}
+    """
+    return _read_object(text, wrapped=True)
+
+
+def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
+    said, drafts = _without_thoughts(text)
+    if not said.strip():
+        raise Unreadable(
+            f"the reply holds nothing but thoughts; {_WANTED}" if text.strip() else f"it is empty; {_WANTED}"
+        )
+    if _BARE_FIELDS.match(said):
+        said = f"{{{said.strip().rstrip(',')}}}"
+    if said.lstrip().startswith('"{'):
+        said = _unquoted(said)
+    found = [one for one in _objects(said) if one]
+    found = [one for one in map(_unwrapped, found) if one] if wrapped else found
+    if not found:
+        raise NoObject(said.strip())
+    best = max(reversed(found) if drafts else found, key=len)
+    if too_deep(best):
+        raise Unreadable(_TOO_DEEP)
+    return best
+
+
+def read_code(text: str) -> CodeReply:
+    r"""Return thought and code of a reply in which the code is a fenced Python block.
+
+    Several Python blocks are one program in pieces: they are joined in order with a blank line between them. Blocks of
+    other languages, shell and output among them, are no code and stay in the thought. A block that names no language
+    is code if none names Python. A missing closing fence is read over, with the prose after it; so are closing marks
+    inside a string of the code. A reply without any block is code where it parses and does something, up to the prose
+    after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`, `reply_content`) is read as well, and so is a
+    JSON object with a field `code`, alone or as the arguments of a call in `<tool_call>` tags.
+
+    Args:
+        text: The whole reply.
+
+    Raises:
+        Unreadable: it is empty, holds nothing but thoughts, or its code block is empty.
+
+    Example:
+        >>> read_code("I add.\n```python\n1 + 1\n```")
+        CodeReply(thought='I add.', code='1 + 1')
+        >>> read_code("There is nothing to run.")
+        CodeReply(thought='There is nothing to run.', code=None)
+    """
+    said, _ = _without_thoughts(text)
+    wanted = "write what you think, then the code in one fenced ```python block, or an answer without any block"
+    if not said.strip():
+        raise Unreadable(
+            f"the reply holds nothing but thoughts; {wanted}" if text.strip() else f"it is empty; {wanted}"
+        )
+    return _read_json_form(said) or _read_call(said) or _read_blocks(said, wanted)
+
+
+def _read_blocks(said: str, wanted: str) -> CodeReply:
+    blocks = _rejoined(split_blocks(said))
+    if len(blocks) == 1 and (bare := unfenced(said)):
+        return CodeReply("\n".join(part for part in (bare[0], bare[2]) if part), bare[1])
+    kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
+    pieces = [block.inner.strip("\n").rstrip() for block in blocks if block.kind == kind]
+    code = "\n\n".join(piece for piece in pieces if piece.strip())
+    if pieces and not code:
+        raise Unreadable(f"the code block is empty; {wanted}")
+    thought = "".join(block.text for block in blocks if block.kind != kind).strip()
+    return CodeReply(thought, code or None)
+
+
+def _rejoined(blocks: list[Block]) -> list[Block]:
+    """Return blocks of which a Python block that does not parse goes on to later marks, or ends before prose."""
+    for at, block in enumerate(blocks):
+        if block.kind != "python":
+            continue
+        rest = "".join(one.text for one in blocks[at + 1 :])
+        code = whole_block(block.inner, rest) if rest else without_prose(block.inner.rstrip())
+        if rest and code:
+            follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
+            more = split_blocks(follows.removeprefix("```"))
+            return [*blocks[:at], Block("python", block.text, code), *_rejoined(more)]
+        if not rest and code != block.inner.rstrip():
+            prose = block.inner.rstrip()[len(code) :]
+            return [*blocks[:at], Block("python", block.text, code), Block("text", prose)]
+    return blocks
+
+
+def _without_thoughts(text: str) -> tuple[str, bool]:
+    """Take thoughts in tags out; also say whether one stayed open, so that drafts may stand before the reply."""
+    text = _without_whole_thoughts(text.lstrip("\ufeff").replace("\r\n", "\n"))
+    ends = list(_END_OF_THOUGHT.finditer(text))
+    if ends and text[ends[-1].end() :].strip():
+        text = text[ends[-1].end() :]
+    elif ends:  # all that was said stands in front of it
+        text = text[: ends[-1].start()]
+    shorter = _OPEN_THOUGHT.sub("", text)
+    return shorter, shorter != text
+
+
+def _without_whole_thoughts(text: str) -> str:
+    """Take out thoughts that are opened at the beginning of a line and closed by the same tag."""
+    kept, at, unclosed = list[str](), 0, set[str]()
+    for opened in _THOUGHT.finditer(text):
+        name = opened[1].lower()
+        if opened.start() < at or name in unclosed:
+            continue
+        closed = re.compile(rf"</{name}>[ \t]*\n?", re.I).search(text, opened.end())
+        if closed is None:
+            unclosed.add(name)  # the rest of the text is searched once for each name
+        else:
+            kept.append(text[at : opened.start()])
+            at = closed.end()
+    return "".join([*kept, text[at:]])
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a text in their order: well-formed ones as they are, others repaired."""
+    at = 0
+    while start := _OBJECT.search(text, at):
+        begin = text.index("{", start.start())
+        try:
+            value, at = _DECODER.raw_decode(text, begin)
+        except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deep
+            at = _end(text, begin)
+            value = _mended(text[begin:at])
+            if not _fields(value) and at < (last := text.rfind("}") + 1):  # stray quotes have misled the search
+                value, at = _mended(text[begin:last]), last
+        yield _fields(value)
+
+
+def _end(text: str, begin: int) -> int:
+    """Find where an object that is not well-formed ends: at its closing brace, or with the text.
+
+    Raises:
+        Unreadable: the text stops inside a string or before a value, so that something is lost; or it is nested too
+            deep.
+    """
+    depth, quoted, skip = 0, False, False
+    for at, char in enumerate(text[begin:], begin):
+        if skip:
+            skip = False
+        elif char == "\\":
+            skip = True
+        elif char == '"':
+            quoted = not quoted
+        elif not quoted and char in "{}":
+            depth += 1 if char == "{" else -1
+            if depth == 0:
+                return at + 1
+            if depth > DEEPEST:
+                raise Unreadable(_TOO_DEEP)
+    rest = text.rstrip().rstrip("`~").rstrip()
+    if (quoted or rest.endswith((":", ","))) and not rest.endswith("}"):
+        raise Unreadable(f"it breaks off inside the JSON object, after {rest[-40:]!r}; {_WANTED}, shorter if need be")
+    return len(text)
+
+
+class _Metered(str):
+    """A text that counts how much of it is read, since json_repair looks ahead from each quote.
+
+    Raises:
+        Unreadable: more is read than `left` allows; by `__getitem__`.
+    """
+
+    __slots__ = ("left",)
+    left: list[int]
+
+    def __getitem__(self, at: Any) -> str:
+        found = super().__getitem__(at)
+        self.left[0] -= 1 + len(found) // 16
+        if self.left[0] < 0:
+            raise Unreadable(f"the JSON object is too broken to be read; {_WANTED}")
+        return _metered(found, self.left) if isinstance(at, slice) else found
+
+    def __add__(self, other: str) -> str:
+        return _metered(super().__add__(other), self.left)
+
+
+def _metered(text: str, left: list[int]) -> str:
+    metered = _Metered(text)
+    metered.left = left
+    return metered
+
+
+def _mended(text: str) -> Any:
+    """Mend an object that is not well-formed.
+
+    Raises:
+        Unreadable: that takes more than linear work, or it is nested too deep.
+    """
+    import json_repair  # half of this package's start-up time, and only sloppy replies need it
+
+    try:
+        return json_repair.loads(_metered(text, [_READS_PER_CHAR * len(text) + 1000]), skip_json_loads=True)
+    except Unreadable:
+        raise
+    except (ValueError, RecursionError, IndexError):
+        raise Unreadable(_TOO_DEEP) from None
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _unquoted(text: str) -> str:
+    """Decode an object that was sent as one JSON string."""
+    try:
+        return str(_DECODER.raw_decode(text.lstrip())[0])
+    except ValueError:
+        return text
+
+
+def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Take TaskWeaver's `{"response": {…}}` off, as well when the inner object came as a string."""
+    inner = value.get("response")
+    if len(value) == 1 and isinstance(inner, str) and _OBJECT.match(inner.strip()):
+        return _read_object(inner, wrapped=False)
+    return dict(inner) if len(value) == 1 and isinstance(inner, dict) else dict(value)
+
+
+def _read_json_form(text: str) -> CodeReply | None:
+    """Read TaskWeaver's JSON form of a reply; None if it isn't one."""
+    bare = re.sub(r"\A\s*(?:```|~~~)\w*\s*", "", text).lstrip()
+    if not bare.startswith(("{", "[")) or "reply_content" not in bare:
+        return None
+    reply = read_object(text)
+    content = reply.get("reply_content")
+    if content is None:
+        return None
+    words = "\n".join(map(str, content)) if isinstance(content, list) else str(content)
+    if str(reply.get("reply_type") or "python").lower() not in ("python", "code"):
+        return CodeReply(words.strip() or str(reply.get("thought") or ""), None)
+    fenced = _read_blocks(words, "write the code there") if words.strip() else CodeReply("", None)
+    code = fenced.code or words.strip("\n").rstrip()
+    if not code:
+        raise Unreadable("`reply_content` is empty; write the code there, or an answer with `reply_type` text")
+    return CodeReply(str(reply.get("thought") or "").strip(), code)
+
+
+def _read_call(said: str) -> CodeReply | None:
+    """Read code that a reply holds as a field of a JSON object, or inside the tags of a call; None if there is none."""
+    call = _CALL.search(said)
+    around = f"{said[: call.start()]}\n{said[call.end() :]}".strip() if call else ""
+    inside = call["inside"] if call else said
+    if any(block.kind == "python" for block in split_blocks(said[: call.start()] if call else said)):
+        return None
+    if (parameter := _PARAMETER.search(inside)) and parameter["end"]:
+        return CodeReply(around, parameter["code"].strip("\n").rstrip())
+    if _CODE_FIELD.search(inside):
+        try:
+            fields = read_object(inside)
+        except Unreadable:
+            if inside.lstrip().startswith("{"):
+                raise
+            return None
+        if code := _code_field(fields, sure=call is not None):
+            spoken = [str(fields[name]).strip() for name in _SPOKEN if fields.get(name)]
+            return CodeReply("\n".join(one for one in (around, *spoken) if one), code)
+    found = _read_blocks(inside, "write the code there").code if call and inside else None
+    return CodeReply(around, found) if found else None
+
+
+def _code_field(fields: Mapping[str, Any], *, sure: bool) -> str:
+    """Return the code that stands in an object, or in the arguments of the call that it describes; empty if none does.
+
+    Args:
+        fields: The object.
+        sure: The object is a call. Else a field `code` must do something, or stand beside a thought: `{"code": "JP"}`
+            is data.
+    """
+    sure = sure or any(name in fields for name in _SPOKEN)
+    for name in _CODE_FIELDS:
+        lines = fields.get(name)
+        text = "\n".join(map(str, lines)) if isinstance(lines, list) else lines
+        if isinstance(text, str) and text.strip():
+            code = _read_blocks(text, "write the code there").code
+            if code or sure:
+                return code or text.strip("\n").rstrip()
+    for name in _ARGUMENTS:
+        inner = fields.get(name)
+        if isinstance(inner, str) and inner.lstrip().startswith("{"):
+            inner = read_object(inner)
+        if isinstance(inner, dict) and (code := _code_field(inner, sure=sure or "name" in fields)):
+            return code
+    return ""

@@ -1,0 +1,210 @@
+"""Fields of a reply while it still grows, for live display; the whole reply is read by `read_object`, `read_code`."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from typing import Any
+
+from tw_autogen.model.fenced_blocks import Fence, one_line_code, opening
+
+Grown = list[tuple[str, str]]
+"""Fields in the order in which they grew, each with its new text."""
+
+_OBJECT_OR_THOUGHT = re.compile(r'(?P<object>\{\s*")|<(?P<end>/?)think(?:ing)?>', re.I)
+_MOST_CHARS_PARSED = 8_000_000
+"""Up to this sum of their lengths, all states of a reply are parsed; beyond, only each that is an eighth longer."""
+_STRING = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.S)
+_CONTROL = re.compile(r"[\x00-\x1f]")
+
+
+class FieldStream:
+    r"""String fields of a JSON reply as it grows: escapes decoded, TaskWeaver's wrapper and text around it skipped.
+
+    What is no JSON any more ends the stream silently, at the same place however the text was cut. Fields of a reply
+    that is long beyond use grow in larger steps, and their last piece may be left to whoever reads the whole.
+
+    Example:
+        >>> stream = FieldStream()
+        >>> stream.feed('Here: {"message": "two\\nli'), stream.feed('nes", "n": 1}')
+        ([('message', 'two\nli')], [('message', 'nes')])
+    """
+
+    def __init__(self) -> None:
+        # The partial mode of pydantic's JSON parser; loaded here because only live display needs it at all.
+        from pydantic_core import from_json
+
+        self._parse = from_json
+        self._text = ""
+        self._begin = -1
+        self._checked = 0
+        self._broken = False
+        self._parsed_chars = 0
+        self._next_length = 0
+        self._given: dict[str, str] = {}
+
+    def feed(self, delta: str) -> Grown:
+        """Add new text, and return what it adds to which field."""
+        if self._broken:
+            return []
+        self._text += delta
+        if self._parsed_chars > _MOST_CHARS_PARSED and len(self._text) < self._next_length:
+            return []
+        self._parsed_chars += len(self._text)
+        self._next_length = len(self._text) * 9 // 8
+        if self._begin < 0:
+            self._begin = self._find()
+        if self._begin < 0:
+            return []
+        clean = _STRING.sub(_escape_controls, self._text[self._begin :])
+        fields = self._partial(clean)
+        if fields is None:
+            self._broken = True
+            first = max(self._checked, 1)
+            ends = range(first, len(clean))
+            good = first + bisect.bisect_left(ends, True, key=lambda end: self._partial(clean[:end]) is None) - 1
+            fields = self._partial(clean[:good]) or {}
+        self._checked = len(clean)
+        return self._news(fields)
+
+    def _find(self) -> int:
+        """Find where the object begins: not within a thought."""
+        thinking = False
+        for found in _OBJECT_OR_THOUGHT.finditer(self._text):
+            if found["object"] is None:
+                thinking = not found["end"]
+            elif not thinking:
+                return found.start()
+        return -1
+
+    def _partial(self, text: str) -> dict[str, Any] | None:
+        try:
+            value = self._parse(text, allow_partial="trailing-strings")
+        except ValueError:
+            return None
+        inner = value.get("response")
+        return inner if len(value) == 1 and isinstance(inner, dict) else value
+
+    def _news(self, fields: dict[str, Any]) -> Grown:
+        grown: Grown = []
+        for name, value in fields.items():
+            before = self._given.get(name, "")
+            if isinstance(value, str) and len(value) > len(before) and value.startswith(before):
+                self._given[name] = value
+                grown.append((name, value[len(before) :]))
+        return grown
+
+
+class CodeStream:
+    r"""`thought` and `reply_content` (the code) of a reply with fenced code as it grows.
+
+    Example:
+        >>> stream = CodeStream()
+        >>> stream.feed("I add.\n``"), stream.feed("`python\n1 +"), stream.feed(" 1\n```")
+        ([('thought', 'I add.\n')], [('reply_content', '1 +')], [('reply_content', ' 1\n')])
+    """
+
+    def __init__(self) -> None:
+        self._json: FieldStream | None = None
+        self._begun = False
+        self._fence: Fence | None = None
+        self._thinking = False
+        self._line = ""  # the line that is not yet whole
+        self._shown = 0  # how much of it was given already
+
+    def feed(self, delta: str) -> Grown:
+        """Add new text, and return what it adds to which field."""
+        if not self._begun:
+            delta = (self._line + delta).lstrip("\r\n")
+            self._line = ""
+            self._begun = bool(delta.strip())
+            self._json = FieldStream() if delta.lstrip().startswith("{") else None
+        if self._json:
+            return [(name, text) for name, text in self._json.feed(delta) if name in ("thought", "reply_content")]
+        *lines, rest = (self._line + delta).split("\n")
+        grown: Grown = []
+        for line in lines:
+            grown += self._whole(line)
+            self._shown = 0
+        self._line = rest
+        grown += self._part(rest)
+        return _merged(grown)
+
+    @property
+    def _field(self) -> str:
+        return "reply_content" if self._fence and self._fence.kind in ("python", "untagged") else "thought"
+
+    def _whole(self, line: str) -> Grown:
+        """Return what a complete line adds."""
+        if self._thinking or self._starts_thought(line):
+            self._thinking = not re.search(r"</think(?:ing)?>", line, re.I)
+            return []
+        if self._fence is None:
+            return self._whole_outside(line)
+        last = self._fence.closed_by(line)
+        if last is None:
+            return [(self._field, f"{self._rest(line)}\n")]
+        ends = (
+            [(self._field, self._rest(last))]
+            if self._field == "reply_content"
+            else [("thought", f"{self._rest(line)}\n")]
+        )
+        self._fence = None
+        return ends
+
+    def _whole_outside(self, line: str) -> Grown:
+        code, opened = one_line_code(line), opening(line)
+        if code is not None:
+            return [("reply_content", f"{code}\n")]
+        if opened is None:
+            return [("thought", f"{self._rest(line)}\n")]
+        before, self._fence = opened
+        if self._field == "thought":
+            return [("thought", f"{self._rest(line)}\n")]
+        return [("thought", f"{before[self._shown :]}\n")] if before else []
+
+    def _part(self, line: str) -> Grown:
+        """Return the certain part of an incomplete line: nothing that may still become a fence or a tag."""
+        if self._thinking or not line.strip() or self._may_be_tag(line):
+            return []
+        end = len(line)
+        for marks in ("```", "~~~"):
+            if marks in line:
+                end = min(end, line.index(marks))
+        end = min(end, len(line[:end].rstrip("`~").rstrip()))
+        text = self._rest(line[:end])
+        self._shown = max(self._shown, end)
+        return [(self._field, text)] if text else []
+
+    def _rest(self, line: str) -> str:
+        """Return the part of a line that was not returned yet, without the indentation of its fence."""
+        if self._shown or self._fence is None:
+            return line[self._shown :]
+        return self._fence.dedented(line)
+
+    def _starts_thought(self, line: str) -> bool:
+        return self._fence is None and bool(re.match(r"\s*<think(?:ing)?>", line, re.I))
+
+    def _may_be_tag(self, line: str) -> bool:
+        bare = line.strip().lower()
+        return (
+            self._fence is None
+            and not self._shown
+            and ("<thinking>".startswith(bare) or self._starts_thought(line) or bare.startswith("<think>"))
+        )
+
+
+def _escape_controls(string: re.Match[str]) -> str:
+    """Escape line breaks inside a string, which models write as they are and JSON forbids."""
+    return _CONTROL.sub(lambda char: f"\\u{ord(char[0]):04x}", string[0])
+
+
+def _merged(grown: Grown) -> Grown:
+    """Join neighbours of one field."""
+    merged: Grown = []
+    for name, text in grown:
+        if merged and merged[-1][0] == name:
+            merged[-1] = (name, merged[-1][1] + text)
+        elif text:
+            merged.append((name, text))
+    return merged

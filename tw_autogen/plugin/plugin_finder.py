@@ -1,0 +1,290 @@
+"""Finds the plugins that are wanted, and checks each one's Python against its YAML before anything runs."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from inspect import Signature
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError, nearest
+from tw_autogen.plugin.callable_plugins import function_plugin
+from tw_autogen.plugin.decorated_functions import SUFFIX
+from tw_autogen.plugin.entry_points import installed_plugins, read_entry
+from tw_autogen.plugin.folder import is_name, named_in, read_file, read_folder
+from tw_autogen.plugin.signature import shown_default, signature_in
+from tw_autogen.plugin.source import (
+    Function,
+    decorated_in,
+    last_word,
+    parse_source,
+    read_source,
+    registered_in,
+)
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.trusted_files import files_in_use, files_of
+
+_log = logging.getLogger(__name__)
+
+PluginWanted = str | Path | PluginSpec | Callable[..., Any]
+"""A name, a path of a file or folder, a spec, or a function."""
+
+
+def find_plugins(
+    wanted: Iterable[PluginWanted] | PluginWanted,
+    *,
+    shipped: Path | None,
+    own: Path | None = None,
+    project: Iterable[PluginSpec] = (),
+) -> tuple[PluginSpec, ...]:
+    """Return the specs that are wanted, in that order, each with its Python found and checked; none is run.
+
+    Args:
+        wanted: Names, which a single word always is (`./word` is a folder); paths of YAML files, or of Python files
+            with `@plugin` functions; folders of both, or of a TaskWeaver project (its `plugins` folder is taken);
+            specs; functions, which run in this process. A plugin that is not enabled is skipped in a folder, but
+            loaded when it is named itself. The same file twice counts once.
+        shipped: Folder of the shipped plugins; None if there are none.
+        own: Folder of a project's own plugins, which can be named as well; their names come first, then those of the
+            shipped ones, then those of the entry points `tw_autogen.plugins`.
+        project: A project's plugins, checked already; they come first. One that is wanted too is no longer optional.
+
+    Returns:
+        The specs; defaults that only the Python knows are filled in, and a parameter to which the Python gives none is
+        required, whatever the YAML says.
+
+    Raises:
+        PluginSpecError: a YAML is wrong or missing, or two plugins have the same name.
+        PluginLoadError: a plugin's Python is missing, is no Python, or does not fit its YAML; names file and line.
+        ConfigError: no plugin has that name, or a function can't be one.
+    """
+    if isinstance(wanted, (str, Path, PluginSpec)) or callable(wanted):
+        wanted = [wanted]
+    found = {spec.name: spec for spec in project}
+    for one in wanted:
+        for spec in _specs(one, shipped, own):
+            if _has_twin(spec, found):
+                found[spec.name] = replace(found[spec.name], optional=False)
+            else:
+                found[spec.name] = check_source(spec)
+                for line in renamed_parameters(spec, found[spec.name]):
+                    _log.warning("%s: %s", spec.path, line)
+    return tuple(found.values())
+
+
+def _has_twin(spec: PluginSpec, found: Mapping[str, PluginSpec]) -> bool:
+    """Return whether a plugin is among those found.
+
+    Raises:
+        PluginSpecError: another one of its name is.
+    """
+    twin = found.get(spec.name)
+    if twin is not None and not _same(twin, spec):
+        raise PluginSpecError(
+            f"there is a plugin {spec.name!r} already, from {twin.path or 'Python'}; rename one of the two",
+            path=spec.path or spec.name,
+        )
+    return twin is not None
+
+
+def _same(one: PluginSpec, other: PluginSpec) -> bool:
+    if one.connect or other.connect:
+        return one.connect is other.connect
+    if one.path is None or other.path is None:
+        return False
+    if one.path.resolve() == other.path.resolve():
+        return True
+    function = SUFFIX in (one.path.suffix, other.path.suffix)  # a YAML beside the function that it stands for
+    return function and one.source().resolve() == other.source().resolve()
+
+
+def check_source(spec: PluginSpec) -> PluginSpec:
+    """Check the Python of a plugin without running it, and complete the spec with the defaults that stand there.
+
+    A plugin that was made from a function, or read from one's source, has nothing else to fit, and stays as it is.
+    Where the YAML calls a parameter otherwise than the Python does at the same place, the Python's name is taken, and
+    the YAML's words stay (TaskWeaver compares neither names nor numbers); `renamed_parameters` says which. A function
+    that takes any name keeps the YAML's.
+
+    Args:
+        spec: As it was read.
+
+    Raises:
+        PluginLoadError: naming file and line.
+    """
+    if spec.connect is not None or (spec.path and spec.path.suffix == SUFFIX):
+        return spec
+    path, trusted = spec.source(), files_in_use()
+    if trusted is not None and spec.path is not None and trusted.holds(spec.path) and not trusted.holds(path):
+        raise PluginLoadError("not among the files that its folder was trusted by, so it is not loaded", path=path)
+    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=files_of(path))
+    tree = parse_source(path, text=spec.text)
+    registered = _registered(tree, spec, path)
+    called = _called(registered, tree, path)
+    if called is None:  # inherited from elsewhere: only running it would tell
+        return spec
+    signature = signature_in(called, bound=isinstance(registered, ast.ClassDef))
+    spec = _renamed(spec, signature)
+    _check_signature(spec, signature, called, path)
+    completed = tuple(_completed(one, signature) for one in spec.parameters)
+    return spec if completed == spec.parameters else replace(spec, parameters=completed)
+
+
+def renamed_parameters(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]:
+    """Describe in lines which parameters `check_source` has renamed.
+
+    Args:
+        before: As it was read.
+        after: As it was checked.
+    """
+    return tuple(
+        f"the parameter {old.name} is called {new.name} in the Python, and so to the model"
+        for old, new in zip(before.parameters, after.parameters, strict=True)
+        if old.name != new.name
+    )
+
+
+def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterator[PluginSpec]:
+    if isinstance(one, PluginSpec):
+        yield one
+    elif not isinstance(one, (str, Path)):
+        yield function_plugin(one)
+    elif isinstance(one, str) and (specs := _named(one, shipped, own)):
+        yield from specs
+    elif isinstance(one, str) and is_name(one):
+        if Path(one).is_dir():
+            raise ConfigError(f"no plugin is called {one!r}; write ./{one} for the folder that lies here")
+        known = {**named_in(shipped), **named_in(own), **installed_plugins()}
+        raise ConfigError(
+            f"no plugin is called {one!r}{nearest(one, known)}\n"
+            "One of your own is named by the path of its file, *.py or *.yaml, or of its folder."
+        )
+    elif (path := Path(one).expanduser()).is_dir():
+        yield from _enabled(path)
+    else:
+        yield from read_file(path)
+
+
+def _enabled(folder: Path) -> Iterator[PluginSpec]:
+    found = list(read_folder(folder))
+    for spec in found:
+        if isinstance(spec, ConfigError):
+            raise spec
+        if spec.enabled:
+            yield spec
+    if not any(isinstance(one, PluginSpec) and one.enabled for one in found):
+        raise PluginSpecError(
+            "no plugin here is enabled; one that is named itself, by its file, is loaded all the same", path=folder
+        )
+
+
+def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpec, ...]:
+    """Return what goes by a name; nothing if nothing does. A project's that is not enabled shadows no shipped one."""
+    for folder in (own, shipped):
+        path = named_in(folder).get(name)
+        if path is not None:
+            specs = read_file(path)
+            if folder is own and not any(spec.enabled for spec in specs) and name in named_in(shipped):
+                continue
+            return tuple(spec for spec in specs if spec.name == name) if path.suffix == SUFFIX else specs
+    if not name.isidentifier() and "-" not in name:  # a path, of which there is no need to look at all packages
+        return ()
+    point = installed_plugins().get(name)
+    return read_entry(point) if point else ()
+
+
+def _registered(tree: ast.Module, spec: PluginSpec, path: Path) -> ast.ClassDef | Function:
+    functions = [function for function, _ in decorated_in(tree, path)]
+    named = [one for one in functions if one.name == spec.name]
+    if named:
+        return named[0]
+    found = registered_in(tree)
+    if not found:
+        others = ", ".join(one.name for one in functions)
+        more = f", and @plugin stands on {others}, not on {spec.name}" if others else ""
+        raise PluginLoadError(f"no class or function here has the decorator @register_plugin{more}", path=path)
+    if len(found) > 1:
+        names = ", ".join(node.name for node in found)
+        raise PluginLoadError(
+            f"@register_plugin stands {len(found)} times ({names}); a file holds one plugin",
+            path=path,
+            line=found[1].lineno,
+        )
+    return found[0]
+
+
+def _called(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Function | None:
+    """Find what is called: the function, or the class's `__call__`, also in a parent class in the same file."""
+    if not isinstance(node, ast.ClassDef):
+        return node
+    classes = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
+    for one in node.body:
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == "__call__":
+            return one
+    parents = [last_word(base) for base in node.bases]
+    for name in parents:
+        if name in classes and classes[name] is not node:
+            return _called(classes[name], tree, path)
+    if all(name in ("Plugin", "object") for name in parents):
+        raise PluginLoadError(f"class {node.name} has no `__call__`", path=path, line=node.lineno)
+    return None
+
+
+def _check_signature(spec: PluginSpec, signature: Signature, function: Function, path: Path) -> None:
+    positional, taken, takes_any = _names(signature)
+    listed = [one.name for one in spec.parameters]
+    problem = ""
+    if not takes_any:
+        unknown = [name for name in listed if name not in taken]
+        problem = f"has no parameter {unknown[0]!r}" if unknown else ""
+    needed = [name for name in taken if name not in listed and signature.parameters[name].default is Signature.empty]
+    if not problem and needed:
+        problem = f"needs {needed[0]!r}"
+    in_yaml = [name for name in listed if name in positional]
+    if not problem and in_yaml != [name for name in positional if name in in_yaml]:
+        problem = "has its parameters in another order"
+    if problem:
+        raise PluginLoadError(
+            f"`{function.name}({', '.join(taken)})` {problem}; {_file(spec)} lists: {', '.join(listed) or 'none'}",
+            path=path,
+            line=function.lineno,
+        )
+
+
+def _names(signature: Signature) -> tuple[list[str], list[str], bool]:
+    """Return the parameters that can be passed by position, all that have a name, and whether others are accepted."""
+    every = list(signature.parameters.values())
+    positional = [one.name for one in every if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    named = positional + [one.name for one in every if one.kind is one.KEYWORD_ONLY]
+    return positional, named, len(named) < len(every)
+
+
+def _renamed(spec: PluginSpec, signature: Signature) -> PluginSpec:
+    positional, taken, takes_any = _names(signature)
+    listed = {one.name for one in spec.parameters}
+    if takes_any or listed <= set(taken):
+        return spec
+    parameters = [
+        replace(one, name=positional[at])
+        if one.name not in taken and at < len(positional) and positional[at] not in listed
+        else one
+        for at, one in enumerate(spec.parameters)
+    ]
+    return replace(spec, parameters=tuple(parameters))
+
+
+def _completed(parameter: Parameter, signature: Signature) -> Parameter:
+    found = signature.parameters.get(parameter.name)
+    if found is None or found.kind in (found.VAR_POSITIONAL, found.VAR_KEYWORD) or parameter.required:
+        return parameter
+    if found.default is found.empty:
+        return replace(parameter, required=True, default=NO_DEFAULT)
+    default = shown_default(found.default)
+    return parameter if default is NO_DEFAULT else replace(parameter, default=default)
+
+
+def _file(spec: PluginSpec) -> str:
+    return spec.path.name if spec.path else "its spec"

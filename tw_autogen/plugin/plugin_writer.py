@@ -1,0 +1,132 @@
+"""A plugin's YAML, and its Python where that is needed, written from a function that is there already."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.guest import plugin_options
+from tw_autogen.plugin.callable_plugins import callable_plugin
+from tw_autogen.plugin.plugin_finder import check_source
+from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
+from tw_autogen.yaml_files import readable_yaml
+
+_PYTHON = '''"""`{module}.{name}` as a plugin."""
+
+{place}from tw_autogen.plugin import register_plugin
+from {module} import {attribute} as original
+
+
+@register_plugin
+def {name}(*args, **kwargs):
+    return original(*args, **kwargs)
+'''
+_PLACE = """import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent / {relative!r}))  # where {module} lies
+"""
+_PLAIN = (str, int, float, bool, type(None), list, dict)
+
+
+def write_plugin(
+    function: Callable[..., Any], folder: Path, *, name: str | None = None, runs_in: str | None = None
+) -> tuple[PluginSpec, tuple[Path, ...]]:
+    """Write a plugin's YAML from a function's signature and docstring, and Python that calls it if it needs some.
+
+    A function with `@plugin` or `@register_plugin` in a file of that folder needs none: `code` names that file.
+
+    Args:
+        function: On the top level of a module that can be imported.
+        folder: Where the files go; made if it isn't there. What is there is never overwritten.
+        name: The plugin's; None: the function's.
+        runs_in: `kernel` or `host`; None: what `@plugin` says, else the kernel if the function's module is installed
+            or lies in that folder, else the host, since a kernel can't read it where it lies.
+
+    Returns:
+        The plugin as it is read from there, and the files.
+
+    Raises:
+        ConfigError: a file is there already, or the function can't be a plugin.
+    """
+    if not inspect.isroutine(function) or "." in function.__qualname__:
+        raise ConfigError(f"{function!r}: expected a function on the top level of a module")
+    spec = callable_plugin(function, name=name)
+    here = Path.cwd()
+    full = Path(os.path.abspath(folder))
+    below = [one for one in full.parents if one != here and one.is_relative_to(here)]
+    for one in (full, *below):
+        if one.is_symlink():
+            raise ConfigError(f"{one}: is a link to {os.path.realpath(one)}; name that folder if you mean it")
+    file, folder = _file(function), folder.resolve()
+    root = file.parents[function.__module__.count(".") + (file.name == "__init__.py")]
+    options = plugin_options(function)
+    decorated = options is not None or hasattr(function, "_tw_registered")
+    marked = decorated and spec.name == function.__name__ and file.parent == folder
+    near = _installed(file) or root == folder or marked
+    place = runs_in or (options["runs_in"] if options else "kernel" if near else "host")
+    path = folder / f"{spec.name}.yaml"
+    files = {path: _yaml(spec, place, file.stem if marked else "")}
+    if not marked:
+        inserted = "" if _installed(file) or root == folder else _PLACE
+        files[folder / f"{spec.name}.py"] = _PYTHON.format(
+            module=function.__module__,
+            attribute=function.__name__,
+            name=spec.name,
+            place=inserted.format(relative=os.path.relpath(root, folder), module=function.__module__),
+        )
+    there = next((one for one in files if one.exists()), None)
+    if there is not None:
+        raise ConfigError(f"{there}: is there already, and is not overwritten; name another folder or name")
+    folder.mkdir(parents=True, exist_ok=True)
+    for one, text in files.items():
+        with one.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    return check_source(read_spec(path)), tuple(files)
+
+
+def _file(function: Callable[..., Any]) -> Path:
+    """Return the file of a function; of one that is no Python the interpreter's own folder, which a kernel has too."""
+    try:
+        return Path(inspect.getsourcefile(function) or "").resolve()
+    except TypeError:
+        return Path(sysconfig.get_path("stdlib"), f"{function.__module__}.py").resolve()
+
+
+def _installed(file: Path) -> bool:
+    """Return whether a kernel of this Python finds a module there by itself."""
+    places = [Path(place).resolve() for place in sysconfig.get_paths().values()]
+    return any(file.is_relative_to(place) for place in places)
+
+
+def _yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
+    plain: dict[str, Any] = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": [_parameter(one) for one in spec.parameters],
+        "returns": [
+            {"name": one.name, "type": one.type, **({"description": one.description} if one.description else {})}
+            for one in spec.returns
+        ],
+        "examples": spec.examples,
+        "code": Path(code).as_posix() if code else "",
+        "runs_in": runs_in,
+    }
+    kept = {key: value for key, value in plain.items() if value or key in ("parameters", "returns")}
+    return readable_yaml(kept)
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    plain: dict[str, Any] = {"name": one.name, "type": one.type, "required": one.required}
+    if one.description:
+        plain["description"] = one.description
+    if one.default is not NO_DEFAULT and isinstance(one.default, _PLAIN):
+        plain["default"] = one.default
+    if one.by:
+        plain["by"] = one.by
+    return plain

@@ -1,0 +1,146 @@
+"""Folders and files that only their owner can read, whatever the umask: they hold what was said in sessions."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import stat
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from tw_autogen.safe_folder import KeptFolder, SafeFolder, kept_path, open_unlinked_folder, real_path
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+_PASSABLE_MODE = 0o711
+"""Of root's folders above those where kernels work: these run as other users, which have to pass through."""
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for this user alone.
+
+    A folder that exists keeps its mode: it may be one that the user shares on purpose. Links above it are followed,
+    but not in a kept folder.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        OSError: it can't be made, or a file of that name exists.
+    """
+    present = _nearest_existing(folder)
+    if not present.is_dir():
+        raise FileExistsError(errno.EEXIST, "a file of this name is there", str(present))
+    with SafeFolder(real_path(present)) as opened:
+        _make_missing(opened, folder.relative_to(present).parts, FOLDER_MODE)
+
+
+def keep_private_folder(folder: Path) -> KeptFolder:
+    """Make the folder of a session, and those above it that are missing, and keep it open: nobody can exchange it.
+
+    A kernel works below it: where the host is root, others can pass through the new folders by name, not list them.
+
+    Args:
+        folder: Absolute, without links; one that appears on the way to it is not followed.
+
+    Returns:
+        The folder, which the caller closes.
+
+    Raises:
+        OSError: it can't be made, a link is in the way, or it is another user's.
+    """
+    present = _nearest_existing(folder)
+    names = folder.relative_to(present).parts
+    with open_unlinked_folder(present) as opened:
+        _make_missing(opened, names, _PASSABLE_MODE)
+        found = opened.info("/".join(names) or ".")
+    if names and hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "another user has put a folder of theirs there", str(folder))
+    kept = KeptFolder(folder)
+    if kept.identity not in (None, (found.st_dev, found.st_ino)):
+        kept.close()
+        raise PermissionError(errno.EPERM, "it was exchanged while it was made", str(folder))
+    return kept
+
+
+def _nearest_existing(folder: Path) -> Path:
+    """Return the kept folder that a folder is or lies in, else the nearest one that exists."""
+    return Path(kept_path(folder) or next(one for one in (folder, *folder.parents) if one.exists()))
+
+
+def _make_missing(opened: SafeFolder, names: Sequence[str], last_mode: int) -> None:
+    """Make folders one in the other; those above the last one are passable where kernels run as other users."""
+    above = _PASSABLE_MODE if hasattr(os, "geteuid") and os.geteuid() == 0 else FOLDER_MODE
+    last = last_mode & above
+    for depth in range(1, len(names) + 1):
+        name = "/".join(names[:depth])
+        try:
+            opened.make_folder(name, mode=last if depth == len(names) else above)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(opened.path / name)) from error
+
+
+def open_private(path: Path) -> TextIO:
+    """Open a file of a session for appending text, readable by its owner alone; one that exists is tightened.
+
+    Raises:
+        OSError: it can't be opened, or is a link, no regular file, another user's, or one with a second name.
+    """
+    with SafeFolder(path.parent) as folder:
+        file = folder.append_file(path.name)
+    try:
+        found = os.fstat(file.fileno())
+        if found.st_nlink > 1 or (hasattr(os, "geteuid") and found.st_uid != os.geteuid()):
+            raise PermissionError(errno.EPERM, "not a file of this user's alone", str(path))
+        _tighten(file.fileno())
+    except BaseException:
+        file.close()
+        raise
+    return io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+
+
+def touch_private(path: Path) -> None:
+    """Make an empty file that only its owner can read, or tighten one that exists and is this user's; follow links.
+
+    Raises:
+        OSError: it can't be opened for writing.
+    """
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
+    try:
+        _tighten(number)
+    finally:
+        os.close(number)
+
+
+def _tighten(number: int) -> None:
+    """Take the group's and the others' permissions from an open file of this user's; Windows has none."""
+    if not hasattr(os, "fchmod"):
+        return
+    found = os.fstat(number)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != FILE_MODE:
+        os.fchmod(number, FILE_MODE)
+
+
+def cache_folder(host: Mapping[str, str]) -> Path:
+    """Return a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
+    wanted = [Path(cache) / "tw-autogen"] if os.path.isabs(cache := host.get("XDG_CACHE_HOME", "")) else []
+    with contextlib.suppress(RuntimeError):  # this user has no home
+        wanted.append(Path.home() / ".cache" / "tw-autogen")
+    for folder in wanted:
+        with contextlib.suppress(OSError):  # a home that can't be written to: the next one
+            (folder / "matplotlib").mkdir(parents=True, exist_ok=True)
+            if os.access(folder / "matplotlib", os.W_OK):
+                return folder
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir(), f"tw-autogen-{user}")
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "getuid") and state.st_uid != os.getuid()):
+        folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))  # somebody else has put that there
+    (folder / "matplotlib").mkdir(exist_ok=True)
+    return folder

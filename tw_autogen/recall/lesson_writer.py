@@ -1,0 +1,122 @@
+"""`Learner`: has a model write a lesson about a session, for the prompts of later ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation import Round
+from tw_autogen.errors import ConfigError, Unreadable
+from tw_autogen.model import ChatModel, ModelRequest, ask, read_object
+from tw_autogen.recall.lessons import Experience, collect_experience, read_experiences, write_experience
+from tw_autogen.recall.new_text_files import without_paths
+from tw_autogen.secret_masking import redactor
+
+_PROMPT = Path(__file__).with_name("lesson.md").read_text(encoding="utf-8").strip()
+_SCHEMA = {
+    "type": "object",
+    "properties": {"lesson": {"type": "string"}},
+    "required": ["lesson"],
+    "additionalProperties": False,
+}
+
+
+def distill(lived: Experience, model: ChatModel, request: ModelRequest | None = None) -> Experience:
+    """Return the same experience with a lesson.
+
+    Args:
+        lived: What happened.
+        model: Who writes the lesson.
+        request: Limits and reports of the call, as for `ask`. None: no limits.
+
+    Raises:
+        ModelError: the model could not be asked, or stayed unreadable.
+
+    Source: the experiences of TaskWeaver, and those of Data Interpreter, which keeps failures beside successes.
+    """
+    wrong = "\n".join(f"- {one}" for one in lived.went_wrong)
+    parts = {
+        "The request": lived.request,
+        "How it ended": lived.outcome,
+        "The plan": lived.plan,
+        "The code that ran in the end": lived.code,
+        "What went wrong on the way": wrong or "nothing",
+    }
+    told = "\n\n".join(f"# {head}\n{text}" for head, text in parts.items() if text)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": told}]
+    lesson, _ = ask(model, replace(request or ModelRequest(), messages=messages, schema=_SCHEMA), _read)
+    return replace(lived, lesson=lesson)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Who words lessons, and where they are kept.
+
+    Args:
+        model: Asked for the words; None: there is nobody.
+        folder: Where lessons go if nothing else is said; None: nowhere.
+    """
+
+    model: Callable[[], ChatModel] | None = None
+    folder: Path | None = None
+
+    def learn(
+        self,
+        rounds: Sequence[Round],
+        folder: Path | str | None,
+        model: ChatModel | None,
+        *,
+        private: Sequence[str] = (),
+        request: ModelRequest | None = None,
+    ) -> Path:
+        """Word a lesson out of rounds and write it down.
+
+        Args:
+            rounds: What happened.
+            folder: Where to; None: the own one.
+            model: Who words it; None: the own one.
+            private: Paths to take out, such as the session's folder. Secrets of the environment are masked as well.
+            request: As for `distill`.
+
+        Raises:
+            ConfigError: there is nothing to learn from, nowhere to keep it, nobody to word it, or what lies in the
+                folder can't be read.
+            ModelError: the model could not be asked.
+        """
+        kept_in = Path(folder).expanduser() if folder else self.folder
+        if kept_in is None:
+            raise ConfigError(
+                "nowhere to keep the lesson: name a folder, which is made (/learn lessons, or "
+                'save_experience("lessons")); '
+                "later sessions read it with `recall.experience` (--set recall.experience=lessons)"
+            )
+        if kept_in.exists() and not kept_in.is_dir():
+            raise ConfigError(f"{kept_in} is a file; lessons are kept in a folder")
+        if kept_in.is_dir():
+            read_experiences(kept_in)
+        lived = collect_experience(rounds)
+        asked = model or (self.model() if self.model else None)
+        if asked is None:
+            raise ConfigError("no model to word the lesson; give one")
+        lesson = _redacted(distill(lived, asked, request), (*private, str(Path.home())))
+        return write_experience(lesson, kept_in)
+
+
+def _redacted(lesson: Experience, private: Sequence[str]) -> Experience:
+    mask = redactor(os.environ)
+
+    def redact(text: str) -> str:
+        return without_paths(mask(text), private)
+
+    said = {name: redact(getattr(lesson, name)) for name in ("lesson", "request", "plan", "code")}
+    return Experience(lesson.id, outcome=lesson.outcome, went_wrong=tuple(map(redact, lesson.went_wrong)), **said)
+
+
+def _read(text: str) -> str:
+    lesson = read_object(text).get("lesson")
+    if not isinstance(lesson, str) or not lesson.strip():
+        raise Unreadable("`lesson` is missing or no text")
+    return lesson.strip()

@@ -1,0 +1,168 @@
+"""Experience: short lessons from earlier work, kept as readable files, recalled where they fit a request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation import AttachmentType, Round, RoundState, new_id
+from tw_autogen.errors import ConfigError, ConversationFormatError
+from tw_autogen.model import Ranker
+from tw_autogen.recall.new_text_files import create_text_file
+from tw_autogen.yaml_files import read_plain, readable_yaml
+
+_FILE = re.compile(r"(?:handcrafted_)?exp_(?P<id>[^/]+)\.ya?ml")
+_KEYS = (
+    *("exp_id", "experience_text", "outcome", "request", "plan", "code", "went_wrong"),
+    *("raw_experience_path", "embedding_model", "embedding"),  # TaskWeaver's, which are not needed here
+)
+_LONGEST_CHARS = 4000
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What was learnt from one piece of work.
+
+    Args:
+        id: Unique in its folder.
+        lesson: The words that are recalled.
+        outcome: `succeeded` or `failed`; empty if it was written by hand.
+        request: What the user had asked.
+        plan: The last plan.
+        code: The code that ran in the end.
+        went_wrong: Errors and refusals on the way, in order.
+    """
+
+    id: str
+    lesson: str
+    outcome: str = ""
+    request: str = ""
+    plan: str = ""
+    code: str = ""
+    went_wrong: tuple[str, ...] = ()
+
+    @property
+    def about(self) -> str:
+        """The words by which it is found."""
+        return f"{self.request}\n{self.lesson}".strip()
+
+    def to_yaml(self) -> str:
+        """Return its file's text; what is empty is left out."""
+        plain: dict[str, Any] = {
+            "exp_id": self.id,
+            "experience_text": self.lesson,
+            "outcome": self.outcome,
+            "request": self.request,
+            "plan": self.plan,
+            "code": self.code,
+            "went_wrong": list(self.went_wrong),
+        }
+        return readable_yaml({key: value for key, value in plain.items() if value})
+
+
+def read_experiences(folder: Path) -> tuple[Experience, ...]:
+    """Read the lessons of a folder, not of those inside it, in the order of their names.
+
+    Files are called `exp_<id>.yaml`, or `handcrafted_exp_<id>.yaml` with `exp_id` and `experience_text` only.
+
+    Raises:
+        ConfigError: there is no such folder.
+        ConversationFormatError: naming the file and what is wrong in it.
+
+    Source: TaskWeaver's experience files. Differs: vectors are cached elsewhere, by the text; raw ones are not read.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: there is no such folder of experiences; make it, or take the setting out")
+    found = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]
+    return tuple(_read(path, name) for name, path in found)
+
+
+def write_experience(experience: Experience, folder: Path) -> Path:
+    """Write a lesson as `exp_<id>.yaml`.
+
+    Args:
+        experience: The lesson.
+        folder: Created if it is missing; may begin with `~`.
+
+    Raises:
+        ConfigError: it can't be written.
+    """
+    return create_text_file(folder.expanduser() / f"exp_{experience.id}.yaml", experience.to_yaml())
+
+
+def select_experiences(
+    experiences: Sequence[Experience], request: str, *, top_k: int, min_score: float, ranker: Ranker
+) -> tuple[Experience, ...]:
+    """Return the lessons that fit a request, best first.
+
+    Args:
+        experiences: All there are.
+        request: In words.
+        top_k: How many at most.
+        min_score: Only those that score above it.
+        ranker: Says how well each fits.
+    """
+    if not experiences:
+        return ()
+    ranked = ranker.rank(request, [one.about for one in experiences])
+    return tuple(experiences[at] for at, score in ranked[:top_k] if score > min_score)
+
+
+def collect_experience(rounds: Sequence[Round]) -> Experience:
+    """Collect what happened in rounds, without a lesson yet.
+
+    Args:
+        rounds: At least one, oldest first. Failed ones count as well: what goes wrong teaches most.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    if not rounds:
+        raise ConfigError("there is no round yet, so there is nothing to learn from")
+    kind = AttachmentType
+    posts = [post for one in rounds for post in one.posts]
+    ran = [post for post in posts if post.content(kind.execution_status) == "SUCCESS"]
+    wrong = [line for post in posts for line in _went_wrong(post.attachment(kind.execution_status))]
+    for post in posts:
+        if post.content(kind.execution_status) == "FAILURE":
+            wrong.append(post.content(kind.execution_result))
+        wrong += [post.content(kind.code_error)] if post.content(kind.code_error) else []
+    wrong += [one.error for one in rounds if one.error]
+    failed = rounds[-1].state is RoundState.failed or any(
+        post.content(kind.stop) == "TaskFailure" for post in rounds[-1].posts
+    )
+    plans = [post.plan for post in posts if post.plan is not None]
+    return Experience(
+        new_id("").lstrip("-"),
+        "",
+        "failed" if failed else "succeeded",
+        _short("\n".join(one.user_query for one in rounds)),
+        _short(str(plans[-1]) if plans else ""),
+        _short("\n\n".join(post.content(kind.reply_content) for post in ran)),
+        tuple(dict.fromkeys(_short(one) for one in wrong if one.strip())),
+    )
+
+
+def _went_wrong(status: Any) -> list[str]:
+    """Return the errors and refusals of a task of the CodeInterpreter, as its post lists them."""
+    return list((status.extra or {}).get("went_wrong", ())) if status is not None else []
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _LONGEST_CHARS else f"{text[:_LONGEST_CHARS]}…"
+
+
+def _read(path: Path, name: str) -> Experience:
+    plain = read_plain(path, _KEYS)
+    lesson = plain.get("experience_text")
+    if not isinstance(lesson, str) or not lesson.strip():
+        raise ConversationFormatError("`experience_text` is missing or no text", path=path)
+    wrong = plain.get("went_wrong") or []
+    if not isinstance(wrong, list):
+        raise ConversationFormatError("`went_wrong` must be a list of texts", path=path)
+    said = {key: str(plain.get(key) or "") for key in ("outcome", "request", "plan", "code")}
+    return Experience(str(plain.get("exp_id") or name), lesson.strip(), **said, went_wrong=tuple(map(str, wrong)))

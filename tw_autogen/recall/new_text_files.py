@@ -1,0 +1,44 @@
+"""Write examples and lessons as new files, without private paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.safe_folder import SafeFolder
+
+
+def without_paths(text: str, private: Sequence[str]) -> str:
+    """Replace paths in a text: those in a folder become relative to it, the folder itself becomes `.`.
+
+    Args:
+        text: Any.
+        private: Absolute paths of folders.
+
+    Example:
+        >>> without_paths("read /tmp/a/files/x.csv in /tmp/a", ["/tmp/a/files", "/tmp/a"])
+        'read x.csv in .'
+    """
+    for one in sorted(filter(None, private), key=len, reverse=True):
+        text = text.replace(f"file://{one}/", "").replace(f"{one}/", "").replace(one, ".")
+    return text
+
+
+def create_text_file(path: Path, text: str) -> Path:
+    """Write a new file, and create its folders.
+
+    Args:
+        path: Where nothing exists yet.
+        text: The content, written as UTF-8.
+
+    Raises:
+        ConfigError: something has this name, even a dangling link, or it can't be written; says why.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with SafeFolder(path.parent.resolve()) as folder, folder.create_file(path.name) as file:
+            file.write(text.encode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} can't be written: {error.strerror or error}") from error
+    return path

@@ -1,0 +1,159 @@
+"""The way through a tree of directories by descriptors, at any depth; what removes a tree."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tw_autogen.safe_folder.directory_calls import (
+    At,
+    close,
+    identity,
+    open_above,
+    open_folder,
+    open_to_empty,
+    rmdir,
+    unlink,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+_MOST_HELD = 32
+"""How many levels of a tree are held open at once; deeper ones are left by `..`, which is verified."""
+
+
+class Descent:
+    """A walk through the directories of a tree, depth first, with a bounded number of open descriptors.
+
+    Args:
+        at: The directory to begin with; closed with this.
+        leave: Called with the directory above and the name of each that was left for good; such directories are opened
+            to be emptied. None: they are only read.
+    """
+
+    def __init__(self, at: At, *, leave: Callable[[At, str], None] | None = None) -> None:
+        self.at = at
+        """The directory that is open now."""
+        self._leave = leave
+        self._above: list[tuple[At | None, tuple[int, int]]] = []
+        self._names: list[str] = []
+        self._to_enter: list[list[str]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        close(self.at)
+        for at, _ in self._above:
+            if at is not None:
+                close(at)
+
+    @property
+    def prefix(self) -> str:
+        """Name of the open directory relative to the first one, with a `/` at its end; empty for the first one."""
+        return "/".join([*self._names, ""])
+
+    def next(self, folders: list[str]) -> bool:
+        """Go on to the next directory.
+
+        Args:
+            folders: Names of those below the open one that are to be entered. One that can't be opened is left out.
+
+        Returns:
+            Whether there is another one.
+        """
+        self._to_enter.append(folders[::-1])
+        while True:
+            while self._to_enter[-1]:
+                with contextlib.suppress(OSError):
+                    self._down(self._to_enter[-1].pop())
+                    return True
+            if not self._above:
+                return False
+            self._up()
+
+    def _down(self, name: str) -> None:
+        inner = open_to_empty(self.at, name) if self._leave else open_folder(self.at, name, listed=True)
+        above = identity(self.at)
+        if isinstance(self.at, int) and len(self._above) >= _MOST_HELD:
+            close(self.at)
+            self._above.append((None, above))
+        else:
+            self._above.append((self.at, above))
+        self.at = inner
+        self._names.append(name)
+
+    def _up(self) -> None:
+        """Go back to the directory above; to the next that is held open, if this one was moved away meanwhile."""
+        at, above = self._above.pop()
+        name = self._names.pop()
+        self._to_enter.pop()
+        if at is None:
+            at = _verified_above(self.at, above)
+        moved = at is None
+        while at is None:
+            at, _ = self._above.pop()
+            self._names.pop()
+            self._to_enter.pop()
+        close(self.at)
+        self.at = at
+        if self._leave and not moved:
+            self._leave(at, name)
+
+
+def _verified_above(at: At, expected: tuple[int, int]) -> At | None:
+    with contextlib.suppress(OSError):
+        above = open_above(at)
+        if identity(above) == expected:
+            return above
+        close(above)
+    return None
+
+
+def empty(at: At) -> None:
+    """Remove all that is in a directory, however deep.
+
+    Args:
+        at: Its descriptor, which allows it to be listed; or its path.
+
+    Raises:
+        OSError: something could not be removed; the first error, once the rest is removed.
+    """
+    errors: list[OSError] = []
+
+    def attempt(remove: Callable[[At, str], None], here: At, name: str) -> None:
+        try:
+            remove(here, name)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            errors.append(error)
+
+    first = os.dup(at) if isinstance(at, int) else at
+    with Descent(first, leave=lambda above, name: attempt(rmdir, above, name)) as way:
+        more = True
+        while more:
+            folders = []
+            for one in _listed(way.at):
+                if one.is_dir(follow_symlinks=False):
+                    folders.append(one.name)
+                else:
+                    attempt(unlink, way.at, one.name)
+            more = way.next(folders)
+    if errors:
+        raise errors[0]
+    if _listed(at):
+        raise OSError(errno.ENOTEMPTY, "not all of it could be removed")
+
+
+def _listed(at: At) -> list[os.DirEntry[str]]:
+    with os.scandir(at) as entries:
+        return list(entries)

@@ -1,0 +1,177 @@
+"""`KeptFolder`: a folder that stays open, so that its path means this folder to every `SafeFolder` of the process."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tw_autogen.safe_folder import directory_calls
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+_LOCK = threading.RLock()  # what is collected while it is held may open and close folders on the same thread
+_KEPT: dict[str, tuple[int, ...]] = {}
+"""Descriptors by absolute path, the oldest first; those of one path are of one folder, but for removed ones."""
+_UNUSED: deque[tuple[str, int]] = deque()
+"""Descriptors to be closed, with their paths, once nobody is about to use one."""
+_USERS: list[None] = []
+"""As many as there are uses of `_using` around one another."""
+
+
+class KeptFolder:
+    """A folder that is kept open while untrusted code works in it.
+
+    Code that may write above the folder can rename it, or a folder above, and put something else in its place. Until
+    `close`, whoever opens this path, or one below it, with `SafeFolder` or `open_unlinked` gets what lies in the folder
+    that was here first. On Windows, which has no descriptors of folders, nothing is kept.
+
+    Args:
+        path: The folder; absolute, without links.
+
+    Raises:
+        PermissionError: the path is that of another kept folder, which is still there, elsewhere.
+        OSError: there is no such folder.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = os.path.abspath(path)
+        self._at = -1
+        if not directory_calls.BY_DESCRIPTOR:
+            return
+        with _using():
+            try:
+                opened = _open(self._path)
+            except OSError as error:
+                raise directory_calls.explained(error, self._path) from None
+            here = _KEPT.get(self._path, ())
+            if any(
+                not _removed(one) and directory_calls.identity(one) != directory_calls.identity(opened) for one in here
+            ):
+                os.close(opened)
+                why = "another folder than the one that is in use here, which was moved"
+                raise PermissionError(errno.EPERM, why, self._path)
+            _KEPT[self._path] = (*here, opened)
+        self._at = opened
+        self._close = weakref.finalize(self, _release, self._path, opened)
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and number of the folder; None where nothing is kept."""
+        return directory_calls.identity(self._at) if self._at >= 0 else None
+
+    @property
+    def removed(self) -> bool:
+        """Whether the folder has been removed; False where nothing is kept."""
+        return self._at >= 0 and _removed(self._at)
+
+    def close(self) -> None:
+        """Close it; the path means again what the system says. A second time nothing happens."""
+        if self._at >= 0:
+            self._at = -1
+            self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def kept_path(path: Path | str) -> str:
+    """Return the path of the innermost kept folder that a path lies in, or is; empty if there is none."""
+    full = os.path.abspath(path)
+    ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _KEPT else []
+    return next((full[:at] for at in [len(full), *reversed(ends)] if full[:at] in _KEPT), "")
+
+
+def real_path(path: Path | str) -> Path:
+    """Return a path as an absolute one without links; in a kept folder, where links are never followed, as it is."""
+    return Path(os.path.abspath(path)) if kept_path(path) else Path(path).resolve()
+
+
+def kept_above(path: Path | str) -> tuple[int, str] | None:
+    """Return a descriptor, which the caller closes, of the kept folder that a path lies in, and the rest of the path.
+
+    Returns:
+        None if there is none. The rest is empty for the kept folder itself.
+    """
+    full = os.path.abspath(path)
+    with _using():
+        found = kept_path(full)
+        here = _KEPT.get(found, ())
+        if not here:
+            return None
+        at = next((one for one in here if not _removed(one)), here[-1])
+        return os.dup(at), full[len(found) + 1 :]
+
+
+def _open(path: str) -> int:
+    """Open a folder by its path; below a kept folder without following links."""
+    above = kept_above(os.path.dirname(path))
+    if above is None:
+        return int(directory_calls.open_folder(None, path))
+    at, rest = above
+    for name in [*filter(None, rest.split(os.sep)), os.path.basename(path)]:
+        try:
+            inner = int(directory_calls.open_folder(at, name))
+        finally:
+            os.close(at)
+        at = inner
+    return at
+
+
+@contextlib.contextmanager
+def _using() -> Iterator[None]:
+    """Keep every descriptor of `_KEPT` open; close the unused ones before and after, but not inside another use."""
+    with _LOCK:
+        if not _USERS:
+            _close_unused()
+        _USERS.append(None)
+        try:
+            yield
+        finally:
+            _USERS.pop()
+            if not _USERS:
+                _close_unused()
+
+
+def _release(path: str, at: int) -> None:
+    """Close a descriptor, now or when the next folder is opened; never waits, because a collection may call it."""
+    _UNUSED.append((path, at))
+    if _LOCK.acquire(blocking=False):
+        try:
+            if not _USERS:
+                _close_unused()
+        finally:
+            _LOCK.release()
+
+
+def _close_unused() -> None:
+    _USERS.append(None)  # what is collected meanwhile is queued, and closed by this very loop
+    try:
+        while _UNUSED:
+            path, at = _UNUSED.popleft()
+            left = tuple(one for one in _KEPT.get(path, ()) if one != at)
+            if left:
+                _KEPT[path] = left
+            else:
+                _KEPT.pop(path, None)
+            os.close(at)
+    finally:
+        _USERS.pop()
+
+
+def _removed(at: int) -> bool:
+    return os.fstat(at).st_nlink == 0

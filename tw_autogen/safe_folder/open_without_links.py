@@ -1,0 +1,56 @@
+"""A folder that the user names, opened for writing without a way through links that code may have laid."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from tw_autogen.safe_folder.safe_folder import SafeFolder
+
+KERNEL_FOLDERS: set[Path] = set()
+"""The folders of all kernels that this process has had, and what these could write to: code may have made links."""
+
+
+def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFolder:
+    """Open a folder, and make it if it is missing; the caller closes it.
+
+    Args:
+        path: Absolute, or relative to the current folder. Its last component must not be a link, nor any below the
+            current folder, below a kernel's or below one of `below`. Links above those are the user's own and are
+            followed.
+        below: Other folders that untrusted code may write to. What is missing or a link itself is left out.
+
+    Raises:
+        PermissionError: a link is in the way; the message names it.
+        OSError: the folder can't be made or opened.
+    """
+    full = Path(os.path.abspath(path))
+    name, base = "", Path.cwd()
+    for one in (base, *map(Path, below), *KERNEL_FOLDERS):
+        try:
+            with SafeFolder(one) as folder:
+                found = folder.name_of(full)
+        except OSError:
+            continue
+        if len(found) > len(name):
+            name, base = found, one
+    if not name:
+        if full == base or full == full.parent:
+            return SafeFolder(full)
+        full.parent.mkdir(parents=True, exist_ok=True)
+        name, base = full.name, full.parent.resolve()
+    with SafeFolder(base) as folder:
+        for depth, _ in enumerate(parts := name.split("/"), 1):
+            part = "/".join(parts[:depth])
+            try:
+                folder.make_folder(part)
+            except PermissionError as error:
+                if (base / part).is_symlink():
+                    why = f"{base / part} is a link, which code may have made; name the folder that it leads to"
+                    raise PermissionError(errno.EPERM, why, str(full)) from None
+                raise error from None
+        held = folder.open_folder(name)
+    held.path = full
+    return held

@@ -1,0 +1,534 @@
+"""`SafeFolder`: reads and writes files in a folder that untrusted code can write to, without leaving the folder."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from tw_autogen.safe_folder import directory_calls
+from tw_autogen.safe_folder.directory_calls import At, OwnerOf
+from tw_autogen.safe_folder.directory_tree import Descent, empty
+from tw_autogen.safe_folder.kept_folder import kept_above, kept_path
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+
+_HOLE_BYTES = 1 << 16
+"""A run of zeros as long as this is left out of a copy."""
+_LONGEST_NAME = 16_000
+"""How long a name may be below which a walk goes on: names of very deep entries take quadratic time in all."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a folder.
+
+    Args:
+        name: Relative to the folder, with `/`.
+        info: As of `os.lstat`.
+    """
+
+    name: str
+    info: os.stat_result
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file: no link, FIFO, socket or directory."""
+        return stat.S_ISREG(self.info.st_mode)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a directory: no link to one."""
+        return stat.S_ISDIR(self.info.st_mode)
+
+
+class SafeFolder:
+    """A folder that untrusted code may change at any time; no operation reaches a file outside it.
+
+    Modelled on Go's `os.Root`. Every name is relative to the folder and is resolved one component at a time, each
+    opened relative to the descriptor of the one before with `O_NOFOLLOW`, so neither a link nor a rename between two
+    steps leads out. A file is checked after it was opened: it must be a regular file, and not a hard link to a file
+    of another user than the owner of its directory.
+
+    A hard link to a file of the same user passes: behind a sandbox, code can link only what lies on a mount that it can
+    write to, and the user's own hard links (backups, package caches) have to stay readable.
+
+    On Windows, which has no `dir_fd`, each component is checked by path before it is used. Making a link needs a
+    privilege there, but a rename between check and use is not detected.
+
+    Args:
+        path: The folder; must not be a link itself. The directories above it are trusted, unless it is a `KeptFolder`
+            or lies in one: it is then opened below that folder's descriptor, without following links.
+
+    Raises:
+        OSError: there is no such directory.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._at: At = ""
+        kept = kept_above(path)
+        if kept is not None:
+            self._at, below = kept
+            if below:
+                try:
+                    inner = self.open_folder(below)
+                finally:
+                    self.close()
+                self._at = inner._at
+            return
+        try:
+            self._at = directory_calls.open_folder(None, os.fspath(path))
+        except OSError as error:
+            raise directory_calls.explained(error, os.fspath(path)) from None
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        directory_calls.close(self._at)
+        self._at = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def name_of(self, path: Path | str) -> str:
+        """Return the name of a path relative to this folder, empty if it lies elsewhere.
+
+        Args:
+            path: Absolute, or relative to the working directory. Links above the folder are followed, none below it.
+        """
+        full = Path(os.path.abspath(path))
+        for above in reversed(full.parents):
+            with contextlib.suppress(OSError):
+                if os.path.samestat(above.stat(), os.stat(self._at)):
+                    return full.relative_to(above).as_posix()
+        return ""
+
+    def open_folder(self, name: str) -> SafeFolder:
+        """Open a directory below this one; the caller closes it.
+
+        Raises:
+            OSError: there is no such directory, or a link is in the way.
+        """
+        with self._parent(name) as (at, last):
+            try:
+                inner = directory_calls.open_folder(at, last)
+            except OSError as error:
+                raise directory_calls.explained(error, name) from None
+        opened = SafeFolder.__new__(SafeFolder)
+        opened.path, opened._at = self.path / name, inner
+        return opened
+
+    def open_file(self, name: str) -> BinaryIO:
+        """Open a file for reading; a FIFO does not block.
+
+        Args:
+            name: Relative to the folder; may come from untrusted code.
+
+        Raises:
+            FileNotFoundError: there is no such file, or the name leads out of the folder.
+            PermissionError: it is not a regular file of this folder; the message says what it is.
+        """
+        return os.fdopen(self._open(name, os.O_RDONLY), "rb")
+
+    def create_file(self, name: str) -> BinaryIO:
+        """Create a file that does not exist yet, for writing.
+
+        Raises:
+            FileExistsError: something has this name, even a dangling link.
+            OSError: a link is in the way, or the system refuses.
+        """
+        return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+
+    def append_file(self, name: str) -> BinaryIO:
+        """Open a file for appending; it is created if it does not exist. Errors as of `open_file`."""
+        return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+    def read_file(self, name: str, *, limit_bytes: int | None = None) -> bytes:
+        """Read a whole file.
+
+        Args:
+            name: Relative to the folder.
+            limit_bytes: Of a longer file nothing is returned.
+
+        Raises:
+            OSError: as of `open_file`; with `errno.EFBIG` if the file is longer than the limit.
+        """
+        with self.open_file(name) as file:
+            return read_limited(file, limit_bytes, name)
+
+    def info(self, name: str) -> os.stat_result:
+        """Return what `os.lstat` says of an entry; `.` is the folder itself.
+
+        Raises:
+            OSError: there is none, or a link is in the way.
+        """
+        if name == ".":
+            return os.stat(self._at)
+        with self._parent(name) as (at, last):
+            return directory_calls.lstat(at, last)
+
+    def has_entry(self, name: str) -> bool:
+        """Return whether anything has this name, even a dangling link."""
+        try:
+            self.info(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def has_file(self, name: str) -> bool:
+        """Return whether a regular file has this name."""
+        try:
+            return stat.S_ISREG(self.info(name).st_mode)
+        except (OSError, ValueError):
+            return False
+
+    def make_folder(self, name: str, *, parents: bool = False, owner: int = 0, mode: int | None = None) -> None:
+        """Make a directory; one that exists is fine.
+
+        Args:
+            name: Relative to the folder.
+            parents: Make the directories above it too.
+            owner: The user and group that a new directory is given to; 0: the caller.
+            mode: Permissions of a new directory; None: as the umask says.
+
+        Raises:
+            PermissionError: something else has this name, or is in the way.
+            OSError: the system refuses.
+        """
+        components = _components(name)
+        for depth in range(1, len(components) if parents else 1):
+            self.make_folder("/".join(components[:depth]))
+        with self._parent(name) as (at, last):
+            try:
+                directory_calls.make_folder(at, last)
+            except FileExistsError:
+                about = directory_calls.lstat(at, last)
+                if not stat.S_ISDIR(about.st_mode):
+                    kind = "link" if stat.S_ISLNK(about.st_mode) else "file"
+                    raise PermissionError(errno.EPERM, f"a {kind} is in the way", name) from None
+            else:
+                if mode is not None:
+                    directory_calls.set_folder_mode(at, last, mode)
+                if owner:
+                    directory_calls.give(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
+
+    def copy_in(self, source: BinaryIO, name: str, *, mode: int = 0o644) -> None:
+        """Copy an open file into the folder, in place of whatever file or link has that name.
+
+        Args:
+            source: Read to its end.
+            name: Relative to the folder.
+            mode: Permissions of the copy; set on its descriptor, before it has its name.
+
+        Raises:
+            OSError: a directory has that name, a link is in the way, the system refuses, or untrusted code has
+                exchanged the copy before it had its name.
+        """
+        with self._parent(name) as (at, last):
+            part = f".{secrets.token_hex(8)}.part"
+            try:
+                made = directory_calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=0o600)
+                with os.fdopen(made, "wb") as file:
+                    directory_calls.copy(source, file)
+                    file.flush()
+                    directory_calls.set_mode(made, at, part, mode)
+                    written = os.fstat(made)
+                directory_calls.rename(at, part, at, last)
+                if not os.path.samestat(directory_calls.lstat(at, last), written):
+                    raise PermissionError(errno.EPERM, "exchanged by code while it was copied", name)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    directory_calls.unlink(at, part)
+                raise
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Write a new file in place of whatever file or link has that name. Errors as of `create_file`.
+
+        Args:
+            name: Below this folder.
+            data: All that it will hold.
+        """
+        with self._parent(name) as (at, last):
+            part = f".{secrets.token_hex(8)}.part"
+            try:
+                with os.fdopen(
+                    directory_calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb"
+                ) as file:
+                    file.write(data)
+                directory_calls.rename(at, part, at, last)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    directory_calls.unlink(at, part)
+                raise
+
+    def copy_out(self, name: str, target: Path, *, limit_bytes: int | None = None) -> None:
+        """Copy a file to a place that untrusted code can't write to.
+
+        Args:
+            name: Relative to the folder.
+            target: Outside the folder; a file or link of that name is replaced. Zeros in long runs become holes.
+            limit_bytes: A longer file is an error; so much of it may have been written.
+
+        Raises:
+            OSError: as of `read_file`.
+        """
+        with self.open_file(name) as file:
+            target.unlink(missing_ok=True)
+            with open(target, "xb") as copy:  # a link that has been put there meanwhile is not followed
+                left = limit_bytes
+                while data := file.read(_HOLE_BYTES if left is None else min(_HOLE_BYTES, left + 1)):
+                    if left is not None:
+                        left -= len(data)
+                        if left < 0:
+                            raise _too_large(name, limit_bytes)
+                    if data == bytes(len(data)):
+                        copy.seek(len(data), os.SEEK_CUR)
+                    else:
+                        copy.write(data)
+                copy.truncate()
+
+    def move(self, name: str, target: str) -> None:
+        """Rename an entry in this folder; a file or link of the new name is replaced.
+
+        Args:
+            name: Below this folder.
+            target: Its new name, below this folder too.
+
+        Raises:
+            OSError: there is no such entry, a link is in the way, or the system refuses.
+        """
+        with self._parent(name) as (at, last), self._parent(target) as (there, new):
+            directory_calls.rename(at, last, there, new)
+
+    def remove(self, name: str) -> None:
+        """Remove an entry that is no directory; of a link, the link itself.
+
+        Raises:
+            OSError: there is none, it is a directory, or a link is in the way.
+        """
+        with self._parent(name) as (at, last):
+            directory_calls.unlink(at, last)
+
+    def remove_tree(self, name: str) -> None:
+        """Remove an entry with all below it, however deep; of a link, the link itself.
+
+        Raises:
+            OSError: something could not be removed; the rest is removed.
+        """
+        with self._parent(name) as (at, last):
+            if not stat.S_ISDIR(directory_calls.lstat(at, last).st_mode):
+                directory_calls.unlink(at, last)
+                return
+            inner = directory_calls.open_to_empty(at, last)
+            try:
+                empty(inner)
+            finally:
+                directory_calls.close(inner)
+            directory_calls.rmdir(at, last)
+
+    def hold_socket(self, name: str) -> int:
+        """Open a Unix socket's entry without connecting; see `directory_calls.hold_socket`.
+
+        Raises:
+            OSError: it is not a socket of this folder; it may not be there yet.
+        """
+        with self._parent(name) as (at, last):
+            return directory_calls.hold_socket(at, last)
+
+    def unlock(self, name: str = ".") -> None:
+        """Restore all permissions of a directory's owner, where code has taken them away.
+
+        Args:
+            name: Relative to the folder; `.` is the folder itself.
+
+        Raises:
+            OSError: there is no such directory, or a link is in the way.
+        """
+        if name == ".":
+            directory_calls.unlock(self._at)
+            return
+        with self._parent(name) as (at, last):
+            inner = directory_calls.open_folder(at, last)
+            try:
+                directory_calls.unlock(inner)
+            finally:
+                directory_calls.close(inner)
+
+    def clear(self) -> None:
+        """Remove all that is in the folder. Errors as of `remove_tree`."""
+        directory_calls.unlock(self._at)
+        inner = self._list()
+        try:
+            empty(inner)
+        finally:
+            directory_calls.close(inner)
+
+    def walk(self, *, enter: Callable[[str], bool] = lambda name: True) -> Iterator[Entry]:
+        """Return all entries below the folder: of each directory those in it by name, then what is below them.
+
+        Args:
+            enter: Called with the last component of a directory's name: walk into it?
+
+        What vanishes or can't be opened meanwhile is left out, and so is what lies below a directory whose name is
+        longer than 16 000 characters. Links are returned, not followed.
+        """
+        with Descent(self._list()) as way:
+            more = True
+            while more:
+                folders, prefix = [], way.prefix
+                for name in sorted(os.listdir(way.at)):
+                    with contextlib.suppress(OSError):
+                        one = Entry(f"{prefix}{name}", directory_calls.lstat(way.at, name))
+                        yield one
+                        if one.is_folder and len(one.name) < _LONGEST_NAME and enter(name):
+                            folders.append(name)
+                more = way.next(folders)
+
+    def give(self, owner_of: OwnerOf) -> None:
+        """Change the owner of the folder and of what is below it, as the superuser can.
+
+        Args:
+            owner_of: Called with what the system says of an entry; returns user and group, or None to leave it alone.
+                It may be called twice for an entry.
+
+        The entry that was looked at is the one whose owner changes: the look and the change use one descriptor, or
+        a name in a directory that only the superuser can change at that time. Devices are left alone, and so is what
+        vanishes or can't be opened.
+        """
+        with Descent(self._list()) as way:
+            more = True
+            while more:
+                more = way.next(directory_calls.give_entries(way.at, owner_of))
+
+    def _open(self, name: str, flags: int) -> int:
+        with self._parent(name) as (at, last):
+            return directory_calls.open_plain(at, last, flags, name=name)
+
+    def _list(self) -> At:
+        return directory_calls.open_folder(self._at, ".", listed=True)
+
+    @contextlib.contextmanager
+    def _parent(self, name: str) -> Iterator[tuple[At, str]]:
+        """Open the directory that an entry is in; return it with the last component of the name."""
+        *above, last = _components(name)
+        at = self._at
+        try:
+            for part in above:
+                try:
+                    inner = directory_calls.open_folder(at, part)
+                except OSError as error:
+                    raise directory_calls.explained(error, name, part) from None
+                if at != self._at:
+                    directory_calls.close(at)
+                at = inner
+            yield at, last
+        finally:
+            if at != self._at:
+                directory_calls.close(at)
+
+
+def open_unlinked_folder(path: Path | str) -> SafeFolder:
+    """Open a folder by its absolute path, if no component of the path is a link; the caller closes it.
+
+    Raises:
+        OSError: there is no such folder, the path is relative, or it leads over a link.
+    """
+    path = Path(path)
+    if not path.is_absolute():
+        raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
+    if kept_path(path) or path == Path(path.anchor):
+        return SafeFolder(path)
+    with SafeFolder(path.anchor) as root:
+        return root.open_folder(path.relative_to(path.anchor).as_posix())
+
+
+def open_unlinked(path: Path | str) -> BinaryIO:
+    """Open a file by its absolute path for reading, if no component of the path is a link.
+
+    For a path that was taken down when the file was made, in a folder that untrusted code could change since.
+
+    Raises:
+        OSError: there is no such file, the path is relative, or it leads over a link.
+    """
+    path = Path(path)
+    if not path.is_absolute():
+        raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
+    if kept_path(path.parent):
+        with SafeFolder(path.parent) as folder:
+            return folder.open_file(path.name)
+    with SafeFolder(path.anchor) as root:
+        return root.open_file(path.relative_to(path.anchor).as_posix())
+
+
+def read_unlinked(path: Path | str, *, limit_bytes: int | None = None) -> bytes:
+    """Read a whole file by its absolute path, if no component of the path is a link.
+
+    Args:
+        path: Absolute.
+        limit_bytes: How much may be read; None: all.
+
+    Raises:
+        OSError: as of `open_unlinked`; with `errno.EFBIG` if the file is longer than the limit.
+    """
+    with open_unlinked(path) as file:
+        return read_limited(file, limit_bytes, os.fspath(path))
+
+
+def remove_folder(path: Path | str) -> None:
+    """Remove a folder with all in it, however deep; what can't be removed stays, and a link is not followed."""
+    with contextlib.suppress(OSError):
+        with SafeFolder(path) as folder, contextlib.suppress(OSError):
+            folder.clear()
+        os.rmdir(path)
+
+
+def read_limited(file: BinaryIO, limit_bytes: int | None, name: str) -> bytes:
+    """Read an open file to its end.
+
+    Args:
+        file: Open for reading.
+        limit_bytes: How much may be read; None: all.
+        name: For the error.
+
+    Raises:
+        OSError: with `errno.EFBIG`: it is longer than the limit.
+    """
+    data = file.read() if limit_bytes is None else file.read(limit_bytes + 1)
+    if limit_bytes is not None and len(data) > limit_bytes:
+        raise _too_large(name, limit_bytes)
+    return data
+
+
+def _components(name: str) -> tuple[str, ...]:
+    plain = name.replace(os.sep, "/")
+    parts = tuple(part for part in plain.split("/") if part not in ("", "."))
+    try:
+        odd = b"\0" in os.fsencode(name) or bool(os.path.splitdrive(name)[0])
+    except UnicodeEncodeError:
+        odd = True
+    if odd or not parts or ".." in parts or plain.startswith("/"):
+        raise FileNotFoundError(errno.ENOENT, "not a file below the folder", name)
+    return parts
+
+
+def _is_own_folder(about: os.stat_result) -> bool:
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid()
+
+
+def _too_large(name: str, limit_bytes: int | None) -> OSError:
+    return OSError(errno.EFBIG, f"larger than {limit_bytes} bytes", name)

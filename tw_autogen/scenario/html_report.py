@@ -1,0 +1,153 @@
+"""An HTML file about runs: one table, and below it the whole talk of each run, with code, output and pictures."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation import AttachmentType
+from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import visible
+from tw_autogen.events import (
+    ArtifactSaved,
+    CellRan,
+    CellStarted,
+    CodeChecked,
+    HostCalled,
+    LessonsRecalled,
+    ModelCalled,
+    PostClosed,
+    TalkShortened,
+)
+from tw_autogen.safe_folder import held_folder, read_unlinked
+from tw_autogen.scenario.evidence import RoundEvidence
+from tw_autogen.scenario.repeated_runs import Runs
+from tw_autogen.scenario.scenario_run import Outcome
+from tw_autogen.scenario.spy_model import Call
+
+_TEMPLATE = Path(__file__).with_name("report.html.j2")
+_PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
+_LARGEST_PICTURE_BYTES = 5_000_000
+
+
+def check_report() -> None:
+    """Find out before anything runs whether a report can be written.
+
+    Raises:
+        ConfigError: jinja2 isn't installed; says how it is.
+    """
+    try:
+        importlib.import_module("jinja2")
+    except ImportError:
+        raise ConfigError('an HTML report needs jinja2:\n  pip install "tw-autogen[report]"') from None
+
+
+def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> Path:
+    """Write one HTML file that needs no other: pictures are in it.
+
+    Args:
+        all_runs: What was run; the sessions' folders must still be there, for the pictures.
+        path: The file; a file or link that is there is replaced. Its folder is opened as `held_folder` does.
+        title: What stands at the top, such as the model's name.
+
+    Raises:
+        ConfigError: jinja2 isn't installed.
+        OSError: it can't be written, or a link that code may have made is in the way.
+    """
+    check_report()
+    jinja2 = importlib.import_module("jinja2")
+    made = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.filters["visible"] = visible
+    template = made.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    path = Path(path)
+    text = template.render(title=title, all_runs=[_plain(one) for one in all_runs]) + "\n"
+    with held_folder(path.parent) as folder:
+        folder.write_file(path.name, text.encode())
+    return path
+
+
+def _plain(runs: Runs) -> dict[str, Any]:
+    judged = [*runs.judged, *[None] * (len(runs.outcomes) - len(runs.judged))]
+    return {
+        "runs": runs,
+        "name": runs.scenario.name,
+        "calls": runs.mean(lambda usage: usage.calls),
+        "prompt": runs.mean(lambda usage: usage.prompt_tokens),
+        "cached": runs.mean(lambda usage: usage.cached_tokens),
+        "completion": runs.mean(lambda usage: usage.completion_tokens),
+        "holding": sum(one.holds is True for one in runs.judged),
+        "outcomes": [
+            {
+                "outcome": one,
+                "judged": said,
+                "rounds": [_round(seen) for seen in one.evidence.rounds],
+                "calls": _calls(one),
+            }
+            for one, said in zip(runs.outcomes, judged, strict=True)
+        ],
+    }
+
+
+def _round(seen: RoundEvidence) -> dict[str, Any]:
+    return {"name": str(seen), "things": list(_things(seen)), "error": seen.round.error}
+
+
+def _things(seen: RoundEvidence) -> Iterator[dict[str, Any]]:
+    """Yield what happened in a round, as the template shows it."""
+    code: dict[int, str] = {}
+    for event in seen.events:
+        if isinstance(event, PostClosed):
+            post = event.post
+            yield {"kind": "post", "post": post, "plan": post.content(AttachmentType.plan)}
+        elif isinstance(event, CodeChecked) and event.findings:
+            yield {"kind": "refused", "code": event.code, "findings": event.findings}
+        elif isinstance(event, CellStarted):
+            code[event.cell] = event.code
+        elif isinstance(event, CellRan):
+            yield {"kind": "cell", "cell": event, "code": code.get(event.cell, "")}
+        elif isinstance(event, ArtifactSaved):
+            yield {"kind": "file", "name": event.name, "preview": event.preview, "picture": _picture(Path(event.path))}
+        elif isinstance(event, TalkShortened):
+            yield {"kind": "summary", "event": event}
+        elif isinstance(event, LessonsRecalled):
+            yield {"kind": "lessons", "event": event}
+        elif isinstance(event, HostCalled):
+            yield {"kind": "host", "call": event}
+        elif isinstance(event, ModelCalled):
+            yield {"kind": "model", "call": event}
+
+
+def _picture(path: Path) -> str:
+    """Return a picture as a data URL; empty if the file is none, too large, or gone."""
+    mime = _PICTURES.get(path.suffix.lower())
+    if not mime:
+        return ""
+    try:
+        content = read_unlinked(path, limit_bytes=_LARGEST_PICTURE_BYTES)
+    except OSError:
+        return ""
+    return f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _calls(outcome: Outcome) -> list[dict[str, Any]]:
+    return [
+        {"role": call.role, "messages": [_message(one) for one in call.messages], "said": _said(call)}
+        for call in outcome.calls
+    ]
+
+
+def _said(call: Call) -> str:
+    if call.completion is None:
+        return "(no reply)"
+    asked = [f"{one.name}({one.arguments})" for one in call.completion.tool_calls]
+    return "\n".join(filter(None, (call.completion.text, *asked)))
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, str]:
+    content = message.get("content") or ""
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=1)
+    return {"role": str(message.get("role", "")), "text": text}

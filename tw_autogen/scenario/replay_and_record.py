@@ -1,0 +1,134 @@
+"""Runs a scenario with recorded replies, or with a live model whose replies are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tw_autogen.errors import ScenarioError
+from tw_autogen.events import Handler
+from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
+from tw_autogen.recall import Experience, read_experiences, write_experience
+from tw_autogen.scenario.scenario import Scenario
+from tw_autogen.scenario.scenario_run import PATIENCE, Outcome, run_live, run_scenario
+
+_UNDER_WAY = "replies.under_way.yaml"
+
+
+def replay_scenario(
+    scenario: Scenario,
+    *,
+    workspace: Path | str,
+    handlers: Sequence[Handler] = (),
+    recording: Recording | None = None,
+    strict: bool = False,
+) -> Outcome:
+    """Run a scenario with recorded replies; everything else is real.
+
+    Args:
+        scenario: What to ask, with what, and what to expect.
+        workspace: The folder in which the session makes its own; it stays.
+        handlers: Called with each event.
+        recording: The replies; None: those that lie in the scenario's folder.
+        strict: A prompt that has changed since it was recorded is a problem.
+
+    Returns:
+        An outcome; replies that nobody asked for are a problem, changed prompts are named apart.
+
+    Raises:
+        ScenarioError: nothing has been recorded.
+        ConfigError: a role or a plugin is wrong; nothing has run.
+    """
+    if recording is None:
+        if not scenario.replies.exists():
+            raise ScenarioError(
+                "nothing has been recorded for this scenario; with a model, this does it:\n"
+                f"  tw-autogen scenario record {scenario.folder}",
+                path=scenario.replies,
+            )
+        recording = Recording.read(scenario.replies)
+    model = ReplayModel(recording, hide=_hidden(workspace))
+    outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
+    problems = outcome.problems
+    if model.unused:
+        left = f"{len(model.unused)} recorded replies were left over, for {model.unused_words}"
+        problems += (f"{left}: the recording and the run have parted",)
+    if strict:
+        problems += tuple(f"stale: {one}" for one in model.stale)
+    problems += tuple(_otherwise_kept(scenario, outcome.lesson))
+    return replace(outcome, problems=problems, stale=tuple(model.stale), moved=tuple(model.moved))
+
+
+def record_scenario(
+    scenario: Scenario,
+    model: ChatModel,
+    *,
+    workspace: Path | str,
+    handlers: Sequence[Handler] = (),
+    seconds: float = PATIENCE,
+    resume: bool = False,
+) -> Outcome:
+    """Run a scenario live, and keep the replies in its folder for replays.
+
+    Args:
+        scenario: What to ask, with what, and what to expect.
+        model: What all roles ask.
+        workspace: The folder in which the session makes its own; it stays.
+        handlers: Called with each event.
+        seconds: How long a reply, and a round, may take.
+        resume: Don't ask again what an earlier try, which was stopped or failed, was told on the same prompts.
+
+    Returns:
+        An outcome. Replies that did not lead to what is expected are kept in `replies.failed.yaml` only, so that a
+        recording in `replies.yaml` always passes; those that were there before stay. Replies of an earlier try are
+        kept until this one has some of its own, and with `resume` those that nobody asked for this time too.
+
+    Raises:
+        ConfigError: a role or a plugin is wrong; nothing has run.
+        ScenarioError: what the earlier try has left can't be read.
+    """
+    under_way, failed = scenario.folder / _UNDER_WAY, scenario.folder / scenario.FAILED_REPLIES
+    _keep(under_way, failed, _known(failed))  # of a try that was killed
+    recorder = RecordingModel(model, under_way, hide=_hidden(workspace), known=_known(failed) if resume else ())
+    try:
+        outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
+        if outcome.ok:
+            under_way.replace(scenario.replies)
+            failed.unlink(missing_ok=True)
+    finally:
+        _keep(under_way, failed, recorder.left)
+    if outcome.ok and outcome.lesson:
+        write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
+    return outcome
+
+
+def _known(failed: Path) -> tuple[RecordedReply, ...]:
+    """Return what earlier tries were told; nothing if there were none."""
+    return Recording.read(failed).replies if failed.is_file() else ()
+
+
+def _keep(under_way: Path, failed: Path, left: Sequence[RecordedReply]) -> None:
+    """Keep the replies of a try that didn't pass, and behind them what is left of those before; if it had any."""
+    if not under_way.is_file():
+        return
+    told = Recording.read(under_way)
+    replace(told, replies=(*told.replies, *(one for one in left if one not in told.replies))).write(failed)
+    under_way.unlink()
+
+
+def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[str]:
+    """Yield a problem if the lesson that other scenarios are given is not the one that comes of these replies."""
+    if lesson is None:
+        return
+    kept = scenario.kept_lesson
+    there = {one.id: one.lesson for one in read_experiences(kept.parent)} if kept.is_file() else {}
+    if there.get(scenario.name) != lesson.lesson:
+        name = kept.relative_to(scenario.folder).as_posix()
+        yield f"the lesson in {name} is not the one that comes of these replies: record it anew"
+
+
+def _hidden(workspace: Path | str) -> tuple[str, ...]:
+    """Return the spellings of the workspace's path that a prompt may hold."""
+    here = Path(workspace)
+    return tuple(dict.fromkeys((str(here.absolute()), str(here.resolve()))))

@@ -1,0 +1,166 @@
+"""The journal: every event of a session, a line of JSON each, only ever appended to; and its other listeners."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+
+from tw_autogen.conversation import Round, RoundState
+from tw_autogen.events import (
+    BoardWritten,
+    Event,
+    Handler,
+    ModelCalled,
+    PostClosed,
+    PostGrew,
+    RoundClosed,
+    RoundOpened,
+    event_from_dict,
+)
+from tw_autogen.private_files import open_private
+from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.secret_masking import redactor
+from tw_autogen.session.budget import Spent
+
+if sys.platform != "win32":
+    import fcntl
+
+JOURNAL = "events.jsonl"
+"""Name of the file, beside the session's folder."""
+
+_log = logging.getLogger(__name__)
+
+
+class Journal:
+    """Writes events to a file, and hands them to handlers; a handler that fails is logged and does no harm.
+
+    Args:
+        path: The file; made, or appended to. Only its owner can read it from then on.
+        handlers: Called with each event, in order, in the thread in which it happened.
+
+    `PostGrew` goes to handlers only: the whole post follows in `PostClosed`. Secrets are masked in the file.
+    """
+
+    def __init__(self, path: Path, handlers: Sequence[Handler] = ()) -> None:
+        self.path = path
+        self._handlers = list(handlers)
+        self._lock = threading.Lock()
+        self._redact = redactor(os.environ)
+        self._file = open_private(path)
+        with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
+            self._seq = sum(1 for _ in before)
+        _mark_open(self._file.fileno())
+
+    def subscribe(self, handler: Handler) -> None:
+        """Hand every event from now on to one more handler."""
+        self._handlers.append(handler)
+
+    def unsubscribe(self, handler: Handler) -> None:
+        """Leave a handler in peace; nothing happens if it was not subscribed."""
+        if handler in self._handlers:
+            self._handlers.remove(handler)
+
+    def write(self, event: Event) -> None:
+        """Take an event; never raises because of a handler."""
+        if not isinstance(event, PostGrew):
+            self._append(event)
+        for handler in list(self._handlers):
+            try:
+                handler(event)
+            except Exception:  # noqa: BLE001 - a listener is foreign code, and must not break what it listens to
+                _log.exception("a handler failed on %s", type(event).__name__)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _append(self, event: Event) -> None:
+        with self._lock:
+            if self._file.closed:  # a late event, such as that of an abandoned model call
+                return
+            line = {"seq": self._seq, "at": datetime.now(timezone.utc).isoformat(), **event.to_dict()}
+            self._seq += 1
+            self._file.write(self._redact(json.dumps(line, ensure_ascii=False, default=str)) + "\n")
+            self._file.flush()
+            if isinstance(event, RoundClosed):
+                os.fsync(self._file.fileno())
+
+
+def read_journal(path: Path | str) -> Iterator[Event]:
+    """Yield the events of a journal, oldest first; a last line that was cut off by a crash is passed over.
+
+    Raises:
+        OSError: there is no such file, or it is no regular one.
+    """
+    with SafeFolder(Path(path).parent) as folder:  # a folder that code may write to: no link, no FIFO
+        lines = folder.read_file(Path(path).name).decode("utf-8").splitlines()
+    for number, line in enumerate(lines):
+        try:
+            plain = json.loads(line)
+        except json.JSONDecodeError:
+            if number == len(lines) - 1:
+                return
+            raise
+        yield event_from_dict(plain)
+
+
+def rounds_of(events: Iterable[Event]) -> list[Round]:
+    """Return the rounds of a journal, oldest first; one that was cut off stays open, with what it has spent until then.
+
+    Args:
+        events: As `read_journal` gives them.
+    """
+    rounds: list[Round] = []
+    for event in events:
+        if isinstance(event, RoundOpened):
+            rounds.append(Round(event.user_query, event.round_id))
+        elif not rounds:
+            continue
+        elif isinstance(event, PostClosed):
+            rounds[-1].posts.append(event.post)
+        elif isinstance(event, BoardWritten):
+            rounds[-1].write_board(event.role, event.bulletin)
+        elif isinstance(event, RoundClosed):
+            rounds[-1].state, rounds[-1].error = RoundState(event.state), event.error
+            rounds[-1].spent = event.spent or rounds[-1].spent
+        elif isinstance(event, ModelCalled) and rounds[-1].state is RoundState.created:
+            rounds[-1].spent = (Spent.of_round(rounds[-1]) + Spent.of_call(event)).to_dict()
+    return rounds
+
+
+def _mark_open(file: int) -> None:
+    """Mark a session as open for as long as the descriptor of its journal is; not on Windows."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def is_marked_open(file: int) -> bool:
+    """Return whether a session is open, by a descriptor of its journal; always False on Windows."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks: its age alone says
+        return False
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False

@@ -1,0 +1,115 @@
+"""The MCP servers of a session: started where code could call them, their tools among the plugins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from tw_autogen.approval import Approve
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin import McpApproval, PluginSettings
+from tw_autogen.plugin.mcp import McpServer, McpServers, McpWanted, read_mcp_servers
+from tw_autogen.session.role_seats import Seat, runs_code
+from tw_autogen.session.trust_review import distrusted_folder, server_files
+from tw_autogen.settings import Settings
+from tw_autogen.trusted_files import TrustedFiles, compared_with
+
+
+def start_mcp_servers(
+    wanted: McpWanted | None,
+    seats: Sequence[Seat],
+    read: Settings,
+    logs: Path,
+    undo: ExitStack,
+    *,
+    approve: Approve | None = None,
+) -> McpServers | None:
+    """Start the MCP servers that are wanted, if there is anybody whose code could call them.
+
+    Args:
+        wanted: As in `open_session`.
+        seats: Who takes part.
+        read: How long starts and calls may take, and which servers, where nobody says otherwise.
+        logs: Folder for what the servers write.
+        undo: Gets what ends them.
+        approve: Asked before calls, as the setting `plugin.mcp_approval` says; None: nobody can be asked.
+
+    Raises:
+        ConfigError: what is wanted can't be read, or a server doesn't start.
+    """
+    options = read.read("plugin", PluginSettings)
+    origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
+    from_folder = wanted is None and read.folder_of("plugin.mcp_servers") is not None
+    wanted = options.mcp_servers if wanted is None else wanted
+    with compared_with(read.files if from_folder else None, only=True):
+        servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
+    if not servers or not any(runs_code(seat) for seat in seats):
+        return None
+    if not from_folder and distrusted_folder(read) is not None:
+        servers = tuple(map(_without_modules_of_here, servers))
+    if from_folder and read.files is not None and read.project is not None:
+        _compare_programs(servers, read.files, read.project.resolve())
+    started = McpServers(
+        servers,
+        folder=logs,
+        start_seconds=options.mcp_start_seconds,
+        call_seconds=options.mcp_call_seconds,
+        approval=_approval(read, from_folder=from_folder),
+        approve=approve,
+    )
+    undo.callback(started.close)
+    return started
+
+
+def _without_modules_of_here(server: McpServer) -> McpServer:
+    """Return a server of `python -m` so that it takes no module from the current folder, from Python 3.11 on."""
+    python = re.fullmatch(r"python[\d.]*(\.exe)?|py(\.exe)?", Path(server.command).name.lower())
+    if not python or server.cwd or not {"-m", "-c"} & set(server.args):
+        return server
+    return replace(server, env={"PYTHONSAFEPATH": "1", **server.env})
+
+
+def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder: Path) -> None:
+    """Refuse servers if a file that their commands name is not as it was when the folder was trusted.
+
+    Raises:
+        ConfigError: names the file.
+    """
+    for path in server_files(servers, folder):
+        try:
+            files.compare(path)
+        except OSError as error:
+            problem = error.strerror or error
+            raise ConfigError(f"{servers[0].origin}: MCP servers: {path}: {problem}") from error
+
+
+def _approval(read: Settings, *, from_folder: bool) -> McpApproval:
+    """Return which calls a person is asked about; a project's file can only ask for more.
+
+    The user's `never` is about servers that they know: their own, the caller's, and those of a folder that was shown to
+    them with each server and is trusted as it was shown.
+
+    Args:
+        read: The settings.
+        from_folder: A project's file names the servers.
+    """
+    said = read.read("plugin", PluginSettings).mcp_approval
+    unknown = read.folder_of("plugin.mcp_approval") is not None or from_folder and read.files is None
+    return "writes" if said == "never" and unknown else said
+
+
+def with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:
+    """Return the same seat with the servers' tools among its plugins, if it runs code; no name is taken twice.
+
+    Args:
+        seat: One role of the session.
+        servers: Those that were started; None: none.
+        seats: All roles, whose plugins' names are taken.
+    """
+    if servers is None or not runs_code(seat):
+        return seat
+    taken = {spec.name for one in seats for spec in one.plugins}
+    return replace(seat, plugins=(*seat.plugins, *servers.specs(taken)))

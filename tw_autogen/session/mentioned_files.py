@@ -1,0 +1,157 @@
+"""Files that a request only names: looked for in the user's folder, and brought in as given ones are."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
+
+from tw_autogen.conversation import file_names, is_document
+from tw_autogen.errors import near_files
+from tw_autogen.safe_folder import SafeFolder, is_protected
+from tw_autogen.secret_masking import is_secret_name
+from tw_autogen.session.answer import Answer
+from tw_autogen.session.answer_files import AnswerFiles
+from tw_autogen.session.request_inputs import LARGE_BYTES
+
+_MOST_NAMED = 20
+_WRITABLE = 0o666
+"""A copy that code may replace, unlike that of a given file: the request may ask for a new one under this name."""
+
+Stamp = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Named:
+    """The files that a request names.
+
+    Args:
+        found: Their paths: copies in the session's folder, or large files at their own place.
+        missing: Names for which there is no file yet.
+        note: Words for the prompt about missing ones; empty: there are none, or no folder to look in.
+    """
+
+    found: tuple[Path, ...] = ()
+    missing: tuple[str, ...] = ()
+    note: str = ""
+
+
+class NamedFiles:
+    """Finds the files that a user's words name in the folder that the user works in, and copies them for code.
+
+    Dotfiles, settings and hooks, names of secrets, links and what lies outside the folder are left alone.
+
+    Args:
+        users: The user's folder; empty: there is none.
+        folder: The session's.
+        show: Lets code read a large file at its own place, and returns whether it can.
+    """
+
+    def __init__(self, users: str, folder: Path, show: Callable[[Path], bool]) -> None:
+        self._users = Path(users).expanduser().resolve() if users else None
+        self._folder = folder
+        self._show = show
+        self._brought: dict[str, tuple[Stamp, Stamp]] = {}
+
+    def bring(self, text: str, given: Collection[str]) -> Named:
+        """Find and copy the files that a text names.
+
+        Args:
+            text: The user's own words.
+            given: Plain names of the files that come with the request anyway.
+
+        Returns:
+            What was found. A file that code has written under the name stays, and is left out.
+        """
+        found: dict[str, Path] = {}
+        missing = []
+        for name in file_names(text)[:_MOST_NAMED]:
+            plain = PurePosixPath(name).name
+            if plain in given or plain in found:
+                continue
+            try:
+                path = self._brought_in(name, plain)
+            except FileNotFoundError:
+                missing.append(name)
+            except (OSError, ValueError):  # a link, a folder in the way, no permission: as if it were not named
+                continue
+            else:
+                if path is not None:
+                    found[plain] = path
+        return Named(tuple(found.values()), tuple(missing), self._note(missing))
+
+    def _brought_in(self, name: str, plain: str) -> Path | None:
+        """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""
+        relative = self._relative(name)
+        with SafeFolder(self._folder) as own:
+            here = _stamp(own.info(plain)) if own.has_file(plain) else None
+            brought = self._brought.get(plain)
+            if here is not None and (brought is None or brought[1] != here):
+                return None  # code has made it
+            if self._users is None or relative is None:
+                if here is None and relative is not None:
+                    raise FileNotFoundError(name)
+                return None
+            with SafeFolder(self._users) as users:
+                info = users.info(relative)
+                if not stat.S_ISREG(info.st_mode):
+                    return None
+                if info.st_size > LARGE_BYTES:
+                    real = self._users / relative
+                    return real if os.access(real, os.R_OK) and self._show(real) else None
+                if here is None or brought is None or brought[0] != _stamp(info):
+                    with users.open_file(relative) as source:
+                        own.copy_in(source, plain, mode=_WRITABLE)
+                    self._brought[plain] = (_stamp(info), _stamp(own.info(plain)))
+        return self._folder / plain
+
+    def _relative(self, name: str) -> str | None:
+        """Return a name relative to the user's folder; None if it lies outside, or is one that is left alone."""
+        path = Path(name).expanduser()
+        if path.is_absolute():
+            if self._users is None or not path.is_relative_to(self._users):
+                return None
+            path = path.relative_to(self._users)
+        parts = path.parts
+        private = any(part.startswith(".") or is_protected(part) for part in parts)
+        return None if private or _is_secret(path.name) else path.as_posix()
+
+    def _note(self, missing: Collection[str]) -> str:
+        if self._users is None or not missing:
+            return ""
+        words = []
+        for name in missing:
+            near = near_files(self._users, name, _is_data, cutoff=0.6)
+            words.append(f"{name} (similar: {', '.join(near)})" if near else name)
+        return f"Not in the User's folder {self._users}: {', '.join(words)}."
+
+
+def _is_data(entry: os.DirEntry[str]) -> bool:
+    return is_document(entry.name) and not _is_secret(entry.name)
+
+
+def _is_secret(name: str) -> bool:
+    """Return whether a file's name says that it holds secrets: `credentials.json`, `passwords.txt`."""
+    return is_secret_name(name.partition(".")[0].removesuffix("s"))
+
+
+def _stamp(info: os.stat_result) -> Stamp:
+    return (info.st_mtime_ns, info.st_size)
+
+
+def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles | None) -> list[str]:
+    """Return a line for each file that a completed request names, that was not there, and that nobody has made.
+
+    Args:
+        missing: `Session.missing`, the names for which there was no file.
+        answer: What came of the request.
+        landing: Where files of answers were copied to; None: nowhere.
+    """
+    if answer.stop != "Completed":
+        return []
+    made = {one.path.name for one in answer.artifacts}
+    left = [name for name in missing if PurePath(name).name not in made]
+    left = [name for name in left if landing is None or not os.path.lexists(landing.folder / name)]
+    return [f"{name}: the request names it, but there is no such file, and none was made" for name in left]

@@ -1,0 +1,300 @@
+"""What a request brings: files and variables, checked before anything is done, and copied into the session's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import reprlib
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tw_autogen.errors import ConfigError, nearest_path
+from tw_autogen.kernel.guest import untransferable_reason
+from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
+from tw_autogen.session.event_journal import JOURNAL
+from tw_autogen.variable_names import name_problem
+
+FilesWanted = Iterable[Path | str] | Path | str
+"""Files by their paths; a single one needs no list."""
+
+LARGE_BYTES = 50_000_000
+"""A larger file is not copied where code can read it at its own place."""
+
+
+def several(wanted: Any) -> tuple[Any, ...]:
+    """Return what is wanted as a tuple; a single thing, such as a path or a name, needs no list around it.
+
+    Example:
+        >>> several("sales.csv"), several(["a.csv", "b.csv"])
+        (('sales.csv',), ('a.csv', 'b.csv'))
+    """
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
+        return (wanted,)
+    return tuple(wanted)
+
+
+def checked_text(text: Any) -> str:
+    """Return the user's words.
+
+    Raises:
+        ConfigError: they are no text.
+    """
+    if isinstance(text, str):
+        return text
+    raise ConfigError(f"the request: expected str, got {type(text).__name__}: {reprlib.repr(text)}")
+
+
+def checked_inputs(
+    files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = (), *, distrusted: Path | None = None
+) -> list[Path]:
+    """Return the files as paths, each once.
+
+    Args:
+        files: Paths, or a single one.
+        variables: Values by name.
+        images: URLs, `data:` or `https:`.
+        distrusted: A folder that somebody else may have made: a file there that is a link, or is reached over one,
+            must lie in it too. None: links are followed wherever they lead.
+
+    Raises:
+        ConfigError: a file doesn't exist or is no path, two can't be kept apart by name, a variable's name is no
+            identifier or one of Python's own, its value can't cross to the kernel, an image is no URL, or a link leads
+            out of `distrusted`.
+    """
+    if not isinstance(variables, Mapping):
+        raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
+    if isinstance(images, str) or not isinstance(images, Sequence) or not all(isinstance(one, str) for one in images):
+        raise ConfigError(f"images: expected a list of URLs, got {reprlib.repr(images)}")
+    try:
+        paths = [Path(one) for one in several(files)]
+    except TypeError as error:
+        raise ConfigError(f"files: expected paths, got {reprlib.repr(files)}") from error
+    for path in paths:
+        try:
+            problem = "" if path.is_file() else _no_file(path)
+        except (OSError, ValueError) as error:  # too long for a name, or a NUL in it
+            raise ConfigError(f"{reprlib.repr(str(path))}: no path of a file ({error})"[:300]) from error
+        if problem or (problem := _leads_out(path, distrusted)):
+            raise ConfigError(f"{path}: {problem}")
+    paths = list({os.path.abspath(path): path for path in paths}.values())
+    working_names(paths)
+    for name, value in variables.items():
+        if problem := name_problem(name):
+            raise ConfigError(f"{name!r} can't be a variable: {problem}")
+        if why := untransferable_reason(value):
+            raise ConfigError(f"variable {name!r}: {why}")
+    return paths
+
+
+def _leads_out(path: Path, distrusted: Path | None) -> str:
+    if distrusted is None or _name_below(path, distrusted) != "":
+        return ""
+    target = path.resolve()
+    return (
+        f"a link out of {distrusted}, which is not trusted, to {target}; name that file itself if you mean it, or "
+        "trust the folder (--trust, trust=True)"
+    )
+
+
+def _name_below(path: Path, distrusted: Path) -> str | None:
+    """Return the name of a file in a folder, links followed; empty: it is a link out of it; None: it lies elsewhere."""
+    with SafeFolder(distrusted.resolve()) as folder:
+        if name := folder.name_of(path.resolve()):
+            return name
+        return "" if folder.name_of(path) else None
+
+
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return (
+            f"a folder; open_session(project={str(path)!r}), or -C on the command line, lets code read a whole folder"
+        )
+    return "not a file" if path.exists() else f"there is no such file{nearest_path(path)}"
+
+
+def working_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of files in the working folder: their own, with those of their folders in front where needed.
+
+    Args:
+        paths: Each once.
+
+    Raises:
+        ConfigError: folders don't keep two apart.
+
+    Example:
+        >>> working_names([Path("/north/a.csv"), Path("/south/a.csv"), Path("/south/b.csv")])
+        ['north_a.csv', 'south_a.csv', 'b.csv']
+    """
+    parts = [Path(os.path.abspath(path)).parts[1:] for path in paths]
+    depths = [1] * len(paths)
+    while True:
+        names = ["_".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is None:
+            return names
+        alike = [at for at, name in enumerate(names) if name == twice]
+        longer = [at for at in alike if depths[at] < len(parts[at])]
+        if not longer:
+            one, other, *_ = (str(paths[at]) for at in alike)
+            raise ConfigError(
+                f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
+                "their folder: open_session(project=…), or -C on the command line"
+            )
+        deepest = max(depths[at] for at in longer)
+        for at in longer:
+            depths[at] += depths[at] == deepest
+
+
+def place_inputs(
+    paths: Sequence[Path],
+    folder: Path,
+    show: Callable[[Path], bool],
+    *,
+    distrusted: Path | None = None,
+    show_granted: Callable[[Path], bool] = lambda path: False,
+) -> list[Path]:
+    """Copy files read-only into a folder, but for large ones that code can read at their own place.
+
+    Args:
+        paths: The files, as `checked_inputs` returned them.
+        folder: The session's.
+        show: Lets code read a file at its own place, and returns whether it can.
+        distrusted: As in `checked_inputs`; whoever made it may change what a name there means, at any time.
+        show_granted: The same as `show` for files in `distrusted`, if code can read their folder already.
+
+    Returns:
+        For each file the path that code opens: the copy, or the file itself, absolute.
+
+    Raises:
+        ConfigError: as of `copy_in`.
+    """
+    placed = []
+    for path, name in zip(paths, working_names(paths), strict=True):
+        real = path.resolve()
+        with opened_as_given(path, folder, distrusted=distrusted) as given:
+            size = os.fstat(given.fileno()).st_size
+        known = distrusted is None or _name_below(path, distrusted) is None
+        large = size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
+        placed.append(
+            real
+            if large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
+            else copy_in(path, folder, name, distrusted=distrusted)
+        )
+    return placed
+
+
+def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None = None) -> Path:
+    """Copy a file read-only into a folder; one that lies there already stays as it is.
+
+    What code may have left under that name is replaced; a link of its making is not followed.
+
+    Args:
+        path: The file.
+        folder: The session's.
+        name: Of the copy; empty: the file's own.
+        distrusted: As in `checked_inputs`.
+
+    Returns:
+        The copy.
+
+    Raises:
+        ConfigError: a folder of that name is in the way, or the file can't be read; see `opened_as_given`.
+    """
+    name = name or path.name
+    target = folder / name
+    with SafeFolder(folder) as opened:
+        if opened.name_of(path) == name:
+            opened_as_given(path, folder, distrusted=distrusted).close()
+            return target
+        try:
+            if stat.S_ISDIR(opened.info(name).st_mode):
+                raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {name!r}")
+        except FileNotFoundError:
+            pass
+        with opened_as_given(path, folder, distrusted=distrusted) as given:
+            try:
+                opened.copy_in(given, name, mode=stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+            except PermissionError as error:
+                raise ConfigError(f"{path}: can't be put into the working folder: {error.strerror}") from error
+    return target
+
+
+def opened_as_given(path: Path, folder: Path, *, distrusted: Path | None = None) -> BinaryIO:
+    """Open a file that a request brings; in a folder where code runs or ran, no link is followed.
+
+    Args:
+        path: The file.
+        folder: The session's.
+        distrusted: As in `checked_inputs`: what is opened lies in it, whatever becomes of its names meanwhile.
+
+    Raises:
+        ConfigError: it is no plain file of such a folder; names the reason.
+    """
+    try:
+        for here in (folder, _below_a_kernel(path)):
+            if here is not None:
+                with SafeFolder(here) as opened:
+                    if name := opened.name_of(path):
+                        return opened.open_file(name)
+        below = None if distrusted is None else _name_below(path, distrusted)
+        if distrusted is None or below is None:
+            return path.open("rb")
+        if not below:
+            raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
+        with SafeFolder(distrusted.resolve()) as opened:
+            return opened.open_file(below)
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def readable_by_path(paths: Sequence[Path], folder: Path, *, distrusted: Path | None = None) -> Iterator[list[Path]]:
+    """Return paths under which the files of a request can be read by name.
+
+    A file in a folder where code runs or ran is copied to a folder of the host's own, which is removed at the end; of
+    one in a distrusted folder, which may be large, a name there stands for the open file where the system has such.
+
+    Args:
+        paths: The files.
+        folder: The session's.
+        distrusted: As in `checked_inputs`.
+
+    Raises:
+        ConfigError: as of `opened_as_given`.
+    """
+    with tempfile.TemporaryDirectory(prefix="tw-given-") as own, contextlib.ExitStack() as held:
+        found = []
+        for number, path in enumerate(paths):
+            codes = _is_below(path, folder) or _below_a_kernel(path) is not None
+            if codes or distrusted is not None and _name_below(path, distrusted) is not None:
+                target = Path(own, str(number), path.name)
+                target.parent.mkdir()
+                given = held.enter_context(opened_as_given(path, folder, distrusted=distrusted))
+                descriptor = Path("/proc", str(os.getpid()), "fd", str(given.fileno()))
+                if not codes and descriptor.exists():
+                    target.symlink_to(descriptor)
+                else:
+                    with target.open("xb") as copy:
+                        shutil.copyfileobj(given, copy)
+                found.append(target)
+            else:
+                found.append(path)
+        yield found
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    with SafeFolder(folder) as opened:
+        return bool(opened.name_of(path))
+
+
+def _below_a_kernel(path: Path) -> Path | None:
+    """Return the outermost folder of a session or kernel that a path lies in, where code may have made links."""
+    for one in reversed(Path(os.path.abspath(path)).parents):
+        real = one.resolve()
+        if real in KERNEL_FOLDERS or (real.parent / JOURNAL).is_file():
+            return real
+    return None

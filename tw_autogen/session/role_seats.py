@@ -1,0 +1,293 @@
+"""`Seat`: one role of a session as it is wanted; what its name means; and the models and kernels that seats share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from tw_autogen.approval import Approve
+from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
+from tw_autogen.model import (
+    ChatModel,
+    EmbeddingSettings,
+    ModelSettings,
+    OpenAIModel,
+    Ranker,
+    resolve_model,
+    resolve_ranker,
+)
+from tw_autogen.planner import Planner, PlannerSettings
+from tw_autogen.plugin import PluginSpec
+from tw_autogen.private_files import make_private_folder
+from tw_autogen.recall import Learner, Recall, RecallSettings, load_examples, read_examples
+from tw_autogen.role import Role, RoleSpec, find_role
+from tw_autogen.session.path_grants import Grants
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.settings import Settings
+from tw_autogen.shipped_folders import shipped_folder
+from tw_autogen.taskweaver_config import PLUGIN_ONLY
+from tw_autogen.trusted_files import compared_with
+
+ALIASES = {
+    "planner": Planner.name,
+    "code_interpreter": CodeInterpreter.name,
+    PLUGIN_ONLY: CodeInterpreter.name,
+}
+
+BUILT_IN = (*ALIASES, Planner.name, CodeInterpreter.name)
+"""Names of the roles that are always known."""
+
+RoleWanted = str | Path | type | Role | Callable[[], Role]
+"""A name, the path of a folder, a class, a role that is there already, or a function that makes one."""
+RolesWanted = Iterable[RoleWanted] | RoleWanted
+"""Several, or a single one that needs no list."""
+PolicyWanted = Policy | str | Path
+"""A policy, its name (`strict`), or the path of its YAML."""
+KernelWanted = Kernel | Callable[[Path], Kernel] | None
+ModelWanted = ChatModel | str | Mapping[str, ChatModel | str] | None
+"""A model, its name on the server that the settings name, or these by role name."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One role of a session, and what it is made of.
+
+    Args:
+        role: The name of a shipped role or of an installed package's, the folder or class of one's own, a role, or a
+            function that makes one.
+        name: Its name in the talk; empty: the role's own.
+        model: What it asks; None: the one that the settings name.
+        plugins: For a CodeInterpreter: what its code may call.
+        kernel: For a CodeInterpreter: where its code runs; None: the one `LocalKernel` that the session's interpreters
+            share.
+        policy: For a CodeInterpreter: what its code may do, whatever policy the settings name; None: as they say.
+    """
+
+    role: RoleWanted
+    name: str = ""
+    model: ChatModel | None = None
+    plugins: tuple[PluginSpec, ...] = ()
+    kernel: KernelWanted = None
+    policy: PolicyWanted | None = None
+
+
+def checked_models(model: ModelWanted, *, names: bool = False) -> Mapping[str, ChatModel | str]:
+    """Return the models by role name; one for all stands under the empty name.
+
+    Args:
+        model: As in `open_session`.
+        names: A model's name on the server of the settings will do as well.
+
+    Raises:
+        ConfigError: something is no model; says what one is.
+    """
+    given = model if isinstance(model, Mapping) else {} if model is None else {"": model}
+    wrong = [one for one in given.values() if not isinstance(one, ChatModel) and not (names and _is_name(one))]
+    if not wrong:
+        return given
+    raise ConfigError(
+        f"model: {wrong[0]!r} ({type(wrong[0]).__name__}) is no model; a model is an object with `complete`, such as "
+        "tw_autogen.OpenAIModel(…), or such objects by role name; a model's name goes into "
+        'settings={"model.name": …}'
+    )
+
+
+def _is_name(one: object) -> bool:
+    return isinstance(one, str) and bool(one.strip())
+
+
+def checked_policy(policy: PolicyWanted | None) -> Policy | None:
+    """Return a policy that may be named, by its name or by the path of its YAML; None stays None.
+
+    Raises:
+        ConfigError: there is no such policy, or its YAML is wrong.
+    """
+    return policy if policy is None or isinstance(policy, Policy) else find_policy(policy)
+
+
+def policy_of(seat: Seat, read: Settings) -> Policy:
+    """Return what a seat's code may do: what was given, else what the settings say; a role's name that says it holds.
+
+    A policy that was given beats the settings `policy` and `plugin_only`; `allowed_modules` and `blocked_functions`
+    narrow that one too.
+
+    Args:
+        seat: The role; its own policy counts first.
+        read: All settings.
+
+    Raises:
+        ConfigError: the seat or the setting `code_interpreter.policy` names none, or its YAML is wrong.
+    """
+    own = read.read("code_interpreter", CodeInterpreterSettings)
+    origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
+    of_folder = read.folder_of("code_interpreter.policy")
+    with compared_with(read.files if of_folder else None, only=True):
+        set_one = find_policy(own.policy, folder=of_folder or (origin.parent if origin.is_file() else None))
+    policy = narrowed(checked_policy(seat.policy) or set_one, own)
+    only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
+    if not only:
+        return policy
+    plugins_only = find_policy("plugins-only")
+    blocked = plugins_only.blocked_functions | frozenset(own.blocked_functions)
+    return replace(plugins_only, install=policy.install, blocked_functions=blocked)
+
+
+def narrowed(policy: Policy, own: CodeInterpreterSettings) -> Policy:
+    """Return a policy that allows only what the settings `allowed_modules` and `blocked_functions` leave of it.
+
+    Args:
+        policy: What code may do.
+        own: The settings of the role.
+    """
+    if own.allowed_modules is not None:
+        policy = policy.of_modules(own.allowed_modules)
+    return replace(policy, blocked_functions=policy.blocked_functions | frozenset(own.blocked_functions))
+
+
+def runs_code(seat: Seat) -> bool:
+    """Return whether code is written and run here."""
+    return ALIASES.get(known(seat.role)) == CodeInterpreter.name
+
+
+def known(wanted: RoleWanted) -> str:
+    """Return the short name of a role that is always known; empty for one that is to be loaded."""
+    plain = str(wanted).lower().replace("codeinterpreter", "code_interpreter") if isinstance(wanted, str) else ""
+    plain = PLUGIN_ONLY if plain == "pluginorchestrator" else plain  # its name in TaskWeaver's talk
+    return plain if plain in ALIASES else ""
+
+
+def role_name(wanted: RoleWanted) -> str:
+    """Return the name under which a role's model is looked up; empty for one that a function makes."""
+    if known(wanted):
+        return ALIASES[known(wanted)]
+    return role_spec(wanted).alias if isinstance(wanted, str | Path | type) else ""
+
+
+def role_spec(wanted: str | Path | type) -> RoleSpec:
+    """Find a role that is loaded when it is named."""
+    return find_role(wanted, shipped=shipped_folder("roles"), built_in=BUILT_IN)
+
+
+class Models:
+    """Who is asked, by seat: what was given, else what the settings name, made once for each name; and what recalls."""
+
+    def __init__(self, read: Settings, examples: Sequence[Path]) -> None:
+        self._read = read
+        self._examples = examples
+        self._made: dict[str, ChatModel] = {}
+
+    @cached_property
+    def ranker(self) -> Ranker:
+        """What finds the texts that fit a request."""
+        return resolve_ranker(self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings))
+
+    def recall_for(self, room: str) -> Recall:
+        """Return what a role is reminded of.
+
+        Raises:
+            ConfigError: a folder or a file is missing or wrong.
+        """
+        own = self._read.read("recall", RecallSettings)
+        if not (own.use_planner_examples if room == "planner" else own.use_code_examples):
+            return Recall(own, (), self.ranker)
+        folder = own.planner_examples if room == "planner" else own.code_examples
+        if folder:
+            return Recall(own, read_examples(Path(folder)), self.ranker)
+        mine = [path for path in self._examples if path.parent.name.startswith("planner") == (room == "planner")]
+        return Recall(own, load_examples(mine), self.ranker)
+
+    def learner(self, seats: Sequence[Seat]) -> Learner:
+        """Return who words lessons: the model of the first role that is always known."""
+        first = next((seat for seat in seats if known(seat.role)), None)
+        folder = self._read.read("recall", RecallSettings).experience
+        return Learner((lambda: self.pick(first)) if first else None, Path(folder) if folder else None)
+
+    def pick(self, seat: Seat, name: str = "") -> ChatModel:
+        """Return a seat's model.
+
+        Args:
+            seat: Whose.
+            name: Name of the model on the server, if the role's settings say one.
+
+        Raises:
+            NoModelError: none was given, and the settings name none.
+            ConfigError: `session.max_dollars` or `max_session_dollars` limits its cost, and its price is not known.
+        """
+        if seat.model is not None:
+            return self._priced(seat.model)
+        own = {
+            Planner.name: self._read.read("planner", PlannerSettings).model,
+            CodeInterpreter.name: self._read.read("code_interpreter", CodeInterpreterSettings).model,
+        }.get(ALIASES.get(known(seat.role), ""), name)
+        if own not in self._made:
+            options = self._read.read("model", ModelSettings)
+            self._made[own] = self._priced(resolve_model(replace(options, name=own) if own else options))
+        return self._made[own]
+
+    def _priced(self, model: ChatModel) -> ChatModel:
+        """Refuse a model of ours without a price where money is limited: it would count nothing."""
+        limits = self._read.read("session", SessionSettings)
+        key = "max_dollars" if limits.max_dollars else "max_session_dollars"
+        most = limits.max_dollars or limits.max_session_dollars
+        if most and isinstance(model, OpenAIModel) and model.settings.price(model.name) is None:
+            raise ConfigError(
+                f"session.{key} is {most:g}, but what {model.name!r} costs is not known, so nothing would be "
+                f"limited; write dollars for a million tokens as model.prices: {{{model.name}: {{prompt: …, "
+                "completion: …}}, or limit session.max_tokens"
+            )
+        return model
+
+
+class Kernels:
+    """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns."""
+
+    def __init__(
+        self,
+        folder: Path,
+        read: Settings,
+        user_folder: str,
+        approve: Approve | None,
+        undo: ExitStack,
+        on_refused: Callable[[str], str] | None = None,
+    ) -> None:
+        self._on_refused = on_refused
+        self.grants = Grants()
+        self._folder = folder
+        self._read = read
+        self._user_folder = user_folder
+        self._approve = approve
+        self._undo = undo
+        self.shared: Kernel | None = None
+        self.made: list[Kernel] = []
+
+    def pick(self, seat: Seat) -> Kernel:
+        """Return the kernel in which a seat's code runs."""
+        if isinstance(seat.kernel, Kernel):
+            return seat.kernel
+        if seat.kernel is not None:
+            return self._own(seat.kernel)
+        if self.shared is None:
+            options = self._read.read("kernel", KernelSettings)
+            if self._user_folder:
+                if not Path(self._user_folder).expanduser().is_dir():
+                    raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
+                options = replace(options, read=(*options.read, self._user_folder))
+            LocalKernel.check_settings(options, self._folder)  # what is wrong is said before any model is asked
+            self.shared = self._own(
+                lambda folder: LocalKernel(folder, settings=options, approve=self._approve, on_refused=self._on_refused)
+            )
+            kernel = self.shared if isinstance(self.shared, LocalKernel) else None
+            self.grants = Grants(options, kernel)
+        return self.shared
+
+    def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
+        make_private_folder(self._folder)
+        kernel = make(self._folder)
+        self._undo.callback(kernel.close)
+        self.made.append(kernel)
+        return kernel

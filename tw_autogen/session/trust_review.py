@@ -1,0 +1,539 @@
+"""`Review`: what a folder that is not trusted wants, in words, and whether the user trusts it as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import ConfigError, PluginSpecError
+from tw_autogen.escaped_text import visible_line
+from tw_autogen.plugin import PluginSettings, PluginSpec, inner_folder, read_folder
+from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
+from tw_autogen.session.project import (
+    EXAMPLES,
+    ROLE_FOLDERS,
+    example_files,
+    is_project,
+    own_examples,
+    role_folders,
+    settings_files,
+)
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.settings import LeftOut, Settings, texts_of
+from tw_autogen.settings_trust import Trust
+from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, TrustStore, code_files
+from tw_autogen.trusted_files import TrustedFiles
+
+_MOST_NAMES = 30
+_MOST_NAME_CHARS = 100
+_MOST_LISTED_CHARS = 1500
+"""Of one name, and of all, in a line that lists them."""
+_MOST_WANTS = 40
+_MOST_WANT_CHARS = 600
+_MOST_CHARS = 3000
+"""What a person who is asked would still read: things, the characters of one, and of all."""
+_SECRETS = ("api_key", "password", "secret", "token")
+_FOREIGN_PROGRAMS = ("uvx", "pipx", "docker", "podman")
+"""Commands that run installed programs only, wherever they start."""
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
+_UNREADABLE = "can't be read: "
+_HERE = "runs with all that you may do, outside the sandbox"
+_STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
+_PROGRAMS = ("kernel.python", "plugin.mcp_servers")
+_MEANS = {
+    "kernel.sandbox": "what confines code; with `off` it may do what you may do",
+    "kernel.python": "the interpreter that runs the code",
+    "kernel.environment": "environment variables that code may read",
+    "kernel.read": "code may read it",
+    "kernel.write": "code may write it",
+    "kernel.allow_network": "code may open sockets",
+    "kernel.install": "packages that code asks for",
+    "kernel.preload": "modules that are imported outside the sandbox",
+    "model.base_url": "the server that gets all that is asked",
+    "embedding.base_url": "a server that gets texts",
+    "embedding.folder": "a model; Python in its folder runs with all that you may do, outside the sandbox",
+    "code_interpreter.policy": "what code may do",
+    "code_interpreter.approval": "when you are asked about code",
+    "planner.approval": "when you are asked about plans",
+}
+
+
+@dataclass(frozen=True)
+class Want:
+    """One thing that a folder gets only if it is trusted.
+
+    Args:
+        name: The setting's key, or `plugins` or `roles`.
+        does: What it is or does, in words whose signs can all be seen.
+        brief: The part of that which stands in a line with all others; empty: the name says enough.
+        starts: It starts a program, or loads Python outside the sandbox.
+    """
+
+    name: str
+    does: str
+    brief: str = ""
+    starts: bool = False
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a folder wants.
+
+    Args:
+        settings: Read for that folder, without the user's trust.
+        store: Where trust is remembered; None: the user's.
+    """
+
+    settings: Settings
+    store: TrustStore | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder, absolute, its links followed."""
+        return (self.settings.project or Path()).resolve()
+
+    @functools.cached_property
+    def wants(self) -> tuple[Want, ...]:
+        """All that the folder gets only if it is trusted, as it was at the first look; nothing if it is trusted.
+
+        What starts programs or loads Python stands last, where it is read right above a question.
+        """
+        return tuple(
+            sorted((*self._settings_wanted, *self._code_wanted), key=lambda one: (one.starts, one.name in _PROGRAMS))
+        )
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """Names of the folder's texts that become part of prompts without trust."""
+        named = [one.key for one in self.settings.prompts]
+        if self.settings.trust is not Trust.none or not is_project(self.folder):
+            return tuple(named)
+        return (*named, *(visible_line(str(path.relative_to(self.folder))) for path in own_examples(self.folder)))
+
+    def line(self, how: str, *, brings_code: bool = True) -> str:
+        """Return one line that names all that is left out; empty if nothing is.
+
+        Args:
+            how: How to trust the folder, such as `--trust`.
+            brings_code: Name roles and plugins too; where they would not be used in any case, they are not left out.
+        """
+        wants = self.wants if brings_code else self._settings_wanted
+        if not wants:
+            return ""
+        named = [f"{one.name} ({one.brief})" if one.brief else one.name for one in wants]
+        listed = _listed(named, most_name_chars=_MOST_WANT_CHARS)
+        return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}"
+
+    def cannot_ask_reason(self) -> str:
+        """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
+        if any(want.name == "plugin.mcp_servers" and want.does.startswith(_UNREADABLE) for want in self.wants):
+            return (
+                f"what {self.title()} names as MCP servers can't be read, so you are not asked about it; look at its "
+                "files before you use --trust"
+            )
+        sizes = [len(want.name) + len(want.does) for want in self.wants]
+        if len(sizes) <= _MOST_WANTS and sum(sizes) <= _MOST_CHARS and max(sizes, default=0) <= _MOST_WANT_CHARS:
+            return ""
+        return (
+            f"{self.title()} wants more than can be shown ({len(sizes)} things, {sum(sizes)} characters, "
+            f"{max(sizes)} of one), so you are not asked about it; read its files before you use --trust"
+        )
+
+    def title(self) -> str:
+        """Return the folder's path as it is shown."""
+        return _shortened(visible_line(str(self.folder)), _MOST_WANT_CHARS)
+
+    def prompts_line(self) -> str:
+        """Return the names of `prompts` as far as a person reads them, on one line."""
+        return _listed(self.prompts)
+
+    def remembered(self) -> TrustedFiles | None:
+        """Return the folder's files if the user trusts it as it is now; None if not."""
+        known, _ = self._store.read(self.folder)
+        sha256, files = self._hashed() if known else ("", None)
+        return files if known and known == sha256 else None
+
+    def problem(self) -> str:
+        """Return in words why what was remembered can't be used; empty if it can, or nothing was."""
+        return visible_line(self._store.read(self.folder)[1])
+
+    def remember(self, sha256: str) -> str:
+        """Remember that the user trusts this folder as long as its hash is this one; return a problem, or nothing."""
+        if not sha256:
+            return "there is too much in this folder to remember it by; it holds for this time only"
+        return visible_line(self._store.write(self.folder, sha256))
+
+    def record(self) -> Path | None:
+        """Return the file in which the user's trust is remembered; None if there is no place for it."""
+        return self._store.record(self.folder)
+
+    def sha256(self) -> str:
+        """Return the hash of what the folder wants and of all files that its trust is about; empty: they are too many.
+
+        These are the folder's settings files, those that they name, the code and YAML of its roles and plugins with
+        what such roles import from the folder, and its examples.
+        """
+        return self._hashed()[0]
+
+    def _hashed(self) -> tuple[str, TrustedFiles | None]:
+        try:
+            folders = list(self._code_folders())
+            files = TrustedFiles.hashed(
+                self.folder,
+                self._files(folders),
+                folders=[*folders, *(self.folder / one for one in EXAMPLES)],
+                contents=self._contents,
+            )
+        except ConfigError:
+            return "", None  # too much to look through: never remembered
+        wants = [(want.name, want.does) for want in self.wants]
+        return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files
+
+    @property
+    def _contents(self) -> dict[Path, bytes | None]:
+        """What was read of the settings files, by the names under which they are hashed."""
+        texts = dict(self.settings.texts)
+        for path in settings_files(self.settings.project or Path()):
+            if path in texts:
+                texts[self.folder / path.name] = texts[path]
+        return texts
+
+    @property
+    def _store(self) -> TrustStore:
+        return self.store or TrustStore.of_user(named=self.settings.trust is Trust.named)
+
+    @property
+    def _settings_wanted(self) -> tuple[Want, ...]:
+        found: dict[str, Want] = {}
+        for one in self.settings.left_out:
+            for want in _worded(one):
+                found[f"{want.name} {want.does}"] = want
+        return tuple(found.values())
+
+    @property
+    def _code_wanted(self) -> Iterator[Want]:
+        """The roles and plugins that a folder which nobody named does not bring."""
+        if self.settings.trust is not Trust.none or not is_project(self.folder):
+            return
+        with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
+            for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
+                place = _relative(folder, self.folder)
+                yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
+        named = self.folder / self._placed("plugin", "folder")
+        plugins = inner_folder(named)
+        if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
+            where = "run in the sandbox, or outside it where they say `runs_in: host`"
+            names = _listed(python, most_chars=_MOST_WANT_CHARS // 2)
+            yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
+        if named.is_dir():
+            for spec in _plugins_of(named):
+                if isinstance(spec, PluginSpec) and spec.runs_in == "host":
+                    name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
+                    brief = f"{name} outside the sandbox"
+                    yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
+
+    def _placed(self, room: str, name: str) -> str:
+        """Return a folder that a setting names, also one that is left out."""
+        said = [one.setting.value for one in self.settings.left_out if one.key == f"{room}.{name}"]
+        if said and said[-1]:
+            return str(said[-1])
+        return str(
+            getattr(self.settings.read(room, {"session": SessionSettings, "plugin": PluginSettings}[room]), name)
+        )
+
+    def _code_folders(self) -> Iterator[Path]:
+        """Return the folders whose code may be loaded; they need not exist yet."""
+        place = self._placed("session", "role_folder")
+        yield from (self.folder / one for one in ([place] if place else ROLE_FOLDERS))
+        yield self.folder / self._placed("plugin", "folder")
+        named = list(self._named_roles())
+        yield from named
+        found: object = [one for one in named if _lies_in(one, self.folder)]
+        with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
+            found = found or role_folders(self.folder, place)
+        if found:  # they may import from the top of the folder
+            yield self.folder
+
+    def _named_roles(self) -> Iterator[Path]:
+        """Return the folders of roles that the setting `session.roles` names by a path; they need not exist yet."""
+        for one in self.settings.left_out:
+            if one.key == "session.roles":
+                yield from (self.folder / text for text in one.setting.value if "/" in text or os.sep in text)
+
+    def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
+        folder, places = self.folder, _Places()
+        places.add_code(code_folders)
+        yield from settings_files(folder)
+        for one in self.settings.left_out:
+            if one.setting.file is not None:
+                yield self._as_hashed(one.setting.file)
+            _add_named(places, one, folder)
+        yield from places.files()
+        yield from example_files(folder)
+
+    def _as_hashed(self, path: Path) -> Path:
+        named = settings_files(self.settings.project or Path())
+        return self.folder / path.name if path in named else path
+
+
+def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tuple[str, ...]:
+    """Return lines about what of a folder that is not trusted does not count, and what of it becomes part of prompts.
+
+    Args:
+        settings: Read for that folder.
+        how: How to trust the folder, such as `--trust`.
+        brings_code: The folder's roles, plugins and example folders would be used if it were trusted.
+    """
+    review = Review(settings)
+    texts = review.prompts if brings_code else tuple(one.key for one in settings.prompts)
+    shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {_listed(texts)}"
+    lines = (review.line(how, brings_code=brings_code), shown if texts else "")
+    about_values = map(visible_line, (*settings.shortened, *settings.withheld))
+    problem = review.problem() if settings.trust is not Trust.full else ""
+    return tuple(line for line in (*lines, problem, *about_values) if line)
+
+
+def distrusted_folder(settings: Settings) -> Path | None:
+    """Return the current folder, if nobody has trusted it or named it as the project; else None."""
+    here = Path.cwd()
+    known = settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here
+    return None if known else here
+
+
+def refuse_link(settings: Settings, root: Path) -> None:
+    """Refuse to keep a session where a link in a folder that is not trusted leads.
+
+    Args:
+        settings: Say where sessions are kept, and whether that is the default.
+        root: The session's folder, links followed.
+
+    Raises:
+        ConfigError: the default, `.tw/sessions`, is a link out of the current folder.
+    """
+    default = settings.origin("session.workspace") == Settings.DEFAULT
+    here = Path.cwd().resolve()
+    trusted = settings.trust is Trust.full and settings.project is not None and settings.project.resolve() == here
+    if default and not trusted and not root.is_relative_to(here):
+        raise ConfigError(
+            f"{Path(settings.read('session', SessionSettings).workspace).absolute()} is a link out of this folder, to "
+            f"{root.parent}; say where sessions are kept: --workspace, or the setting session.workspace"
+        )
+
+
+def _worded(one: LeftOut) -> Iterator[Want]:
+    """Word what one setting would do; each MCP server for itself."""
+    value = one.setting.value
+    if one.key == "plugin.mcp_servers":
+        yield from (Want(one.key, words, words, starts=True) for words in _servers(value))
+    elif one.key.endswith(_SECRETS):
+        yield Want(visible_line(one.key), "a key")
+    else:
+        shown, means = visible_line(f"{value}{_links_of(one)}"), _MEANS.get(one.key, "")
+        yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown, starts=one.key in _STARTING)
+
+
+def _links_of(one: LeftOut) -> str:
+    """Return in words where the paths of a setting lead over links; empty if they lead over none."""
+    texts = list(texts_of(one.setting.value)) if one.key.partition(".")[0] not in ("model", "planner") else []
+    base = os.path.abspath(one.setting.file.parent) if one.setting.file else os.sep
+    words = ""
+    for text in texts:
+        with contextlib.suppress(OSError):
+            path = os.path.abspath(os.path.join(base, text))
+            plain = (
+                os.path.join(os.path.realpath(base), os.path.relpath(path, base))
+                if Path(path).is_relative_to(base)
+                else path
+            )
+            if os.path.lexists(path) and os.path.realpath(path) != os.path.normpath(plain):
+                words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {os.path.realpath(path)})"
+    return words
+
+
+def _servers(value: Any) -> Iterator[str]:
+    """Word what MCP servers would do, with whole command lines; variables stay as they are written."""
+    try:
+        servers = read_mcp_servers(value, fill=False)
+    except ConfigError as error:
+        yield f"{_UNREADABLE}{visible_line(str(error))}"
+        return
+    for server in servers:
+        words = []
+        if server.command:
+            given = "".join(f" {_quoted(name)}={_quoted(text)}" for name, text in server.env.items())
+            where = f" in {_quoted(server.cwd)}" if server.cwd else ""
+            words.append(f"would start:{given} {shlex.join([server.command, *server.args])}{where}")
+        if server.url:
+            headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
+            words.append(f"would connect to: {_quoted(server.url)}{headers}")
+        yield visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a word of a command line; a variable stays as it is written."""
+    return text if _PLAIN_WORD.fullmatch(text) else shlex.quote(text)
+
+
+def _listed(
+    names: Sequence[str], *, most_chars: int = _MOST_LISTED_CHARS, most_name_chars: int = _MOST_NAME_CHARS
+) -> str:
+    """List names as far as a person reads them, and say how many more there are.
+
+    Args:
+        names: Each on one line.
+        most_chars: How much of them is shown.
+        most_name_chars: How much of one.
+    """
+    shown: list[str] = []
+    for name in names[:_MOST_NAMES]:
+        name = _shortened(name, most_name_chars)
+        if sum(map(len, shown)) + len(name) > most_chars:
+            break
+        shown.append(name)
+    more = len(names) - len(shown)
+    return f"{', '.join(shown)}{f' and {more} more' if more else ''}"
+
+
+def _shortened(name: str, most_chars: int) -> str:
+    """Return head and tail of a name that is longer than a person reads, with how much is left out.
+
+    Args:
+        name: On one line.
+        most_chars: How much of it is shown.
+    """
+    half = most_chars // 2
+    return name if len(name) <= most_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
+
+
+class _Places:
+    """Files, and folders whose code counts; each folder is walked once."""
+
+    def __init__(self) -> None:
+        self._files: set[Path] = set()
+        self._folders: dict[tuple[str, ...], set[Path]] = {}
+
+    def add(self, *paths: Path) -> None:
+        """Add files, whether they exist or not."""
+        self._files.update(paths)
+
+    def add_code(self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES) -> None:
+        """Add the code below folders; `suffixes` say what its names end with."""
+        self._folders.setdefault(suffixes, set()).update(folders)
+
+    def add_named(
+        self, words: Iterable[str], folder: Path, *, inner: bool, suffixes: tuple[str, ...] = CODE_SUFFIXES
+    ) -> None:
+        """Add the files that words name, seen from a folder.
+
+        Args:
+            words: Paths, among other words.
+            folder: The folder.
+            inner: Of a folder that is named, and of one in which a named file of the folder lies, add the code too.
+            suffixes: What code ends with.
+        """
+        for text in words:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                path = folder / Path(text).expanduser()
+                if path.is_file():
+                    self.add(path)
+                    path = path.parent
+                if inner and path.is_dir() and _lies_in(path, folder):
+                    self.add_code([path], suffixes=suffixes)
+
+    def files(self) -> Iterator[Path]:
+        """Return all files.
+
+        Raises:
+            ConfigError: they are too many.
+        """
+        yield from self._files
+        for suffixes, folders in self._folders.items():
+            yield from code_files(folders, suffixes=suffixes)
+
+
+def _add_interpreter(places: _Places, python: str, folder: Path) -> None:
+    """Add what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
+    home = (folder / Path(python).expanduser()).parent.parent
+    places.add(home / "pyvenv.cfg", (folder / Path(python).expanduser()).parent / "pyvenv.cfg")
+    for place in ("lib*/python*/*-packages", "Lib/site-packages"):
+        for pattern in ("*.pth", "sitecustomize*", "usercustomize*"):
+            for found in home.glob(f"{place}/{pattern}"):
+                places.add_code([found]) if found.is_dir() else places.add(found)
+
+
+def _add_named(places: _Places, one: LeftOut, folder: Path) -> None:
+    """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file."""
+    value = one.setting.value
+    words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
+    for text in words:  # also one that is missing, so that it counts as such
+        with contextlib.suppress(RuntimeError):  # no such user's home
+            places.add(folder / Path(text).expanduser())
+    suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
+    places.add_named(words, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
+    if one.key == "kernel.python":
+        for text in words:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                _add_interpreter(places, text, folder)
+    if one.key == "plugin.mcp_servers":
+        for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
+            with contextlib.suppress(ConfigError):
+                for server in read_mcp_servers(value, fill=fill):
+                    _add_server(places, server, folder)
+
+
+def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
+    """Return the files that the commands of MCP servers name, and the programs of the folders in which they start.
+
+    `make serve`, `npm start` and `python -m server` name no file, and run what lies in that folder. Where the command
+    is known to look at no program there (`uvx`, `docker`), and names no file, none of them counts.
+
+    Args:
+        servers: Their commands are looked at as they are written.
+        folder: Relative paths are relative to it.
+
+    Raises:
+        ConfigError: they are too many.
+    """
+    places = _Places()
+    for server in servers:
+        _add_server(places, server, folder)
+    return places.files()
+
+
+def _add_server(places: _Places, server: McpServer, folder: Path) -> None:
+    if server.transport != "stdio":
+        return
+    words = [server.command, *server.args]
+    modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words[:-1]) if word == "-m"]
+    words += [word.partition("=")[2] for word in server.args if word.startswith("-") and "=" in word]
+    words += [part for text in server.env.values() for part in text.split(os.pathsep) if part]
+    words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
+    words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
+    places.add_named(words, folder, inner=True)
+    start = folder / Path(server.cwd or ".").expanduser()
+    if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and _lies_in(start, folder):
+        places.add_code([start], suffixes=PROGRAM_SUFFIXES)
+
+
+def _plugins_of(folder: Path) -> Iterator[PluginSpec | ConfigError]:
+    """Yield what a folder of plugins holds; nothing if that is too much, which is told when it is loaded."""
+    with contextlib.suppress(PluginSpecError):
+        yield from read_folder(folder, needed=False)
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Return whether a path lies in a folder by its name, or with its links followed."""
+    return Path(os.path.abspath(path)).is_relative_to(folder) or path.resolve().is_relative_to(folder)
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return visible_line(str(path.relative_to(folder) if path.is_relative_to(folder) else path))

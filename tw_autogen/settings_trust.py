@@ -1,0 +1,67 @@
+"""Which settings of a folder count, by how far the folder is trusted: a rule a field, and `may_set`."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 100, 256_000
+"""Of the examples in a folder that is not trusted: how many count, and how large they are together."""
+
+
+class Trust(IntEnum):
+    """How far a folder's settings count."""
+
+    none = 0
+    """It is the current folder, which nobody named."""
+    named = 1
+    """The caller wrote its path: its roles, plugins and what describes them count."""
+    full = 2
+    """The user trusts it: all counts."""
+
+
+COUNT = {"folder": "count"}
+"""Metadata of a setting that any folder may set, but not above what the user's own file says, else the default."""
+LIMIT = {"folder": "limit"}
+"""A limit that any folder may lower; 0 is no limit."""
+LOWER = {"folder": "lower"}
+"""A number above 0 that any folder may lower."""
+NARROWER = {"folder": "narrower"}
+"""A list of what is allowed, which any folder may shorten; None is all."""
+LONGER = {"folder": "longer"}
+"""A list of what is refused, which any folder may lengthen."""
+OFF = {"folder": "off"}
+"""A flag that any folder may clear."""
+ON = {"folder": "on"}
+"""A flag that any folder may set."""
+PROMPT = {"folder": "prompt"}
+"""Text for prompts, or a folder of it: any folder may set it where the user's file doesn't, and it is shown by name."""
+NAMED = {"folder": "named"}
+"""A setting that counts from a folder whose path the caller wrote; a setting without any of these needs trust."""
+
+
+def may_set(rule: str, value: Any, base: Any, *, own: bool, trust: Trust) -> bool:
+    """Return whether a folder's value counts.
+
+    Args:
+        rule: The field's metadata `folder`; empty: nothing but a trusted folder may set it.
+        value: The folder's value, of the field's type.
+        base: The value that holds without it: the user's file's, else the default.
+        own: The user's file sets `base`.
+        trust: How far the folder is trusted.
+    """
+    if trust is Trust.full or (trust is Trust.named and rule in ("named", "prompt", "count")):
+        return True
+    if rule == "count":
+        return bool(0 <= value <= base)
+    if rule == "limit":
+        return bool(value > 0 and (base <= 0 or value <= base))
+    if rule == "lower":
+        return bool(0 < value <= base)
+    if rule == "narrower":
+        return value is not None and (base is None or set(value) <= set(base))
+    if rule == "longer":
+        return set(value) >= set(base)
+    if rule in ("on", "off"):
+        return bool(value) is (rule == "on") or value == base
+    return rule == "prompt" and not own

@@ -1,0 +1,342 @@
+r"""Trust of folders: which folders the user trusts, as they were then, and keyed hashes.
+
+A folder is trusted as it is: the record holds its real path and a hash of the files that matter, so that a change of
+one of them asks again. Records, and the key of keyed hashes, lie in the user's state folder, readable by the user
+alone: `$XDG_STATE_HOME/tw-autogen` or `~/.local/state/tw-autogen`, `~/Library/Application Support/tw-autogen` on macOS,
+`%LOCALAPPDATA%\tw-autogen` on Windows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.private_files import make_private_folder
+
+_PIECE_BYTES = 1 << 20
+MOST_BYTES = 4 << 20
+"""Of a file of code or YAML that is read, and of a record."""
+MOST_SETTINGS_BYTES = 100_000
+"""Of a settings file, and of a file of MCP servers."""
+_KEY_BYTES = 32
+CODE_SUFFIXES = (
+    *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
+    *(".js", ".mjs", ".cjs", ".ts", ".sh"),
+)
+"""What the names of files end with that are code or describe it."""
+MODEL_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
+"""Of weights that are pickled, as Python objects are."""
+PROGRAM_SUFFIXES = (
+    *(".py", ".pyc", ".pyz", ".pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg", ".ini", ".lock"),
+    *(".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat", ".cmd", ".exe"),
+    *(".jar", ".rb", ".pl", ".php", ".lua", ".go", ".rs", ".java", ".kt", ".cs", ".ex", ".exs", ".mk", ".gradle"),
+    *("package.json", "package-lock.json", "pnpm-lock.yaml", "deno.json", "composer.json", "go.mod", "tsconfig.json"),
+    *("akefile", "ustfile", "emfile", "rocfile", "ockerfile", ".npmrc", ".envrc", ".env", "gradlew", "mvnw"),
+    *("requirements.txt", "Taskfile.yml", "Taskfile.yaml", "compose.yaml", "compose.yml"),
+)
+"""What the names of programs end with, and of files that say which program `make`, `npm`, `uv` and the like run."""
+
+
+def state_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return the user's state folder for this package, which need not exist; None if the user has no home.
+
+    Args:
+        environ: The environment; None: that of this process.
+    """
+    environ = os.environ if environ is None else environ
+    given = environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(given):  # a relative one would lie in whatever folder is the current one
+        return Path(given, "tw-autogen")
+    if sys.platform == "win32":
+        local = environ.get("LOCALAPPDATA", "")
+        return Path(local, "tw-autogen") if os.path.isabs(local) else None
+    home = home_folder(environ)
+    if home is None:
+        return None
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "tw-autogen"
+    return home / ".local" / "state" / "tw-autogen"
+
+
+def home_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return the user's home folder; None if there is none, or only a relative path that names it."""
+    environ = os.environ if environ is None else environ
+    home = environ.get("HOME") if "HOME" in environ else os.path.expanduser("~")
+    return Path(home) if home and os.path.isabs(home) and home != os.path.sep else None
+
+
+@dataclasses.dataclass(frozen=True)
+class TrustStore:
+    """The folders that the user trusts, a record each.
+
+    Args:
+        folder: Where the records lie; None: there is no place for them, so that no folder is trusted.
+        named: The records are about folders whose path the caller wrote; the user was asked about less there.
+    """
+
+    folder: Path | None
+    named: bool = False
+
+    @classmethod
+    def of_user(cls, environ: Mapping[str, str] | None = None, *, named: bool = False) -> TrustStore:
+        """Return the store in the user's state folder.
+
+        Args:
+            environ: The environment; None: that of this process.
+            named: The records of folders that the user has named, which are kept apart.
+        """
+        state = state_folder(environ)
+        return cls(state / "trust" if state else None, named)
+
+    def record(self, folder: Path) -> Path | None:
+        """Return the path of a folder's record, which need not exist; removing it takes the trust back."""
+        if self.folder is None:
+            return None
+        name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
+        return self.folder / f"{name}{'-named' * self.named}.json"
+
+    def read(self, folder: Path) -> tuple[str, str]:
+        """Return the hash under which a folder is trusted, and a problem in words; both may be empty.
+
+        A record that is damaged, or that another user could have written, trusts nothing.
+        """
+        path = self.record(folder)
+        if path is None:
+            return "", ""
+        try:
+            plain = json.loads(_read_private(path))
+            if plain["folder"] != str(folder.resolve()):
+                raise ValueError("it is another folder's")
+            return str(plain["sha256"]), ""
+        except FileNotFoundError:
+            return "", ""
+        except OSError as error:
+            return "", f"{path}: cannot be read ({error.strerror or error}), so {folder} counts as not trusted"
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            return "", f"{path}: damaged ({type(error).__name__}: {error}), so {folder} counts as not trusted"
+
+    def write(self, folder: Path, sha256: str) -> str:
+        """Record that a folder is trusted as long as its hash is this one; return a problem in words, or nothing.
+
+        Args:
+            folder: Absolute.
+            sha256: Hash of what was shown.
+        """
+        path = self.record(folder)
+        if path is None:
+            return "there is no home folder in which this could be remembered; it holds for this time only"
+        try:
+            _write_private(path, json.dumps({"folder": str(folder.resolve()), "sha256": sha256}) + "\n")
+        except (OSError, UnicodeEncodeError) as error:
+            return f"{path}: cannot be written ({error}); it holds for this time only"
+        return ""
+
+
+def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:
+    """Return the key of this user's keyed hashes, made at its first use; None where it can't be kept."""
+    state = state_folder(environ)
+    if state is None:
+        return None
+    path = state / "trust" / "key"
+    for _ in range(2):  # a second time where another process has made it meanwhile
+        try:
+            key = bytes.fromhex(_read_private(path).strip())
+            return key if len(key) == _KEY_BYTES else None
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):
+                try:
+                    _write_private(path, secrets.token_hex(_KEY_BYTES), replace=False)
+                except FileExistsError:
+                    raise
+                except OSError:
+                    return None
+        except (OSError, ValueError):
+            return None
+    return None
+
+
+def keyed_hash(key: bytes, *parts: str) -> str:
+    """Return the HMAC-SHA-256 of some texts, in hexadecimal."""
+    return hmac.new(key, json.dumps(parts).encode(), hashlib.sha256).hexdigest()
+
+
+def same_hash(one: str, other: str) -> bool:
+    """Return whether two keyed hashes are equal, in constant time.
+
+    Args:
+        one: Hexadecimal.
+        other: Hexadecimal.
+    """
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) -> bytes:
+    """Return what a file holds; it is never waited for, as a pipe would be.
+
+    Args:
+        path: The file; links are followed.
+        limit_bytes: A larger file is an error.
+        head: Return this many bytes of a file of any size; 0: all.
+
+    Raises:
+        OSError: it is no plain file, too large, or unreadable.
+    """
+    with _opened(path) as (file, size):
+        if not head and size > limit_bytes:
+            raise _too_large(limit_bytes)
+        return file.read(head or size or limit_bytes)  # files of /proc have no size
+
+
+def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
+    """Return the SHA-256 of a file, and its size in bytes; memory does not grow with the size.
+
+    Args:
+        path: The file; links are followed.
+        limit_bytes: A larger file is an error, and is not read.
+
+    Raises:
+        OSError: as `read_regular`.
+    """
+    digest, left = hashlib.sha256(), limit_bytes
+    with _opened(path) as (file, size):
+        if size > limit_bytes:
+            raise _too_large(limit_bytes)
+        while piece := file.read(_PIECE_BYTES):
+            left -= len(piece)
+            if left < 0:  # it grows while it is read
+                raise _too_large(limit_bytes)
+            digest.update(piece)
+    return digest.hexdigest(), limit_bytes - left
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a plain file without waiting for it; return it with its size in bytes."""
+    found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    about = os.fstat(found)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(found)
+        raise OSError("it is no plain file")
+    with open(found, "rb") as file:
+        yield file, about.st_size
+
+
+def _too_large(limit_bytes: int) -> OSError:
+    most = f"{limit_bytes >> 20} MB" if limit_bytes >= 1 << 20 else f"{limit_bytes // 1000} kB"
+    return OSError(errno.EFBIG, f"it has more than {most}")
+
+
+def code_files(
+    folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES, most: int = 100_000
+) -> Iterator[Path]:
+    """Return the files below folders that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
+
+    A folder that lies in another one is walked once. `.git` and `.tw` at the top of one are left out, unless named.
+
+    Python's own caches are left out, unless they are of the kind that is used without a look at the source's time; so
+    are folders below it whose names begin with a dot, if code for imports is looked for: no import can name them.
+
+    Args:
+        folders: Where they are looked for.
+        suffixes: What their names end with.
+        most: How many files and folders there may be in all.
+
+    Raises:
+        ConfigError: there are more than `most` files and folders, or links lead round in circles.
+    """
+    count, imports = 0, suffixes == CODE_SUFFIXES
+    walked: set[str] = set()
+    for folder in sorted(map(os.path.abspath, folders), key=len):  # those that hold others come first
+        for place, inner, names in os.walk(folder, followlinks=True) if folder not in walked else ():
+            walked.add(place)
+            top = place == folder
+            inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in (".git", ".tw"))]
+            count += len(inner) + len(names)
+            if count > most:
+                raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
+            for name in names:
+                path = Path(place, name)
+                if name.endswith(suffixes) and not (name.endswith(".pyc") and not _replaces_source(path)):
+                    yield path
+
+
+def _replaces_source(path: Path) -> bool:
+    """Return whether Python would take a compiled file without comparing the source's time."""
+    if path.parent.name != "__pycache__":
+        return True
+    try:
+        return any(read_regular(path, head=8)[4:8])
+    except OSError:
+        return True
+
+
+def _read_private(path: Path) -> str:
+    """Return the text of a file that nobody but this user, or root, can have written or put there.
+
+    Raises:
+        OSError: the file, or a folder on the way to it from the user's home, is another user's or open to others.
+        UnicodeDecodeError: the text is not UTF-8.
+    """
+    if os.name == "posix":
+        home = home_folder()
+        for way in (path.absolute(), path.resolve()):  # who owns a folder decides where its links lead
+            for one in (way, *way.parents):
+                _check_owner(one, strict=one in (way, way.parent))
+                if home is not None and one in (home, home.resolve()):
+                    break
+    return read_regular(path).decode("utf-8")
+
+
+def _check_owner(path: Path, *, strict: bool) -> None:
+    """Raise if another user could have exchanged what lies here.
+
+    Args:
+        path: A file, folder or link.
+        strict: No group may write to it either; else the user's own may, and others where only owners rename.
+
+    Raises:
+        OSError: it is another user's, or others may write to it.
+    """
+    about = os.lstat(path)
+    mode = 0 if stat.S_ISLNK(about.st_mode) else about.st_mode
+    shared = mode & (0o022 if strict or about.st_gid != os.getegid() else 0o002)
+    if about.st_uid not in (0, os.geteuid()) or shared and (strict or not mode & stat.S_ISVTX):
+        raise PermissionError(f"{path} may be written by others")
+
+
+def _write_private(path: Path, text: str, *, replace: bool = True) -> None:
+    """Write a file that is whole or not there, readable by this user alone.
+
+    Raises:
+        FileExistsError: it is there already and is not to be replaced.
+        OSError: it can't be written.
+    """
+    make_private_folder(path.parent)
+    found, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # readable by this user alone
+    try:
+        with os.fdopen(found, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            os.replace(name, path)
+        elif os.name == "posix":
+            os.link(name, path)
+        else:
+            os.rename(name, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
