@@ -11,7 +11,7 @@ from docstring_parser import Docstring, DocstringStyle, ParseError, parse
 
 _PROMPTS = (">>> ", "... ")
 _MARKS = (
-    (DocstringStyle.REST, re.compile("")),
+    (DocstringStyle.REST, _FIELDS := re.compile(r"^\s*:", re.MULTILINE)),
     (DocstringStyle.GOOGLE, re.compile(r":\s*$", re.MULTILINE)),
     (DocstringStyle.NUMPYDOC, re.compile(r"^\s*(--|\.\. )", re.MULTILINE)),
     (DocstringStyle.EPYDOC, re.compile(r"^\s*@", re.MULTILINE)),
@@ -63,6 +63,8 @@ def _parsed(text: str) -> Docstring:
                 found = parse(text, style)
                 if best is None or len(found.meta) > len(best.meta):
                     best = found
+    if not (best and best.meta) and not _FIELDS.search(text):
+        return parse(text, DocstringStyle.REST)  # the first of them
     return best or parse(text)
 
 
