@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ _LONGEST_NUMBER = 400
 _FAST_CHARS, _FAST_DEPTH = 100_000, 1000
 """What libyaml gets, which is ten times as fast: nested deeply it would reach the end of the process's stack."""
 _PLAIN_DEPTH = 20
-_TEXT, _MAPPING, _LIST = (f"tag:yaml.org,2002:{kind}" for kind in ("str", "map", "seq"))
+_BOUNDS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WORDS: Mapping[str, Mapping[str, bool | None]] = {
     "tag:yaml.org,2002:bool": {"true": True, "false": False},
     "tag:yaml.org,2002:null": {"": None, "null": None, "~": None},
@@ -72,6 +74,8 @@ def load(text: str, *, limit: bool = True) -> Any:
     """
     if len(text) <= _FAST_CHARS and sum(map(text.count, ("[", "{", "- ", "? "))) <= _FAST_DEPTH:
         with contextlib.suppress(yaml.YAMLError):
+            with contextlib.suppress(_NotPlain):
+                return _plain(text)  # so short a text stands for fewer values
             return _load(_FastLoader, text, limit=limit)
     return _load(_Loader, text, limit=limit)  # its errors are worded for people
 
@@ -82,41 +86,71 @@ def _load(kind: Any, text: str, *, limit: bool) -> Any:
         root = loader.get_single_node()
         if root is not None and (limit or "*" in text):
             _expanded_size(root, {})
-        if root is None or "*" in text:  # what aliases stand for is one object
-            return None if root is None else loader.construct_document(root)
-        try:
-            return _plain(root, _PLAIN_DEPTH)
-        except _NotPlain:
-            return loader.construct_document(root)
+        return None if root is None else loader.construct_document(root)
     finally:
         loader.dispose()
 
 
 class _NotPlain(Exception):
-    """A document holds more than texts, booleans, null, lists and mappings with texts as keys."""
+    """A document holds more than texts, whole numbers, booleans, null, lists and mappings with texts as keys."""
 
 
-def _plain(node: yaml.Node, depth: int) -> Any:
-    """Return what a node without aliases stands for, as yaml's constructor does in three times the time.
+def _plain(text: str) -> Any:
+    """Return what a document without aliases and tags stands for, as yaml's constructor does in three times the time.
 
     Args:
-        node: Of a document that was composed.
-        depth: How deep it may be nested.
+        text: One document, which libyaml gets.
 
     Raises:
         _NotPlain: it is for yaml's constructor.
+        yaml.YAMLError: it is no YAML.
     """
-    if isinstance(node, yaml.ScalarNode):
-        if node.tag == _TEXT:
-            return node.value
-        if node.value in _WORDS.get(node.tag, ()):
-            return _WORDS[node.tag][node.value]
-    elif depth and isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
-        if all(key.tag == _TEXT and isinstance(key, yaml.ScalarNode) for key, _ in node.value):
-            return {key.value: _plain(value, depth - 1) for key, value in node.value}
-    elif depth and node.tag == _LIST and isinstance(node, yaml.SequenceNode):
-        return [_plain(one, depth - 1) for one in node.value]
-    raise _NotPlain
+    root: list[Any] = []
+    into: list[Any] | dict[str, Any] = root
+    outer: list[tuple[list[Any] | dict[str, Any], str | None]] = []  # what the lists and mappings stand in
+    key: str | None = None
+    next_event, resolvers = _FastLoader(text).get_event, _FastLoader.yaml_implicit_resolvers
+    while (event := next_event()) is not None:
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            value: Any = _scalar(event, resolvers)
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            if event.tag or event.anchor or (key is None and type(into) is dict) or len(outer) > _PLAIN_DEPTH:
+                raise _NotPlain
+            outer.append((into, key))
+            into, key = {} if kind is yaml.MappingStartEvent else [], None
+            continue
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            value = into
+            into, key = outer.pop()
+        elif kind in _BOUNDS or (kind is yaml.DocumentStartEvent and not (root or event.version or event.tags)):
+            continue
+        else:
+            raise _NotPlain
+        if type(into) is list:
+            into.append(value)
+        elif key is not None:
+            into[key], key = value, None  # type: ignore[call-overload]  # a mapping
+        elif type(value) is str:
+            key = value
+        else:
+            raise _NotPlain
+    return root[0] if root else None
+
+
+def _scalar(event: yaml.ScalarEvent, resolvers: Mapping[str, Any]) -> str | int | bool | None:
+    if event.tag or event.anchor:
+        raise _NotPlain
+    text: str = event.value
+    if event.implicit[0]:  # no quotes
+        for tag, pattern in resolvers.get(text[:1], ()):
+            if pattern.match(text):
+                if _WHOLE.fullmatch(text):
+                    return int(text)
+                if text in _WORDS.get(tag, ()):
+                    return _WORDS[tag][text]
+                raise _NotPlain
+    return text
 
 
 def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:

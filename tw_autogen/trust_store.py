@@ -21,7 +21,6 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.private_files import make_private_folder
@@ -194,10 +193,18 @@ def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) ->
     Raises:
         OSError: it is no plain file, too large, or unreadable.
     """
-    with _opened(path) as (file, size):
+    found, size = _opened(path)
+    try:
         if not head and size > limit_bytes:
             raise _too_large(limit_bytes)
-        return file.read(head or size or limit_bytes)  # files of /proc have no size
+        left = head or size or limit_bytes  # files of /proc have no size
+        pieces: list[bytes] = []
+        while left and (piece := os.read(found, min(left, _PIECE_BYTES))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(found)
 
 
 def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
@@ -211,27 +218,28 @@ def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
         OSError: as `read_regular`.
     """
     digest, left = hashlib.sha256(), limit_bytes
-    with _opened(path) as (file, size):
+    found, size = _opened(path)
+    try:
         if size > limit_bytes:
             raise _too_large(limit_bytes)
-        while piece := file.read(_PIECE_BYTES):
+        while piece := os.read(found, _PIECE_BYTES):
             left -= len(piece)
             if left < 0:  # it grows while it is read
                 raise _too_large(limit_bytes)
             digest.update(piece)
+    finally:
+        os.close(found)
     return digest.hexdigest(), limit_bytes - left
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a plain file without waiting for it; return it with its size in bytes."""
+def _opened(path: Path) -> tuple[int, int]:
+    """Open a plain file without waiting for it; return its descriptor, and its size in bytes."""
     found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     about = os.fstat(found)
     if not stat.S_ISREG(about.st_mode):
         os.close(found)
         raise OSError("it is no plain file")
-    with open(found, "rb") as file:
-        yield file, about.st_size
+    return found, about.st_size
 
 
 def _too_large(limit_bytes: int) -> OSError:

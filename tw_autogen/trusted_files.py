@@ -17,7 +17,6 @@ import errno
 import functools
 import hashlib
 import importlib.machinery as machinery
-import io
 import linecache
 import os
 import sys
@@ -206,7 +205,7 @@ def read_text(path: Path) -> str:
         OSError: as `read_content`.
         UnicodeDecodeError: it is not UTF-8.
     """
-    return io.TextIOWrapper(io.BytesIO(read_content(path)), encoding="utf-8").read()
+    return read_content(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_settings_file(path: Path) -> bytes:

@@ -117,23 +117,40 @@ def test_a_kernel_that_does_not_start_fails_with_the_command_that_mends_it(docto
     assert "pip install --upgrade ipykernel" in result.stdout
 
 
-def test_two_distributions_that_own_autogen_are_found(command, environ, tmp_path):
-    for name in ("ag2-0.14.0", "autogen-0.14.1"):
-        folder = tmp_path / "site" / f"{name}.dist-info"
-        folder.mkdir(parents=True)
-        distribution, _, version = name.partition("-")
-        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
-        (folder / "top_level.txt").write_text("autogen\n")
-    path = os.pathsep.join([environ["PYTHONPATH"], str(tmp_path / "site")])
-    ran = subprocess.run(
-        [*command, "doctor", "--no-color"],
-        env={**environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=60,
-        check=False,
-    )  # fmt: skip
+@pytest.fixture
+def doctor_with(command, environ, tmp_path):
+    """Run it where distributions of these names and versions own a module."""
+
+    def run(module, *distributions):
+        for name in distributions:
+            distribution, _, version = name.rpartition("-")
+            folder = tmp_path / "site" / f"{distribution.replace('-', '_')}-{version}.dist-info"
+            folder.mkdir(parents=True)
+            (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+            (folder / "top_level.txt").write_text(f"{module}\n")
+        path = os.pathsep.join([str(tmp_path / "site"), environ["PYTHONPATH"]])
+        return subprocess.run(
+            [*command, "doctor", "--no-color"],
+            env={**environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8",
+            timeout=60, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+def test_two_distributions_that_own_autogen_are_found(doctor_with):
+    ran = doctor_with("autogen", "ag2-0.14.0", "autogen-0.14.1")
 
     assert ran.returncode == 1, ran.stderr
     assert "✗ fail autogen          owned by ag2 and autogen, which overwrite each other's files" in ran.stdout
     assert 'pip uninstall -y ag2 autogen && pip install "tw-autogen[autogen]"' in ran.stdout
+
+
+def test_agentchat_is_a_host_that_is_installed(doctor_with):
+    ran = doctor_with("autogen_agentchat", "autogen-agentchat-9.9.9")
+
+    assert "✓ ok   autogen          autogen-agentchat 9.9.9" in ran.stdout, ran.stderr
+    assert "only TaskWeaverAgent needs it" not in ran.stdout
 
 
 def test_it_says_which_sandbox_stands(doctor):

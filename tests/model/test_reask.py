@@ -44,7 +44,7 @@ def test_an_unreadable_reply_is_told_to_who_waits():
         ask(model, ModelRequest(asked(), on_delay=told.append), read_object)
 
     (one,) = told
-    assert one.startswith("reply 1 could not be read: there is no JSON object in it")
+    assert one == "reply 1 could not be read: there is no JSON object in it"
 
 
 def test_after_the_last_try_the_error_holds_the_reply_and_all_problems():

@@ -22,6 +22,14 @@ class P(Plugin):
     def __call__(self, a):
         return a
 """
+FUNCTION = """\
+from tw_autogen.plugin import plugin
+
+@plugin
+def add_{at}(a: int) -> int:
+    \"""Add {at}.\"""
+    return a
+"""
 YAML = """\
 name: add_{at}
 description: Add {at} to a number of things, as the books of the year {at} say.
@@ -74,6 +82,22 @@ def test_of_a_project_each_file_is_parsed_once(many, tmp_path, watch):
     assert watch.parsed == {str(spec.source()): 1 for spec in many}
     assert watch.opened["yaml"] == COUNT
     assert watch.opened["py"] <= 2 * COUNT
+
+
+def test_of_a_folder_of_functions_each_file_is_parsed_once(tmp_path, watch):
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    for at in range(20):
+        (folder / f"add_{at}.py").write_text(FUNCTION.format(at=at), encoding="utf-8")
+    watch.parsed.clear()
+    watch.folder = f"{folder}/"
+    try:
+        found = find_plugins([folder], shipped=None)
+    finally:
+        watch.folder = ""
+
+    assert watch.parsed == {str(spec.path): 1 for spec in found}
+    assert len(found) == 20
 
 
 class Refusing(FakeKernel):

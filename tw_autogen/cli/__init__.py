@@ -1,4 +1,4 @@
-"""The command line: `tw-autogen`, also `python -m tw_autogen.cli`."""
+"""The command line: `tw-autogen`, also `python -P -m tw_autogen.cli`: without `-P` the current folder's modules win."""
 
 from tw_autogen.cli.main import main
 

@@ -65,13 +65,17 @@ def check_packages() -> Iterator[Check]:
 
 
 def check_hosts() -> Iterator[Check]:
-    """Look which distributions own the module `autogen`: several do, and overwrite each other's files."""
-    owners = sorted(set(metadata.packages_distributions().get("autogen", ())))
-    if not owners:
+    """Look which hosts are installed; several distributions own the module `autogen`, and overwrite its files."""
+    installed = metadata.packages_distributions()
+    owners = sorted(set(installed.get("autogen", ())))
+    agentchat = "autogen_agentchat" in installed
+    if agentchat:
+        yield Check("autogen", "ok", f"autogen-agentchat {_version('autogen-agentchat')}")
+    if not owners and not agentchat:
         yield Check("autogen", "ok", "not installed; only TaskWeaverAgent needs it")
     elif len(owners) == 1:
         yield Check("autogen", "ok", f"{owners[0]} {_version(owners[0])}")
-    else:
+    elif owners:
         both = " ".join(owners)
         remedy = f'pip uninstall -y {both} && pip install "tw-autogen[autogen]"'
         yield Check("autogen", "fail", f"owned by {' and '.join(owners)}, which overwrite each other's files", remedy)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from tw_autogen.code_interpreter.task_type import task_type
@@ -103,7 +104,7 @@ def needs_selection(specs: Sequence[PluginSpec], budget_chars: int, enabled: Ena
         budget_chars: How long their stubs may be together, in characters.
         enabled: `auto`, or always or never.
     """
-    return _selects([_stub_chars(spec) for spec in specs], budget_chars, enabled)
+    return _selects(map(_stub_chars, specs), budget_chars, enabled)
 
 
 def rank_plugins(specs: Sequence[PluginSpec], request: str, ranker: Ranker | None = None) -> Ranked:
@@ -136,10 +137,10 @@ def texts_of(specs: Sequence[PluginSpec]) -> tuple[str, ...]:
     return tuple(" ".join([f"{spec.name}: {spec.description}", *spec.tags]) for spec in specs)
 
 
-def _selects(stub_chars: Sequence[int], budget_chars: int, enabled: Enabled) -> bool:
+def _selects(stub_chars: Iterable[int], budget_chars: int, enabled: Enabled) -> bool:
     if enabled == "auto":
-        return sum(stub_chars) > budget_chars
-    return enabled and bool(stub_chars)
+        return any(chars > budget_chars for chars in accumulate(stub_chars))
+    return enabled and any(stub_chars)
 
 
 def _stub_chars(spec: PluginSpec) -> int:

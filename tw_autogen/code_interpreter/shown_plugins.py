@@ -85,8 +85,7 @@ class ShownPlugins:
         self._settings = settings
         self._ranker = ranker or LexicalRanker()
         self.on = needs_selection(self.specs, settings.plugin_chars, settings.enable_auto_plugin_selection)
-        lines = "\n".join(spec.line(whole=True) for spec in self.specs if not spec.required)
-        self._lines = lines if len(lines) <= settings.plugin_list_chars else ""
+        self._lines = _lines(self.specs, settings.plugin_list_chars)
         if self.on:
             if any(spec.name == LOOKUP for spec in self.specs):
                 raise ConfigError(f"a plugin is called {LOOKUP!r}, which is the word for looking plugins up; rename it")
@@ -226,3 +225,16 @@ def _stubs(specs: Sequence[PluginSpec]) -> str:
         return ""
     stubs = "\n\n".join(spec.stub() for spec in specs)
     return f"\n{_HEAD}\n```text\n{stubs}\n```"
+
+
+def _lines(specs: Sequence[PluginSpec], limit_chars: int) -> str:
+    """Return a line for each plugin that is not shown anyway; nothing if they are longer together than the limit."""
+    lines: list[str] = []
+    left = limit_chars + 1
+    for spec in specs:
+        if not spec.required:
+            lines.append(spec.line(whole=True))
+            left -= len(lines[-1]) + 1
+            if left < 0:
+                return ""
+    return "\n".join(lines)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from tw_autogen.errors import ModelUnreadable, Unreadable
 from tw_autogen.model.chat_model import ChatModel, Completion
 from tw_autogen.model.model_request import ModelRequest, call_model
+from tw_autogen.model.reply_parser import WANTED
 
 T = TypeVar("T")
 
@@ -62,7 +63,8 @@ def ask(
         except Unreadable as unreadable:
             problems.append(_problem(unreadable, reply))
             if request.on_delay:
-                request.on_delay(f"reply {len(problems)} could not be read: {problems[-1]}")
+                found = problems[-1].partition(f"; {WANTED}")[0]  # what is wanted is for the model
+                request.on_delay(f"reply {len(problems)} could not be read: {found}")
         if len(problems) > tries:
             raise ModelUnreadable(
                 f"{reply.model or 'the model'}: {len(problems)} replies could not be read; the last: {problems[-1]}. "

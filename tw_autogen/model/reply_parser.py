@@ -16,8 +16,9 @@ from tw_autogen.errors import Unreadable
 from tw_autogen.model.fenced_blocks import Block, split_blocks
 from tw_autogen.model.unfenced_code import unfenced, whole_block, without_prose
 
-_WANTED = "reply with one JSON object and nothing else"
-_TOO_DEEP = f"the JSON object is nested too deep, or broken; {_WANTED}, and keep it flat"
+WANTED = "reply with one JSON object and nothing else"
+"""What errors of this module end with, for the model."""
+_TOO_DEEP = f"the JSON object is nested too deep, or broken; {WANTED}, and keep it flat"
 
 _THOUGHTS = r"think|thinking|thought|thoughts|reasoning"
 _THOUGHT = re.compile(rf"^[ \t]*<({_THOUGHTS})>", re.I | re.M)
@@ -47,7 +48,7 @@ class NoObject(Unreadable):
     """A reply in words, without any JSON object; `words` are these, without thoughts in tags."""
 
     def __init__(self, words: str) -> None:
-        super().__init__(f"there is no JSON object in it; {_WANTED}")
+        super().__init__(f"there is no JSON object in it; {WANTED}")
         self.words = words
 
 
@@ -89,7 +90,7 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
     said, drafts = _without_thoughts(text)
     if not said.strip():
         raise Unreadable(
-            f"the reply holds nothing but thoughts; {_WANTED}" if text.strip() else f"it is empty; {_WANTED}"
+            f"the reply holds nothing but thoughts; {WANTED}" if text.strip() else f"it is empty; {WANTED}"
         )
     if _BARE_FIELDS.match(said):
         said = f"{{{said.strip().rstrip(',')}}}"
@@ -232,7 +233,7 @@ def _end(text: str, begin: int) -> int:
                 raise Unreadable(_TOO_DEEP)
     rest = text.rstrip().rstrip("`~").rstrip()
     if (quoted or rest.endswith((":", ","))) and not rest.endswith("}"):
-        raise Unreadable(f"it breaks off inside the JSON object, after {rest[-40:]!r}; {_WANTED}, shorter if need be")
+        raise Unreadable(f"it breaks off inside the JSON object, after {rest[-40:]!r}; {WANTED}, shorter if need be")
     return len(text)
 
 
@@ -250,7 +251,7 @@ class _Metered(str):
         found = super().__getitem__(at)
         self.left[0] -= 1 + len(found) // 16
         if self.left[0] < 0:
-            raise Unreadable(f"the JSON object is too broken to be read; {_WANTED}")
+            raise Unreadable(f"the JSON object is too broken to be read; {WANTED}")
         return _metered(found, self.left) if isinstance(at, slice) else found
 
     def __add__(self, other: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from functools import lru_cache
 from typing import Annotated, Any, get_args, get_origin
 
 _MODULES = re.compile(r"(?P<text>'[^']*'|\"[^\"]*\")|(?<![\w>])(?:[A-Za-z_<][\w>]*\.)+(?=\w)")
@@ -42,14 +43,28 @@ def type_and_words(annotation: Any) -> tuple[str, str]:
         ('list[int]', 'whole numbers')
     """
     if isinstance(annotation, str):
-        try:
-            return read_annotation(ast.parse(annotation.strip(), mode="eval").body)
-        except NO_EXPRESSION:
-            return annotation, ""
+        return _read_text(annotation)
     if get_origin(annotation) is Annotated:
         kind, *more = get_args(annotation)
         return spelled(kind), "; ".join(one for one in more if isinstance(one, str))
     return spelled(annotation), ""
+
+
+def unparsed(node: ast.expr) -> str:
+    """Return what `ast.unparse` does; of a plain or dotted name in a tenth of the time."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return ast.unparse(node)
+
+
+@lru_cache(maxsize=1024)  # many functions have the same
+def _read_text(annotation: str) -> tuple[str, str]:
+    try:
+        return read_annotation(ast.parse(annotation.strip(), mode="eval").body)
+    except NO_EXPRESSION:
+        return annotation, ""
 
 
 def read_annotation(node: ast.expr | None) -> tuple[str, str]:
@@ -58,8 +73,8 @@ def read_annotation(node: ast.expr | None) -> tuple[str, str]:
         return "Any", ""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return type_and_words(node.value)
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value).rpartition(".")[2] == "Annotated":
+    if isinstance(node, ast.Subscript) and unparsed(node.value).rpartition(".")[2] == "Annotated":
         kind, *more = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         words = [one.value for one in more if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         return read_annotation(kind)[0], "; ".join(words)
-    return short_type(ast.unparse(node)), ""
+    return short_type(unparsed(node)), ""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from docstring_parser import Docstring, ParseError, parse
+from docstring_parser import Docstring, DocstringStyle, ParseError, parse
 
 _PROMPTS = (">>> ", "... ")
+_MARKS = (
+    (DocstringStyle.REST, _FIELDS := re.compile(r"^\s*:", re.MULTILINE)),
+    (DocstringStyle.GOOGLE, re.compile(r":\s*$", re.MULTILINE)),
+    (DocstringStyle.NUMPYDOC, re.compile(r"^\s*(--|\.\. )", re.MULTILINE)),
+    (DocstringStyle.EPYDOC, re.compile(r"^\s*@", re.MULTILINE)),
+)
+"""Without which a text is in none of these forms: each takes long to look for its own."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +46,26 @@ def read_doc(text: str | None) -> Doc:
     if not text or not text.strip():
         return Doc()
     try:
-        parsed = parse(text)
+        parsed = _parsed(text)
     except (ParseError, LookupError, ValueError):  # it looks like one of the forms, and isn't
         return Doc(_flat(text.strip().split("\n\n")[0]))
     words = {one.arg_name: _flat(one.description or "") for one in parsed.params}
     description = (parsed.description or "").strip().split("\n\n")[0]
     return Doc(_flat(description), {name: said for name, said in words.items() if said}, _returns(parsed), _calls(text))
+
+
+def _parsed(text: str) -> Docstring:
+    """Return what the form finds that finds most, as the library does, which looks for each of them."""
+    best: Docstring | None = None
+    for style, mark in _MARKS:
+        if mark.search(text):
+            with contextlib.suppress(ParseError):
+                found = parse(text, style)
+                if best is None or len(found.meta) > len(best.meta):
+                    best = found
+    if not (best and best.meta) and not _FIELDS.search(text):
+        return parse(text, DocstringStyle.REST)  # the first of them
+    return best or parse(text)
 
 
 def _returns(parsed: Docstring) -> str:

@@ -36,16 +36,23 @@ def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
     Raises:
         PluginSpecError: there are none, and some are needed.
     """
+    return list(_plugin_files(folder, needed=needed))
+
+
+def _plugin_files(folder: Path, *, needed: bool) -> Iterator[Path]:
+    """Yield the same one after the other, so that a file is parsed once by whoever reads it then."""
     inner = inner_folder(folder)
     files = _files(inner)
-    yamls = [path for path in files if path.suffix in YAMLS]
-    found = [*yamls, *(path for path in files if path.suffix == SUFFIX and holds_functions(path))]
-    if needed and not found and inner is folder:
+    is_empty = True
+    for path in sorted(files, key=_is_python):
+        if not _is_python(path) or holds_functions(path):
+            is_empty = False
+            yield path
+    if needed and is_empty and inner is folder:
         raise PluginSpecError(
             "no plugins here: expected *.yaml files, *.py files with @plugin functions, or a folder `plugins` of these",
             path=folder,
         )
-    return found
 
 
 def inner_folder(folder: Path) -> Path:
@@ -76,17 +83,17 @@ def read_folder(folder: Path, *, needed: bool = True) -> Iterator[PluginSpec | C
     Raises:
         PluginSpecError: there are none, and some are needed.
     """
-    claimed: dict[str, list[Path]] = {}
-    for path in plugin_files(folder, needed=needed):
+    claimed: dict[str, list[PluginSpec]] = {}
+    for path in _plugin_files(folder, needed=needed):
         try:
             specs = read_file(path)
         except ConfigError as error:
             yield error
             continue
         for spec in specs:
-            if path.suffix in YAMLS:
-                claimed.setdefault(spec.name, []).append(spec.source())
-            elif path.resolve() in [source.resolve() for source in claimed.get(spec.name, ())]:
+            if not spec.in_python:
+                claimed.setdefault(spec.name, []).append(spec)
+            elif any(path.resolve() == one.source().resolve() for one in claimed.get(spec.name, ())):
                 continue
             yield spec
 
@@ -103,6 +110,10 @@ def named_in(folder: Path | None) -> dict[str, Path]:
         spec.name: path for path in files if path.suffix == SUFFIX and _holds(path) for spec in read_functions(path)
     }
     return {**functions, **{path.stem: path for path in files if path.suffix in YAMLS}}
+
+
+def _is_python(path: Path) -> bool:
+    return path.name.endswith(SUFFIX)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -61,7 +61,7 @@ def missing_imports(path: Path, *, text: str | None = None) -> tuple[Missing, ..
 
 
 def _is_there(name: str) -> bool:
-    if sys.modules.get(name) is not None:
+    if sys.modules.get(name) is not None or name in sys.stdlib_module_names:
         return True
     try:
         return importlib.util.find_spec(name) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import Signature
 from pathlib import Path
@@ -120,17 +120,17 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     path, trusted = spec.source(), files_in_use()
     if trusted is not None and spec.path is not None and trusted.holds(spec.path) and not trusted.holds(path):
         raise PluginLoadError("not among the files that its folder was trusted by, so it is not loaded", path=path)
-    spec = replace(spec, text=read_source(path, wanted_by=str(spec.path)), files=files_of(path))
-    tree = parse_source(path, text=spec.text)
+    text = read_source(path, wanted_by=str(spec.path))
+    tree = parse_source(path, text=text)
     registered = _registered(tree, spec, path)
     called = _called(registered, tree, path)
-    if called is None:  # inherited from elsewhere: only running it would tell
-        return spec
-    signature = signature_in(called, bound=isinstance(registered, ast.ClassDef))
-    spec = _renamed(spec, signature)
-    _check_signature(spec, signature, called, path)
-    completed = tuple(_completed(one, signature) for one in spec.parameters)
-    return spec if completed == spec.parameters else replace(spec, parameters=completed)
+    parameters = spec.parameters
+    if called is not None:  # else it is inherited from elsewhere: only running it would tell
+        signature = signature_in(called, bound=isinstance(registered, ast.ClassDef))
+        parameters = _renamed(parameters, signature)
+        _check_signature(spec, parameters, signature, called)
+        parameters = tuple(_completed(one, signature) for one in parameters)
+    return replace(spec, text=text, files=files_of(path), parameters=parameters)
 
 
 def renamed_parameters(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]:
@@ -233,9 +233,11 @@ def _called(node: ast.ClassDef | Function, tree: ast.Module, path: Path) -> Func
     return None
 
 
-def _check_signature(spec: PluginSpec, signature: Signature, function: Function, path: Path) -> None:
+def _check_signature(
+    spec: PluginSpec, parameters: Sequence[Parameter], signature: Signature, function: Function
+) -> None:
     positional, taken, takes_any = _names(signature)
-    listed = [one.name for one in spec.parameters]
+    listed = [one.name for one in parameters]
     problem = ""
     if not takes_any:
         unknown = [name for name in listed if name not in taken]
@@ -249,7 +251,7 @@ def _check_signature(spec: PluginSpec, signature: Signature, function: Function,
     if problem:
         raise PluginLoadError(
             f"`{function.name}({', '.join(taken)})` {problem}; {_file(spec)} lists: {', '.join(listed) or 'none'}",
-            path=path,
+            path=spec.source(),
             line=function.lineno,
         )
 
@@ -262,18 +264,17 @@ def _names(signature: Signature) -> tuple[list[str], list[str], bool]:
     return positional, named, len(named) < len(every)
 
 
-def _renamed(spec: PluginSpec, signature: Signature) -> PluginSpec:
+def _renamed(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[Parameter, ...]:
     positional, taken, takes_any = _names(signature)
-    listed = {one.name for one in spec.parameters}
+    listed = {one.name for one in parameters}
     if takes_any or listed <= set(taken):
-        return spec
-    parameters = [
+        return parameters
+    return tuple(
         replace(one, name=positional[at])
         if one.name not in taken and at < len(positional) and positional[at] not in listed
         else one
-        for at, one in enumerate(spec.parameters)
-    ]
-    return replace(spec, parameters=tuple(parameters))
+        for at, one in enumerate(parameters)
+    )
 
 
 def _completed(parameter: Parameter, signature: Signature) -> Parameter:

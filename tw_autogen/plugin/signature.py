@@ -7,12 +7,15 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from tw_autogen.plugin.annotation import type_and_words
+from tw_autogen.plugin.annotation import type_and_words, unparsed
 from tw_autogen.plugin.docstring import Doc
 from tw_autogen.plugin.source import Function
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter
 
 _BY: Mapping[Any, Any] = {inspect.Parameter.POSITIONAL_ONLY: "position", inspect.Parameter.KEYWORD_ONLY: "keyword"}
+
+
+_SHORT_NUMBER = 1 << 63  # a number of thousands of digits can't be written down
 
 
 def signature_in(function: Function, *, bound: bool = False) -> inspect.Signature:
@@ -75,6 +78,8 @@ def result_of(signature: inspect.Signature, doc: Doc) -> tuple[Parameter, ...]:
 
 def shown_default(default: Any) -> Any:
     """Return a default that can be written down; of others, such as objects, a model sees only that there is one."""
+    if type(default) in (str, bool, type(None)) or (type(default) is int and abs(default) < _SHORT_NUMBER):
+        return default
     try:
         ast.literal_eval(repr(default))
     except (ValueError, SyntaxError):
@@ -90,10 +95,10 @@ def _literal(default: ast.expr | None) -> Any:
     if default is None:
         return inspect.Parameter.empty
     try:
-        return ast.literal_eval(default)
+        return default.value if isinstance(default, ast.Constant) else ast.literal_eval(default)
     except (TypeError, ValueError):
         return default
 
 
 def _text(annotation: ast.expr | None) -> Any:
-    return inspect.Parameter.empty if annotation is None else ast.unparse(annotation)
+    return inspect.Parameter.empty if annotation is None else unparsed(annotation)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tw_autogen.errors import PluginLoadError, nearest_path
 from tw_autogen.trusted_files import read_text
@@ -13,6 +14,7 @@ from tw_autogen.trusted_files import read_text
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEEPEST = 300
+_SHORT_CHARS, _SHORT_LEVELS = 60, 150  # `-` is one level; no character is more than two and a half
 _PACKAGES = ("tw_autogen.plugin", "taskweaver.plugin")
 
 
@@ -64,10 +66,20 @@ def _parsed(text: str, path: str) -> ast.Module:
     level, nodes = 0, list[ast.AST]([tree])
     while nodes := [inner for node in nodes for inner in ast.iter_child_nodes(node)]:
         level += 1
+        if level + _SHORT_LEVELS <= _DEEPEST:
+            nodes = [node for node in nodes if not _is_short(node)]
         if level > _DEEPEST:  # those who walk through it call themselves
             raise RecursionError
     compile(tree, path, "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
     return tree
+
+
+def _is_short(node: Any) -> bool:
+    """Return whether a node has too few characters to be nested `_SHORT_LEVELS` deep."""
+    start = getattr(node, "lineno", None)
+    if start is None:
+        return not node._fields  # such as `Load`
+    return bool(start == node.end_lineno and node.end_col_offset - node.col_offset <= _SHORT_CHARS)
 
 
 def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
@@ -98,7 +110,8 @@ def registered_in(tree: ast.Module) -> list[ast.ClassDef | Function]:
     return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
 
 
-def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]]:
+@lru_cache(maxsize=2)  # whether there are some is asked before which
+def decorated_in(tree: ast.Module, path: Path) -> tuple[tuple[Function, ast.expr], ...]:
     """Return the functions with `@plugin`, each with that decorator.
 
     Args:
@@ -126,7 +139,7 @@ def decorated_in(tree: ast.Module, path: Path) -> list[tuple[Function, ast.expr]
                     line=decorator.lineno,
                 )
             found.append((node, decorator))
-    return found
+    return tuple(found)
 
 
 def tests_in(tree: ast.Module) -> list[Function]:

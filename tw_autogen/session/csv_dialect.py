@@ -205,19 +205,22 @@ def _separator(lines: Sequence[str], path: Path) -> str:
 def _title_lines(lines: Sequence[str], path: Path) -> int:
     """Return how many lines before the header are a title; 0 where that is not certain.
 
-    A title has one value, and several words or an empty line below; the header below has words only, and stands above
-    rows of its own length with numbers.
+    A title has one value, which may be followed by empty ones, and several words or an empty line below; the header
+    below has words only, and stands above rows of its own length with numbers.
     """
-    if not lines or '"' in lines[0] or any(one in lines[0] for one in _SEPARATORS):
-        return 0
     for count in range(1, min(_TITLE_LINES + 1, len(lines))):
         rest = [line for line in lines[count:] if line.strip()]
         separator = _separator(rest, path)
         header, *rows = csv.reader(rest or [""], delimiter=separator)
-        if len(header) < 2 or not lines[count].strip():
+        above = [[cell.strip() for cell in row] or [""] for row in csv.reader(lines[:count], delimiter=separator)]
+        if not above[0][0] or any(any(row[1:]) for row in above):
+            return 0
+        if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header):
             continue
+        if len(above[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in _SEPARATORS):
+            return 0
         alike = [row for row in rows if len(row) == len(header)]
-        titled = " " in lines[0].strip() or not all(line.strip() for line in lines[:count])
+        titled = " " in above[0][0] or not all(row[0] for row in above)
         words = all(cell.strip() and not _NUMBER.fullmatch(cell.strip()) for cell in header)
         numbers = any(_NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
         return count if titled and words and numbers and len(alike) > len(rows) / 2 else 0
