@@ -21,15 +21,18 @@ SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)
 _NO_SELECT = re.compile(
     r"(insert\s+(or\s+\w+\s+)?into|replace\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into|attach\s+database|"
-    r"(drop|create|alter)\s+((temp|temporary|unique|virtual|or\s+replace)\s+)*"
+    r"(drop|create|alter)\s+((temp|temporary|unique|virtual|or\s+replace)\s+){0,4}"
     r"(table|view|index|trigger|database|schema|function|role|user)|truncate\s+table|detach|pragma|vacuum|reindex)\b",
     re.IGNORECASE,
 )
 _NOT_CODE = re.compile(
-    r"""'(?:[^']|'')*(')?|"(?:[^"]|"")*(")?|`[^`]*(`)?|--[^\n]*()|/\*.*?(?:(\*/)|\Z)""",
+    r"""'[^']*(')?|"[^"]*(")?|`[^`]*(`)?|--[^\n]*()|/\*.*?(?:(\*/)|\Z)""",
     re.DOTALL,
 )
-"""Text, quoted names and comments; the last group is missing from what is never closed and goes to the end."""
+"""Text, quoted names and comments; the last group is missing from what is never closed and goes to the end.
+
+A doubled quote in a text is the end of one and the beginning of another: a loop over both would take memory for each.
+"""
 _WRITES = re.compile(
     r"\b(insert|update|delete|merge|drop|create|alter|truncate|grant|revoke|into|call|exec|execute|copy|attach|pragma)\b",
     re.IGNORECASE,
@@ -414,10 +417,14 @@ def _schema(tables: dict[str, list[str]]) -> str:
 
 def _distinct(names: list[str]) -> list[str]:
     """Number a name that comes again, as in a join: `id`, `id_2`; a frame that crosses to the kernel has each once."""
+    taken: set[str] = set()
+    counts: dict[str, int] = {}
     result: list[str] = []
     for name in names:
-        count = 1
-        while (one := name if count == 1 else f"{name}_{count}") in result:
+        count = counts.get(name, 1)
+        while (one := name if count == 1 else f"{name}_{count}") in taken:
             count += 1
+        counts[name] = count
+        taken.add(one)
         result.append(one)
     return result

@@ -1,4 +1,4 @@
-"""No regular expression of the package takes more than about linear time, whatever text it is tried on.
+"""No regular expression of the package takes more than about linear time or much memory, whatever text it is tried on.
 
 Each constant one is found in the sources with the methods that call it. Its hostile texts are derived from its own
 syntax: a part of what it matches, then another part many times, then an end that it doesn't match.
@@ -11,6 +11,7 @@ import importlib
 import itertools
 import re
 import time
+import tracemalloc
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -191,6 +192,65 @@ def grows(method: str, pattern: re.Pattern, head: str, pump: str) -> str:
 
 FOUND = find_patterns()
 
+MOST_BYTES_PER_CHAR = 4
+LONG = 16_000
+SIMPLE = {"LITERAL", "NOT_LITERAL", "ANY", "IN"}
+"""What `re` repeats without keeping a state for each time."""
+
+BOUNDED = {
+    r"[a-z][a-z0-9+.-]+://": "at most _LONGEST_PLACE characters of a text in a cell",
+    r"\w*(?:\.\w+|": "a field of a format in a cell",
+    r"""'''.*?(?:'''""": "an expression in a cell",
+    r"^(?:\s*(?:-[nrp]": "a line of a cell",
+    r"@\s*[A-Za-z_]": "a text in a cell",
+    r"(?<![\w@])@(?P<name>": "a request or an answer",
+    r'"[^"\\]*(?:': "a model's reply",
+    r"(?P<text>'[^']*'": "an annotation of a plugin",
+    r"(?<![\w.])([-−+]?)": "an answer in a scenario",
+    r"[+-]?(\d{1,3}(": "a value in the first lines of a file",
+    r"[+-]?\d{1,3}(\.": "a value in the first lines of a file",
+    r"[\w*.#][\w*.#-]*(?:": "at most _MOST_SELECTOR_CHARS characters",
+}
+"""Beginnings of patterns that keep a state for each part of a text, and what bounds the text."""
+
+
+def keeps_states(nodes) -> bool:
+    """Return whether parsed nodes repeat, without a small limit, more than one character or class."""
+    for kind, value in nodes:
+        if str(kind) in ("MAX_REPEAT", "MIN_REPEAT"):
+            _, most, inner = value
+            if int(most) > 16 and (len(inner) != 1 or str(inner[0][0]) not in SIMPLE):
+                return True
+            if keeps_states(inner):
+                return True
+        inner = {"BRANCH": lambda v: v[1], "SUBPATTERN": lambda v: [v[3]]}.get(str(kind))
+        if inner and any(keeps_states(one) for one in inner(value)):
+            return True
+    return False
+
+
+def bytes_per_char(pattern: re.Pattern, text: str) -> float:
+    text = text.encode() if isinstance(pattern.pattern, bytes) else text
+    tracemalloc.start()
+    try:
+        pattern.match(text)
+        return tracemalloc.get_traced_memory()[1] / len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def hungriest(pattern: re.Pattern) -> float:
+    """Return how many bytes a match takes for a character of the worst text."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not keeps_states(list(parser.parse(pattern.pattern, pattern.flags & re.VERBOSE))):
+            return 0.0
+    return max(
+        bytes_per_char(pattern, head + pump * (LONG // len(pump)) + end)
+        for head, pump in hostile_parts(pattern)
+        for end in (END, "")
+    )
+
 
 @pytest.mark.parametrize("used", FOUND, ids=lambda used: used.where)
 def test_time_grows_with_the_text_only(used):
@@ -198,6 +258,24 @@ def test_time_grows_with_the_text_only(used):
     for method in sorted({one if one in AT_ONE_PLACE else "search" for one in used.methods or {"search"}}):
         for parts in hostile_parts(pattern):
             assert not grows(method, pattern, *parts), pattern.pattern
+
+
+@pytest.mark.parametrize("used", FOUND, ids=lambda used: used.where)
+def test_a_match_keeps_no_state_for_each_character(used):
+    pattern = used.pattern()
+    if not isinstance(pattern.pattern, str) or not pattern.pattern.startswith(tuple(BOUNDED)):
+        assert hungriest(pattern) < MOST_BYTES_PER_CHAR, pattern.pattern
+
+
+@pytest.mark.parametrize("text", ["'(?:[^']|'')*'", "(?:ab)*c", r"([-=])\1{2,}$"])
+def test_a_pattern_that_keeps_states_is_found(text):
+    assert hungriest(re.compile(text)) > 5 * MOST_BYTES_PER_CHAR
+
+
+def test_only_patterns_that_are_there_are_excepted():
+    patterns = [str(one.pattern().pattern) for one in FOUND]
+
+    assert all(any(one.startswith(begin) for one in patterns) for begin in BOUNDED)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """ImageReader: asks a vision model about pictures of the session."""
 
 import base64
+import itertools
 import re
 from dataclasses import dataclass
 from errno import EFBIG
@@ -13,6 +14,8 @@ _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif"
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _URL = re.compile(r"https://[^\s\"'<>)\]]+")
 _MOST_LISTED = 40
+_MOST_ENTRIES = 20_000
+_LONGEST_NAME = 1000
 _PROMPT = (
     "You look at pictures for somebody who can't see them. Answer what is asked, from what the pictures show alone. "
     "Copy text and numbers exactly; say which numbers are estimated from a chart, and what can't be made out. Words in "
@@ -76,7 +79,10 @@ class ImageReader(Role):
         found: dict[str, str] = {}
         problems = []
         limit = int(self._settings.max_mb * 1e6)
+        words = request.casefold()
         for name in _files(folder):
+            if Path(name).name.casefold() not in words:
+                continue  # it spares compiling a pattern for each name
             named = rf"(?<![\w./-])(?:{re.escape(name)}|{re.escape(Path(name).name)})(?![\w-])"
             if not re.search(named, request, re.IGNORECASE):
                 continue
@@ -102,7 +108,10 @@ class ImageReader(Role):
 
 
 def _files(folder: SafeFolder) -> list[str]:
-    return sorted(one.name for one in folder.walk() if one.is_file and Path(one.name).suffix.lower() in _SUFFIXES)
+    """Return the names of pictures among the first entries; those too long for a request are left out."""
+    entries = itertools.islice(folder.walk(), _MOST_ENTRIES)
+    files = (one.name for one in entries if one.is_file and len(one.name) <= _LONGEST_NAME)
+    return sorted(name for name in files if Path(name).suffix.lower() in _SUFFIXES)
 
 
 def _kind(content: bytes) -> str:

@@ -1,8 +1,10 @@
 """ManualReader: reads instructions from files and pins them on the board."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from errno import EFBIG
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -10,11 +12,16 @@ from tw_autogen import Memory, Post, Role, SafeFolder, Turn
 
 _LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
-_RULE = re.compile(r"([=\-~^*+#\"'`.:])\1{2,}\s*$")
+_RULES = "=-~^*+#\"'`.:"
+_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]+")
 _TEXTS = (".md", ".txt", ".rst", ".pdf", ".doc", ".docx", ".odt", ".html", ".htm")
 _MOST_FILES = 500
-_MOST_BYTES = 50_000_000
+_MOST_ENTRIES = 20_000
+_LONGEST_NAME = 1000
+_MOST_BYTES = 20_000_000
+"""What is read for one reply, and how many bytes a line counts on top."""
+_LINE_BYTES = 50
 _SHOWN = 40
 _PINNED_TIMES = 3
 
@@ -84,7 +91,7 @@ class ManualReader(Role):
         wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
             wanted = manuals
-        said = [self._read(name, folder, request, turn) for name in wanted if folder]
+        said = self._read_all(wanted, folder, request, turn) if folder else []
         if missing:
             is_are = "is" if len(manuals) == 1 else "are"
             there = f"there {is_are}: {_listed(manuals)}" if manuals else "there is no manual here"
@@ -100,7 +107,9 @@ class ManualReader(Role):
         """Return the manuals' names; nothing hidden, and no links."""
         names: list[str] = []
         with SafeFolder(folder) as opened:
-            for one in opened.walk(enter=lambda name: not name.startswith(".")):
+            for one in itertools.islice(opened.walk(enter=lambda name: not name.startswith(".")), _MOST_ENTRIES):
+                if len(one.name) > _LONGEST_NAME:
+                    continue
                 path = PurePosixPath(one.name)
                 if one.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
                     names.append(one.name)
@@ -108,15 +117,30 @@ class ManualReader(Role):
                         break
         return sorted(names, key=lambda name: PurePosixPath(name).parts)
 
-    def _read(self, name: str, folder: Path, request: str, turn: Turn | None) -> str:
-        try:
-            with SafeFolder(folder) as opened:
-                text = opened.read_file(name, limit_bytes=_MOST_BYTES).decode("utf-8-sig")
-        except UnicodeDecodeError:
-            return f"{name} can't be read: not UTF-8; save it as UTF-8"
-        except OSError as error:
-            return f"{name} can't be read: {error.strerror}"
-        text = text.replace("\r\n", "\n")
+    def _read_all(self, names: list[str], folder: Path, request: str, turn: Turn | None) -> list[str]:
+        """Read files until they are too large together, or the round is over."""
+        said, left = [], _MOST_BYTES
+        for name in names:
+            if turn is not None and (turn.cancelled.is_set() or not turn.seconds_left(1.0)):
+                said.append(f"{name} and what comes after it were not read: the time is over.")
+                break
+            try:
+                with SafeFolder(folder) as opened:
+                    text = opened.read_file(name, limit_bytes=left).decode("utf-8-sig").replace("\r\n", "\n")
+            except UnicodeDecodeError:
+                said.append(f"{name} can't be read: not UTF-8; save it as UTF-8")
+            except OSError as error:
+                said.append(f"{name} can't be read: {_too_large() if error.errno == EFBIG else error.strerror}")
+            else:
+                size = len(text) + _LINE_BYTES * sum(map(text.count, _LINE_ENDS))
+                if size > left:
+                    said.append(f"{name} can't be read: {_too_large()}")
+                    continue
+                left -= size
+                said.append(self._read(name, text, request, turn))
+        return said
+
+    def _read(self, name: str, text: str, request: str, turn: Turn | None) -> str:
         lines = text.splitlines()
         headings = list(_headings(lines))
         part = _wanted_part(request.replace(name, ""), headings, len(lines))
@@ -148,10 +172,15 @@ class ManualReader(Role):
 def _named(request: str, names: list[str]) -> list[str]:
     """Give the files that a request names: by path, file name or name without suffix."""
     for part in (lambda one: one, lambda one: Path(one).name, lambda one: Path(one).stem):
-        found = [name for name in names if _as_word(part(name)).search(request)]
+        found = [name for name in names if _is_in(part(name), request) and _as_word(part(name)).search(request)]
         if found:
             return found
     return []
+
+
+def _is_in(name: str, request: str) -> bool:
+    """Return whether a name may be in a request; it spares compiling a pattern for each name."""
+    return name.casefold() in request.casefold()
 
 
 def _as_word(name: str) -> re.Pattern[str]:
@@ -168,7 +197,7 @@ def _told_apart(
     """
     rest = request
     for name in sorted({*names, *(Path(one).name for one in names)}, key=len, reverse=True):
-        rest = _as_word(name).sub(" ", rest)
+        rest = _as_word(name).sub(" ", rest) if _is_in(name, rest) else rest
     missing: list[str] = []
     for found in _WORD.findall(rest):
         word = found.rstrip(".?!:")
@@ -194,11 +223,21 @@ def _headings(lines: list[str]) -> Iterator[_Heading]:
     for at, line in enumerate(lines):
         if found := _HEADING.match(line):
             yield _Heading(at + 1, len(found[1]), found[2].rstrip().rstrip("#").rstrip() or found[2])
-        elif line.strip() and not _RULE.match(line) and at + 1 < len(lines):
+        elif line.strip() and not _is_rule(line) and at + 1 < len(lines):
             below = lines[at + 1].rstrip()
-            if _RULE.match(below) and len(below) >= len(line.strip()):
+            if _is_rule(below) and len(below) >= len(line.strip()):
                 rules += [below[0]] if below[0] not in rules else []
                 yield _Heading(at + 1, rules.index(below[0]) + 1, line.strip())
+
+
+def _is_rule(line: str) -> bool:
+    """Return whether a line underlines the one above it: one sign three times or more."""
+    rule = line.rstrip()
+    return len(rule) > 2 and rule[0] in _RULES and rule.count(rule[0]) == len(rule)
+
+
+def _too_large() -> str:
+    return f"larger than the {_MOST_BYTES // 1_000_000} MB that one reply reads; split it, or name fewer files"
 
 
 def _wanted_part(request: str, headings: list[_Heading], count: int) -> _Part | None:

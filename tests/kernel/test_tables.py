@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tw_autogen.kernel.guest.arrow_columns import ArrowReader, Budget, is_compressed
+from tw_autogen.kernel.guest.arrow_columns import ArrowReader, is_compressed
+from tw_autogen.kernel.guest.bounds import Budget
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.exchange_folder import FOLDER, InsideExchange
 
@@ -218,18 +219,18 @@ TIME = pd.DataFrame({"t": pd.to_datetime(["2024-01-01"])})
         (ONE, {"values__count": 3}, "buffer"),
         (ONE, {"values__count": 1 << 62}, "would take more than"),
         (ONE, {"values__count": -1}, "numbers are not numbers"),
-        (ONE, {"values__count": 1.5}, "numbers are not numbers"),
+        (ONE, {"values__count": 1.5}, "'count'.*expected int, got float"),
         (ONE, {"values__start": 8}, "buffer"),
         (ONE, {"values__start": -8}, "offset"),
         (ONE, {"values__dtype": "|O"}, "numbers are not numbers"),
         (ONE, {"values__dtype": "V8"}, "numbers are not numbers"),
         (ONE, {"values__dtype": "<c8"}, "numbers are not numbers"),
-        (ONE, {"values__dtype": ["<i8"]}, "numbers are not numbers"),
+        (ONE, {"values__dtype": ["<i8"]}, "'dtype'.*expected str, got list"),
         (ONE, {"kind": "pickle"}, "of kind 'pickle'"),
         (ONE, {"kind": "arrow"}, "of kind 'arrow'"),
         (TEXT, {"values": ["a"]}, "not of 2 rows"),
         (TEXT, {"values": ["a", 1]}, "texts are not texts"),
-        (TEXT, {"values": "ab"}, "values are not a list"),
+        (TEXT, {"values": "ab"}, "'values'.*expected list or dict, got str"),
         (TIME, {"dtype": "M8[ns, evil]"}, "no dtype of a column that crosses"),
         (TIME, {"dtype": "O"}, "no dtype of a column that crosses"),
         (pd.DataFrame({"p": pd.period_range("2024", periods=1)}), {"frequency": "D; evil"}, "no dtype of a column"),

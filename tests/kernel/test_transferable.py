@@ -106,7 +106,7 @@ ZEROS = "A" * 32
         ("bytes", {"base64": 3}, "base64"),
         ("bytes", {"base64": "A"}, "base64|padding|characters"),
         ("Decimal", {"text": "x"}, "no decimal"),
-        ("Decimal", {}, "no decimal"),
+        ("Decimal", {}, "'text'.*expected str, got NoneType"),
         ("shelf", {}, "marked 'shelf'"),
     ],
 )

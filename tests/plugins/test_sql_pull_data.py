@@ -4,6 +4,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
@@ -486,3 +488,40 @@ def test_every_kind_of_value_arrives_as_it_is(pull):
     values = pull(query)[0].to_dict("records")[0]
 
     assert values == {"a": b"\x00\xff", "b": None, "c": math.inf, "d": -(2**63), "e": "ü\x01\x00\n", "f": b""}
+
+
+def test_columns_of_one_name_are_numbered_in_linear_time(pull):
+    columns = ", ".join(["1 AS a"] * 1999 + ["2 AS a_7"])
+    began = time.process_time()
+    frame, _ = pull(f"SELECT {columns}")
+
+    assert list(frame.columns[:3]) == ["a", "a_2", "a_3"]
+    assert frame.columns.is_unique
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize("part", ["x", "''", '"'], ids=["letters", "doubled quotes", "other quotes"])
+def test_a_long_text_in_a_query_takes_no_memory_for_each_character(pull, part):
+    query = f"SELECT '{part * 200_000}' AS a"
+    tracemalloc.start()
+    try:
+        frame, _ = pull(query)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert len(frame.a[0]) == len(part) * 200_000 / (2 if part == "''" else 1)
+    assert most < 8 * len(query) + 2_000_000
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 'it''s; delete' AS a",
+        "SELECT '''drop table x' AS a",
+        "SELECT 'a''' || ';' || '''b' AS a",
+        'SELECT 1 AS "a""; drop"',
+    ],
+)
+def test_words_in_texts_with_doubled_quotes_are_no_code(by_url, query):
+    assert len(by_url(query)[0]) == 1

@@ -1,5 +1,6 @@
 import base64
 import struct
+import time
 import zlib
 
 import pytest
@@ -105,3 +106,20 @@ def test_it_does_what_every_role_must(stage):
 
     files = {"red.png": png()}
     assert check_role(lambda: stage.make("image_reader", Seeing()), ask="red.png?", files=files)
+
+
+def test_names_that_no_request_holds_cost_nothing(stage):
+    folder = stage.folder
+    for _ in range(6):
+        folder /= "d" * 250
+    folder.mkdir(parents=True)
+    for number in range(300):
+        (folder / f"{number}.png").touch()
+        (stage.folder / f"{'e' * 200}{number}.png").touch()
+    role = stage.make("image_reader", ScriptedModel([]))
+    began = time.process_time()
+    said = stage.ask(role, "look at 1.png").message
+
+    assert said.startswith("Nothing was looked at. Name a picture. There are: eee")
+    assert "ddd" not in said
+    assert time.process_time() - began < 1

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 
 from tw_autogen import open_session
@@ -187,3 +189,38 @@ def test_the_code_interpreter_reads_what_is_pinned(tmp_path):
 def test_it_does_what_every_role_must(stage):
     files = {"cleaning.md": MANUAL.encode()}
     assert check_role(lambda: stage.make("manual_reader"), ask="Read cleaning.md", files=files)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"aa\n--\n" * 1_000_000, "m.md can't be read: larger than the 20 MB that one reply reads; split it"),
+        (b"x" * 20_000_001, "m.md can't be read: larger than the 20 MB that one reply reads; split it"),
+        (b"-" * 1_000_000, "m.md is too long to be read at once (1 lines"),
+    ],
+    ids=["lines", "bytes", "a line of signs"],
+)
+def test_what_code_leaves_takes_bounded_memory(stage, content, said):
+    (stage.folder / "m.md").write_bytes(content)
+    role = stage.make("manual_reader")
+    tracemalloc.start()
+    try:
+        answer = stage.ask(role, "read m.md").message
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert answer.startswith(said)
+    assert most < 100_000_000
+
+
+def test_files_of_one_reply_are_bounded_together(stage):
+    (stage.folder / "a.md").write_bytes(b"x" * 9_000_000)
+    for number in range(4):
+        (stage.folder / f"the{number}.md").hardlink_to(stage.folder / "a.md")
+    role = stage.make("manual_reader")
+
+    said = stage.ask(role, "a.md the0.md the1.md the2.md the3.md").message
+
+    assert said.count("is too long to be read at once") == 2
+    assert said.count("larger than the 20 MB that one reply reads") == 3

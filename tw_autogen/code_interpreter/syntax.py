@@ -28,7 +28,9 @@ _MOST_TEXTS = 50
 _TYPE_CALLS = frozenset({"TypeVar", "NewType", "ParamSpec", "namedtuple", "NamedTuple", "TypedDict", "Enum", "type"})
 _NUMBER_FORMAT = re.compile(r"[ +\-#0-9,_.]*[bcdeEfFgGnoxX%]")
 _QUOTED = re.compile(
-    r"""'''.*?(?:'''|\Z)|\"\"\".*?(?:\"\"\"|\Z)|'(?:\\.?|[^'\\])*'?|"(?:\\.?|[^"\\])*"?|`[^`]*(?P<end>`)?""", re.DOTALL
+    r"""'''.*?(?:'''|\Z)|\"\"\".*?(?:\"\"\"|\Z)|'[^'\\]*(?:\\.?[^'\\]*)*'?|"[^"\\]*(?:\\.?[^"\\]*)*"?|"""
+    r"`[^`]*(?P<end>`)?",
+    re.DOTALL,
 )
 """A text or a quoted name; what is never closed goes to the end."""
 _AT = re.compile(r"@\s*(?=[^\W\d])")

@@ -61,7 +61,7 @@ _MAY_CHANGE = re.compile(
     | =[\s\\]*[%!]                # x = %magic, x = !command
     | \?                          # help
     | >>> | ^[ \t]*\.\.\. | \bIn\ \[ # prompts
-    | \A(?:[ \t]*\n)*[ \t]+\S     # the whole cell is indented
+    | \A[ \t\n]*(?<![^\n])[ \t]+\S  # the whole cell is indented
     | [\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]   # ends a line for IPython, not for Python
     """,
     re.VERBOSE | re.MULTILINE,

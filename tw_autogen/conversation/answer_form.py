@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 
-_NAMED = re.compile(r"(?<![\w@])@(?P<name>\w+)\[(?P<value>(?:[^\[\]\n]|\[[^\[\]\n]*\])*)\]")
+_NAMED = re.compile(r"(?<![\w@])@(?P<name>\w+)\[(?P<value>[^\[\]\n]*(?:\[[^\[\]\n]*\][^\[\]\n]*)*)\]")
 _SHOWS = frozenset({
     "answer", "as", "exactly", "form", "format", "give", "in", "into", "like", "of", "output", "print", "reply",
     "report", "return", "so", "use", "with", "write", "and", "or", "by", "als", "mit", "genau", "im", "und",

@@ -33,8 +33,8 @@ from tw_autogen.kernel.transport import Poller, WakeupSocket, Wire, await_kernel
 
 _HELLO_SECONDS = 10.0
 """How long a kernel may take to answer after a cell of which no reply came."""
-_MOST_TABLE = 2 << 30
-"""How much memory a table from a kernel without a limit may take here."""
+_MOST_MESSAGE = 2 << 30
+"""How much memory a message of a kernel without a limit may take here."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,7 @@ class KernelClient:
         self._keeps = keeps
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, handle.uid)
-        most = settings.memory_mb << 19  # either side has a table twice while it crosses
-        self.codec = Codec(self._exchange, most_bytes=most or _MOST_TABLE)
+        self.codec = Codec(self._exchange, most_bytes=most_message_bytes(settings))
         self.python = ""
         self._handle = handle
         self._connection = handle.wire
@@ -213,7 +212,7 @@ class KernelClient:
         if self._handle.files is None or "file" not in outcome.report:
             return outcome.report
         try:
-            text = self.codec.find(str(outcome.report["file"]))
+            text = self.codec.find(str(outcome.report["file"]), limit_bytes=MOST_BYTES)
             answer = bounded_json.loads(text) if estimate_parsed_bytes(text) <= MOST_BYTES else {}
         except (OSError, ValueError) as error:
             raise KernelError(f"the kernel's answer can't be read: {error}", folder=self._folder) from error
@@ -256,6 +255,15 @@ class KernelClient:
             on_output=on_output,
             crash_output=crash_output,
         )
+
+
+def most_message_bytes(settings: KernelSettings) -> int:
+    """Return how much memory the tables of one message may take here, and those of all host calls at work together.
+
+    Args:
+        settings: `memory_mb`.
+    """
+    return (settings.memory_mb << 19) or _MOST_MESSAGE
 
 
 def _rollback_limits(settings: KernelSettings) -> dict[str, float] | None:

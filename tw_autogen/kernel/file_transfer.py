@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tw_autogen.kernel.exchange_folder import make_hidden
+from tw_autogen.kernel.guest.bounds import check_fields, shown
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
 from tw_autogen.kernel.guest.remote_files import MOST_FILES, PIECE, Mirror
 from tw_autogen.kernel.kernel import Log
@@ -28,6 +29,13 @@ _LONGEST_COMPONENT = 255
 _COUNTED_SECONDS = 1.0
 """How often it is looked at most whether files are still there."""
 _MOST_ENTRIES = 20 * MOST_FILES
+_FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "changed": {},
+    "read": {"file": (str,), "place": (int,), "size": (int,)},
+    "write": {"file": (str,), "place": (int,), "data": (str,), "last": (bool,)},
+    "remove": {"file": (str,)},
+}
+"""What a kernel can ask, with the fields of each and their types."""
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -87,15 +95,20 @@ class FileTransfer:
         Raises:
             OSError: there is no such file, or it is none that travels.
             LookupError: nothing of that kind can be asked.
+            ValueError: a field is of a wrong type.
         """
-        if asked["what"] == "changed":
+        what = asked.get("what")
+        if not isinstance(what, str) or what not in _FIELDS:
+            raise LookupError(f"files are not asked to {shown(what)}")
+        check_fields(asked, _FIELDS[what], f"a request to {what!r} files")
+        if what == "changed":
             return self._mirror.changed()
-        what, name = asked["what"], _plain(str(asked["file"]))
+        name = _plain(asked["file"])
         if what == "read":
-            return self._read(name, int(asked["place"]), min(int(asked["size"]), PIECE))
+            return self._read(name, asked["place"], min(asked["size"], PIECE))
         if what == "write":
-            return self._write(name, int(asked["place"]), base64.b64decode(asked["data"]), last=bool(asked["last"]))
-        if what == "remove" and name.startswith(f"{FOLDER}/"):
+            return self._write(name, asked["place"], base64.b64decode(asked["data"]), last=asked["last"])
+        if name.startswith(f"{FOLDER}/"):
             return self._unlink(name)
         raise LookupError(f"files are not asked to {what!r}")
 

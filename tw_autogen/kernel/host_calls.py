@@ -15,18 +15,38 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen.kernel.file_transfer import FileTransfer
+from tw_autogen.kernel.guest.bounds import UNBOUNDED, Bounds, Budget, check_fields
 from tw_autogen.kernel.guest.codec import TAG, Codec
-from tw_autogen.kernel.guest.json_size import check_call_size
+from tw_autogen.kernel.guest.json_size import MOST_BYTES, check_call_size, estimate_parsed_bytes
 from tw_autogen.kernel.guest.remote_files import FILES, PIECE
+
+_MOST_ERROR_CHARS = 20_000
+_CALL = {"id": (int,), "name": (str,), "args": (list,), "kwargs": (dict,), "beside": (bool, type(None))}
+_FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "call": _CALL,
+    "submit": _CALL,
+    "result": {"id": (int,), "ticket": (int,), "beside": (bool, type(None))},
+    "done": {"id": (int,), "ticket": (int,)},
+    FILES: {"id": (int,)},
+}
+"""What can be asked, with the fields of each and their types."""
 
 
 class HostFunctions:
-    """The functions that code in a kernel may call; no others can be reached."""
+    """The functions that code in a kernel may call; no others can be reached.
 
-    def __init__(self) -> None:
+    Args:
+        most_bytes: How much memory the arguments of all calls at work may take together, tables included.
+    """
+
+    def __init__(self, most_bytes: int = UNBOUNDED) -> None:
         self._functions: dict[str, Callable[..., Any]] = {}
         self._seconds: dict[str, float] = {}
         self._unnamed: set[str] = set()
+        self._fixed: dict[str, Any] = {}
+        self._arguments = Budget(most_bytes, "what host calls at work hold, with an argument")
+        self._unpacking = threading.Lock()
+        self.work = WorkAlive()
 
     def add(self, name: str, function: Callable[..., Any], seconds: float | None = None) -> None:
         """Serve a function under a name, each call for so long at most; a second one of that name takes its place.
@@ -39,16 +59,19 @@ class HostFunctions:
         self._functions[name] = function
         self._seconds[name] = float("inf") if seconds is None else seconds
 
-    def add_unnamed(self, name: str, function: Callable[..., Any], seconds: float) -> None:
+    def add_unnamed(self, name: str, function: Callable[..., Any], seconds: float, *, refusal: Any = None) -> None:
         """Serve a function to our end of the bridge only; code in the kernel has no name for it.
 
         Args:
             name: The name for our end of the bridge.
             function: Called in this process.
             seconds: How long one call may take.
+            refusal: What every call gets in place of the function's value, before its arguments are unpacked.
         """
         self.add(name, function, seconds)
         self._unnamed.add(name)
+        if refusal is not None:
+            self._fixed[name] = refusal
 
     def docs(self) -> dict[str, str]:
         """Return each name, and the docstring that code in the kernel sees."""
@@ -59,29 +82,33 @@ class HostFunctions:
         """Return how long a call of this function may take."""
         return self._seconds.get(name, float("inf"))
 
-    def answer(self, request: str, codec: Codec) -> str:
-        """Call what a request names; give the answer, or what went wrong, as JSON.
+    def answer(self, asked: dict[str, Any], codec: Codec) -> str:
+        """Call what a request names; return the answer, or what went wrong, as JSON.
 
         Args:
-            request: JSON of `id`, `name`, `args`, `kwargs`.
+            asked: `id`, `name`, `args`, `kwargs`, whose types were checked; the arguments are taken out of it.
             codec: Unpacks the arguments and packs the result.
         """
-        number, name = None, ""
+        number, name = asked["id"], asked["name"]
+        bounds = Bounds(codec.most_bytes, within=self._arguments)
         try:
-            asked = json.loads(request)
-            number, name = asked["id"], str(asked["name"])
             if name not in self._functions:
-                raise LookupError(f"the host serves no function {name!r}")
+                raise LookupError(f"the host serves no function {name[:80]!r}")
+            if name in self._fixed:
+                return json.dumps({"id": number, "value": codec.pack(self._fixed[name])})
             function = self._functions[name]
             _check_arity(function, asked["args"], asked["kwargs"])
-            args, kwargs = codec.unpack([asked["args"], asked["kwargs"]])
+            with self._unpacking:  # what is taken for a while only is taken by one call at a time
+                args, kwargs = codec.unpack([asked.pop("args"), asked.pop("kwargs")], bounds)
             value = codec.pack(function(*args, **kwargs))
             return json.dumps({"id": number, "value": value})
-        except BaseException as error:  # noqa: BLE001 - foreign code, and a request that may be anything: the cell is told
+        except BaseException as error:  # noqa: BLE001 - foreign code, and arguments that may be anything: the cell is told
             return failure(number, error)
+        finally:
+            bounds.memory.free_all()
 
 
-def _check_arity(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+def _check_arity(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
     """Check that a function takes so many arguments of these names, before any of them is unpacked.
 
     Args:
@@ -92,14 +119,25 @@ def _check_arity(function: Callable[..., Any], args: Any, kwargs: Any) -> None:
     Raises:
         TypeError: it doesn't.
     """
-    if not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise TypeError(f"arguments are a list, and a dict of named ones, not {args!r:.40} and {kwargs!r:.40}")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some functions in C have none
         return
     if TAG not in kwargs:  # else one of the names is that mark, and the dict is packed as pairs
         signature.bind(*args, **kwargs)
+
+
+def _checked(asked: Any) -> str:
+    """Return what a request asks, whose fields have the types of that.
+
+    Raises:
+        ValueError: they don't, or nothing like it can be asked.
+    """
+    op = asked.get("op", "call") if isinstance(asked, dict) else None
+    if not isinstance(op, str) or op not in _FIELDS:
+        raise ValueError("a request to the host asks for a call, or for what became of one")
+    check_fields(asked, _FIELDS[op], f"a request to {op!r}")
+    return op
 
 
 def failure(number: Any, error: BaseException) -> str:
@@ -109,13 +147,67 @@ def failure(number: Any, error: BaseException) -> str:
         number: The request's number.
         error: What was raised.
     """
-    return json.dumps({"id": number, "error": f"{type(error).__name__}: {error}"})
+    return json.dumps({"id": number, "error": f"{type(error).__name__}: {error}"[:_MOST_ERROR_CHARS]})
 
 
 _OVER = "the cell that made this call was stopped or is over"
 _MOST_SUBMITTED = 10_000
-_MOST_WAITING_CHARS = 64 << 20
-"""What the requests of calls that are not done may hold together."""
+
+
+class WorkAlive:
+    """What the calls of one kernel hold in this process until their threads end, whichever cell made them.
+
+    A call that was given up goes on until its function returns, so it counts as long.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._requests = Budget(MOST_BYTES)
+
+    def accept(self, size: int) -> None:
+        """Count a request of so many bytes, once it is parsed.
+
+        Raises:
+            ValueError: with those of other calls it is too much.
+        """
+        try:
+            self._requests.claim(size)
+        except ValueError:
+            raise ValueError(
+                "too many calls are not done: with this one their arguments would take more than "
+                f"{MOST_BYTES >> 20} MB of the host's memory; wait for results first, or pass less"
+            ) from None
+
+    def drop(self, size: int) -> None:
+        """Count a request no longer."""
+        self._requests.free(size)
+
+    def begin(self, most: int) -> None:
+        """Count a call whose thread begins.
+
+        Args:
+            most: How many may be alive at once.
+
+        Raises:
+            RuntimeError: so many are.
+        """
+        with self._lock:
+            if self._threads >= most:
+                raise RuntimeError(
+                    f"{self._threads} earlier calls are still at work in the host, also those that no cell waits for "
+                    "any more; no further one begins until one of them ends"
+                )
+            self._threads += 1
+
+    def end(self) -> None:
+        """Count a call no longer: its function returned."""
+        with self._lock:
+            self._threads -= 1
+
+    def is_full(self, most: int) -> bool:
+        """Return whether so many calls are alive."""
+        return self._threads >= most
 
 
 @dataclass
@@ -125,7 +217,8 @@ class _Job:
     Args:
         number: The request's.
         name: The function.
-        request: JSON.
+        asked: The request.
+        size: How many bytes it takes about.
         seconds: How long it may take once it has begun.
         aside: It was submitted: it runs beside the cell, and takes one of the turns.
         deadline: When it has taken too long, on the clock of `time.monotonic`; it begins to count when the call begins.
@@ -133,9 +226,10 @@ class _Job:
         answer: JSON for the cell: what came, or that it took too long, whichever was first.
     """
 
-    number: Any
+    number: int
     name: str
-    request: str
+    asked: dict[str, Any]
+    size: int
     seconds: float
     aside: bool
     deadline: float = float("inf")
@@ -164,7 +258,7 @@ class HostCalls:
 
     The functions see the context variables of the thread that made this, each call its own copy. A call that the cell
     no longer waits for, because it was interrupted or took too long, goes on until it ends by itself; what it gives is
-    dropped, and it holds up no other.
+    dropped. It holds up no other, unless twice as many calls are alive as one cell can run: then a further one fails.
     """
 
     def __init__(
@@ -180,6 +274,7 @@ class HostCalls:
         self._codec = codec
         self._wake = wake
         self._threads = threads
+        self._most_alive = 2 * (threads + 1)
         self._files = files
         self._context = contextvars.copy_context()
         self._submitted: dict[Any, _Job] = {}
@@ -215,14 +310,15 @@ class HostCalls:
         try:
             check_call_size(request)
             asked = json.loads(request)
-            number, op = asked["id"], asked.get("op", "call")
+            number = asked["id"] if isinstance(asked, dict) and type(asked.get("id")) is int else None
+            op = _checked(asked)
             self._drop()
             if op == FILES and self._files is not None:
                 return json.dumps({"id": number, "value": self._files.answer(asked)})
             if self._over:
                 return failure(number, InterruptedError(_OVER))
             if op in ("call", "submit"):
-                job = self._begun(number, str(asked["name"]), request, aside=op == "submit")
+                job = self._begun(asked, estimate_parsed_bytes(request), aside=op == "submit")
                 if op == "submit":
                     return json.dumps({"id": number, "value": number})
             else:
@@ -257,6 +353,8 @@ class HostCalls:
         if self._waiting is not None:
             self._unanswered = self._waiting.number if self._waiting.beside else None
             self._stop_waiting()
+        for job in self._queued:
+            self._served.work.drop(job.size)
         self._queued.clear()
         self._running.clear()
         self._end_line()
@@ -280,13 +378,13 @@ class HostCalls:
             self.spent_seconds += time.monotonic() - self._waiting.began
             self._waiting = None
 
-    def _begun(self, number: Any, name: str, request: str, *, aside: bool) -> _Job:
-        job = _Job(number, name, request, self._served.seconds(name), aside)
+    def _begun(self, asked: dict[str, Any], size: int, *, aside: bool) -> _Job:
+        job = _Job(asked["id"], asked["name"], asked, size, self._served.seconds(asked["name"]), aside)
+        if aside and (len(self._submitted) >= _MOST_SUBMITTED or job.number in self._submitted):
+            raise ValueError("too many calls were submitted; submit less in one cell")
+        self._served.work.accept(size)
         if aside:
-            waiting = sum(len(one.request) for one in (*self._queued, *self._running))
-            if len(self._submitted) >= _MOST_SUBMITTED or waiting + len(request) > _MOST_WAITING_CHARS:
-                raise ValueError("too many calls were submitted; take their results first, and submit less in one cell")
-            self._submitted[number] = job
+            self._submitted[job.number] = job
             self._queued.append(job)
             self._look()
         else:
@@ -300,29 +398,51 @@ class HostCalls:
             self._running.remove(job)
             late = TimeoutError(f"no answer within {job.seconds:g} s; ask for less, or split the work")
             job.answer = failure(job.number, late) if job.came is None else job.came
-            job.request = ""
             if job.came is None and not job.aside:
                 self._end_line()  # its thread is held up; the next call gets another one
-        while self._queued and sum(one.aside for one in self._running) < self._threads:
+        while self._queued and (begun := sum(one.aside for one in self._running)) < self._threads:
+            if begun and self._served.work.is_full(self._most_alive):
+                break  # one of those that have begun ends, or is late
             self._start(self._queued.popleft())
 
     def _start(self, job: _Job) -> None:
         """Begin a call: on a thread of its own if it runs beside the cell, else on the one that all others share."""
+        try:
+            self._served.work.begin(self._most_alive)
+        except RuntimeError as error:
+            self._served.work.drop(job.size)
+            job.answer = failure(job.number, error)
+            return
         job.deadline = time.monotonic() + job.seconds
         self._running.append(job)
         work = functools.partial(self._context.copy().run, self._work, job)
-        if job.aside:
-            threading.Thread(target=work, name=f"host call {job.name}", daemon=True).start()
-            return
+        try:
+            if job.aside:
+                threading.Thread(target=work, name=f"host call {job.name}", daemon=True).start()
+            else:
+                self._put_in_line(work)
+        except RuntimeError as error:  # no further thread can be started
+            self._end_work(job)
+            self._running.remove(job)
+            job.answer = failure(job.number, error)
+
+    def _put_in_line(self, work: Callable[[], None]) -> None:
         if self._line is None:
-            self._line = queue.SimpleQueue()
-            threading.Thread(target=_one_by_one, args=(self._line,), name="host calls one by one", daemon=True).start()
+            line: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+            threading.Thread(target=_one_by_one, args=(line,), name="host calls one by one", daemon=True).start()
+            self._line = line
         self._line.put(work)
 
     def _work(self, job: _Job) -> None:
-        if not self._over:
-            job.came = self._served.answer(job.request, self._codec)
+        came = None if self._over else self._served.answer(job.asked, self._codec)
+        self._end_work(job)
+        if came is not None:
+            job.came = came
             self._wake()
+
+    def _end_work(self, job: _Job) -> None:
+        self._served.work.drop(job.size)
+        self._served.work.end()
 
     def _end_line(self) -> None:
         """End the thread of ordinary calls after what it is doing."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
-from tw_autogen.kernel.client import KernelClient, KernelHandle
+from tw_autogen.kernel.client import KernelClient, KernelHandle, most_message_bytes
 from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
 from tw_autogen.kernel.execution_results import ROLLBACK, execution_of, rows, went_well
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
@@ -62,7 +62,7 @@ class LiveKernel:
         self._live: KernelClient | None = None
         self._end_live: Callable[[], object] | None = None
         self._plugins: dict[str, Loadable] = {}
-        self._served = HostFunctions()
+        self._served = HostFunctions(most_message_bytes(self._settings))
         self._values: dict[str, Any] = {}
         self._variables: tuple[Variable, ...] = ()
         self._loss = ""

@@ -107,7 +107,8 @@ class LocalKernel(LiveKernel):
             refuse_folder(Path(folder), settings or KernelSettings())
         super().__init__(folder, settings=settings)
         self._installer = Installer(self._settings, self.folder, approve)
-        self._served.add_unnamed(INSTALL, self._installer, self._installer.most_seconds)
+        install = self._installer
+        self._served.add_unnamed(INSTALL, install, install.most_seconds, refusal=install.refusal)
         if self._owns_folder:
             weakref.finalize(self, remove_folder, self._installer.folder)
         if resume and (self._settings.sandbox == OFF or start is not None):

@@ -22,6 +22,7 @@ _SECONDS = 600.0
 _SECONDS_TO_ASK = 3600.0
 _SECONDS_TO_REFUSE = 30.0
 _MOST = 20
+_LONGEST = 500
 _SAID_CHARS = 1500
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 
@@ -54,6 +55,11 @@ class Installer:
         asking = {"never": 0.0, "allow": _SECONDS}.get(self._settings.install, _SECONDS + _SECONDS_TO_ASK)
         return _SECONDS_TO_REFUSE + asking
 
+    @property
+    def refusal(self) -> dict[str, Any] | None:
+        """What every call gets, whatever it asks for; None where something can be installed."""
+        return {"ok": False, "text": _NEVER} if self._settings.install == "never" else None
+
     def prepare(self) -> str:
         """Make the folder; give its path, empty where nothing is ever installed.
 
@@ -74,14 +80,14 @@ class Installer:
         Returns:
             `ok`, and `text` that says what was done or why not.
         """
-        if self._settings.install == "never":
-            return {"ok": False, "text": _NEVER}
+        if self.refusal is not None:
+            return self.refusal
+        if not isinstance(wanted, list) or not 0 < len(wanted) <= _MOST:
+            return {"ok": False, "text": f"name between 1 and {_MOST} packages: `%pip install name`"}
         try:
             names = [_checked(one) for one in wanted]
-        except (InvalidRequirement, TypeError, ValueError) as error:
+        except (InvalidRequirement, ValueError) as error:
             return {"ok": False, "text": f"only names and versions of packages can be installed: {error}"}
-        if not 0 < len(names) <= _MOST:
-            return {"ok": False, "text": f"name between 1 and {_MOST} packages: `%pip install name`"}
         if self._settings.install == "ask":
             if self._approve is None:
                 return {"ok": False, "text": "kernel.install is 'ask', and nobody is here to be asked"}
@@ -112,7 +118,9 @@ def _checked(text: Any) -> str:
     Raises:
         InvalidRequirement, ValueError: it is none, or more than a name with extras and versions.
     """
-    found = Requirement(text if isinstance(text, str) else repr(text))
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise ValueError(f"each is a text of at most {_LONGEST} characters")
+    found = Requirement(text)
     if found.url or found.marker:
         raise ValueError(f"{text!r} has an address or a condition")
     extras = f"[{','.join(sorted(found.extras))}]" if found.extras else ""

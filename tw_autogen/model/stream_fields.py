@@ -14,7 +14,7 @@ Grown = list[tuple[str, str]]
 _OBJECT_OR_THOUGHT = re.compile(r'(?P<object>\{\s*")|<(?P<end>/?)think(?:ing)?>', re.I)
 _MOST_CHARS_PARSED = 8_000_000
 """Up to this sum of their lengths, all states of a reply are parsed; beyond, only each that is an eighth longer."""
-_STRING = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.S)
+_STRING = re.compile(r'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)', re.S)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 

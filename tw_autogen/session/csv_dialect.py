@@ -38,7 +38,7 @@ _CODE = re.compile(r"0\d+")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
-_POINTED = re.compile(r"[+-]?\d*(\.\d*)+(,\d+)?")
+_POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?")
 """What pandas takes for a number once it has left out the points."""
 
 

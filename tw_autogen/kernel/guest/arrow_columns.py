@@ -10,33 +10,18 @@ from struct import error as StructError  # noqa: N812 - a class
 from struct import unpack_from
 from typing import Any, BinaryIO
 
+from .bounds import Budget, shown
+
 _BYTES_PER_VALUE = 64
 """What Python takes for a short text or a small list."""
+
+_BYTES_PER_OFFSET = 8
+_BYTES_PER_HEADER_BYTE = 8
+"""What Arrow takes for its description of a message, whose arrays may be empty."""
 
 _DICTIONARY, _BATCH = 2, 3
 _REPEATED = ("run_end_encoded", "string_view", "binary_view", "list_view", "large_list_view")
 """Types of Arrow whose few bytes may stand for many values, or for one many times."""
-
-
-class Budget:
-    """Counts memory before it is taken.
-
-    Args:
-        most_bytes: How much there is.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most = self._left = most_bytes
-
-    def claim(self, count: int) -> None:
-        """Count so many bytes.
-
-        Raises:
-            ValueError: together it is too much.
-        """
-        self._left -= count
-        if self._left < 0:
-            raise ValueError(f"a table that would take more than {self._most >> 20} MB of memory doesn't cross")
 
 
 class ArrowWriter:
@@ -91,7 +76,9 @@ class ArrowReader:
         messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(stream))
         try:
             while True:
-                if is_compressed(messages.read_next_message().metadata.to_pybytes()):
+                metadata = messages.read_next_message().metadata.to_pybytes()
+                budget.claim(_BYTES_PER_HEADER_BYTE * len(metadata))
+                if is_compressed(metadata):
                     raise ValueError("a table's columns cross uncompressed")
         except StopIteration:
             pass
@@ -101,19 +88,19 @@ class ArrowReader:
         self._table.validate(full=True)  # or lies about where texts lie would be followed
         for column in self._table.columns:
             for chunk in column.chunks:
-                _claim(chunk, budget, 8)
+                _claim(chunk, budget, _BYTES_PER_OFFSET)
 
-    def column(self, number: int) -> Any:
+    def column(self, number: Any) -> Any:
         """Return a column as Arrow has it.
 
         Raises:
             ValueError: there is none of that number.
         """
         if type(number) is not int or not 0 <= number < self._table.num_columns:
-            raise ValueError(f"a table's stream has no column {number!r:.80}")
+            raise ValueError(f"a table's stream has no column of this number: {shown(number)}")
         return self._table.column(number)
 
-    def numbers(self, number: int) -> Any:
+    def numbers(self, number: Any) -> Any:
         """Return a column of numbers or truth values as an array of numpy that can be changed."""
         import pyarrow as pa  # deferred: an extra that both sides were found to have
 
@@ -121,23 +108,39 @@ class ArrowReader:
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
         if column.null_count or not any(one(column.type) for one in kinds):
             raise ValueError(f"a column's numbers are not numbers: {column.type}")
+        self._budget.claim(len(column) * max(1, column.type.bit_width // 8))  # each time that a header names it
         values = column.to_numpy()
         return values if values.flags.writeable else values.copy()
 
-    def texts(self, number: int) -> Any:
+    def texts(self, number: Any) -> Any:
         """Return a column of texts."""
         import pyarrow as pa  # deferred: an extra that both sides were found to have
 
         column = self.column(number)
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
             raise ValueError(f"a column's texts are not texts: {column.type}")
+        self._budget.claim(2 * _BYTES_PER_OFFSET * len(column))  # each time that a header names it
         return column
 
-    def objects(self, number: int) -> Any:
+    def objects(self, number: Any) -> Any:
         """Return a column of texts as an array of Python objects."""
         column = self.texts(number)
-        self._budget.claim(_BYTES_PER_VALUE * len(column))
+        self._budget.claim(_BYTES_PER_VALUE * len(column) + sum(map(_text_bytes, column.chunks)))
         return column.to_numpy()
+
+
+def _text_bytes(chunk: Any) -> int:
+    """Return how much memory the characters of texts take at most once they are Python's.
+
+    Python keeps all characters of a text as wide as its widest; the first byte of a character in UTF-8 shows its width.
+    """
+    import numpy as np  # deferred: not every kernel has it
+
+    content = chunk.buffers()[2]
+    if content is None or not content.size:
+        return 0
+    widest = int(np.frombuffer(content, "u1").max())
+    return int(content.size) * (4 if widest >= 0xF0 else 2 if widest >= 0xC4 else 1)
 
 
 def _claim(array: Any, budget: Budget, each: int) -> None:

@@ -13,13 +13,41 @@ import re
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any, BinaryIO, Protocol
 
-from .hash_time import HashTime
+from .bounds import UNBOUNDED, Bounds, check_fields, shown
 from .tables import check_zone, pack_table, unpack_table
 
 TAG = "$"
 _STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")
 _DTYPE = re.compile(r"[<>|=]?(?:[biufcSU]\d+|[mM]8\[\w+\])")
 """Numbers, truth values, texts and times of a fixed width: never objects, which numpy would read as pointers."""
+
+_FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "dict": {"items": (list,)},
+    "tuple": {"items": (list,)},
+    "set": {"items": (list,)},
+    "frozenset": {"items": (list,)},
+    "date": {"iso": (str,)},
+    "time": {"iso": (str,)},
+    "datetime": {"iso": (str,)},
+    "bytes": {"base64": (str,)},
+    "bytearray": {"base64": (str,)},
+    "Decimal": {"text": (str,)},
+    "Path": {"text": (str,)},
+    "ndarray": {"dtype": (str,), "shape": (list,), "base64": (str,)},
+    "NA": {},
+    "NaT": {},
+    "Timestamp": {"iso": (str,)},
+    "Timedelta": {"iso": (str,)},
+    "DataFrame": {"file": (str,)},
+    "Series": {"file": (str,)},
+}
+"""What crosses as an object with a mark: its fields and their types. A zone is checked by `check_zone`."""
+
+_BYTES_PER_PAIR, _BYTES_PER_MEMBER = 192, 128
+"""What a dict and a set take beyond the list of what is in them."""
+
+_LONGEST_PATH = 32_767
+_MOST_DIMENSIONS = 64
 
 
 class Exchange(Protocol):
@@ -44,10 +72,10 @@ class Codec:
     Args:
         exchange: Where tables are written and read.
         arrow: Both sides have pyarrow: columns cross as Arrow; otherwise as JSON. See `tables`.
-        most_bytes: How much memory the reading of one table may take, by what the table's file says of itself.
+        most_bytes: How much memory the reading of one message may take, with all tables in it.
     """
 
-    def __init__(self, exchange: Exchange, *, arrow: bool = False, most_bytes: int = 1 << 62) -> None:
+    def __init__(self, exchange: Exchange, *, arrow: bool = False, most_bytes: int = UNBOUNDED) -> None:
         self.exchange = exchange
         self.arrow = arrow
         self.most_bytes = most_bytes
@@ -74,10 +102,15 @@ class Codec:
             file.write(text.encode("utf-8"))
         return name
 
-    def find(self, name: str) -> str:
-        """Read and remove a text that the other side left."""
+    def find(self, name: str, *, limit_bytes: int = -1) -> str:
+        """Read and remove a text that the other side left.
+
+        Args:
+            name: The file's name.
+            limit_bytes: What is longer is cut there; -1: nothing is.
+        """
         with self.exchange.open(name) as file:
-            text = file.read().decode("utf-8")
+            text = file.read(limit_bytes).decode("utf-8")
         self.exchange.remove(name)
         return text
 
@@ -107,34 +140,45 @@ class Codec:
                 return self.pack(plain(value))
         return self._pack_known(value, _class_name(value))
 
-    def unpack(self, plain: Any, time: HashTime | None = None) -> Any:
+    def unpack(self, plain: Any, bounds: Bounds | None = None) -> Any:
         """Return the value that `pack` got.
 
         Args:
             plain: As `pack` returns it; from the other side it may be anything.
-            time: Bounds the building of sets and dicts in the message that this is a part of; None: it is all of one.
+            bounds: Of the message that this is a part of; None: it is all of one.
 
         Raises:
-            ValueError: it is nothing that `pack` makes, or the hashes of keys in it are chosen to take long.
+            ValueError: it is nothing that `pack` makes, or takes too much memory, or the hashes of keys in it are
+                chosen to take long.
         """
-        time = time or HashTime()
+        bounds = bounds or Bounds(self.most_bytes)
         if isinstance(plain, list):
-            return [self.unpack(one, time) for one in plain]
+            return [self.unpack(one, bounds) for one in plain]
         if not isinstance(plain, dict):
             return plain
         kind = plain.get(TAG)
         if kind is None:
-            return {key: self.unpack(one, time) for key, one in plain.items()}
+            return {key: self.unpack(one, bounds) for key, one in plain.items()}
+        if not isinstance(kind, str) or kind not in _FIELDS:
+            raise ValueError(f"nothing that crosses is marked {shown(kind)}")
+        check_fields(plain, _FIELDS[kind], kind)
         if kind == "dict":
-            return time.build_dict([(self.unpack(key, time), self.unpack(one, time)) for key, one in plain["items"]])
+            bounds.memory.claim(_BYTES_PER_PAIR * len(plain["items"]))
+            return bounds.time.build_dict([self._pair(one, bounds) for one in plain["items"]])
         if kind == "tuple":
-            return tuple(self.unpack(one, time) for one in plain["items"])
+            return tuple(self.unpack(one, bounds) for one in plain["items"])
         if kind in ("set", "frozenset"):
-            items = time.build_set([self.unpack(one, time) for one in plain["items"]])
+            bounds.memory.claim(_BYTES_PER_MEMBER * len(plain["items"]))
+            items = bounds.time.build_set([self.unpack(one, bounds) for one in plain["items"]])
             return items if kind == "set" else frozenset(items)
         if kind in ("date", "time", "datetime"):
-            return getattr(datetime, kind).fromisoformat(plain["iso"])
-        return self._unpack_known(str(kind), plain, time)
+            return getattr(datetime, kind).fromisoformat(_matching(_STAMP, plain["iso"]))
+        return self._unpack_known(kind, plain, bounds)
+
+    def _pair(self, plain: Any, bounds: Bounds) -> tuple[Any, Any]:
+        if not isinstance(plain, list) or len(plain) != 2:
+            raise ValueError("a dict that crosses has pairs of a key and a value")
+        return self.unpack(plain[0], bounds), self.unpack(plain[1], bounds)
 
     def _pack_known(self, value: Any, name: str) -> Any:
         if name.startswith("numpy.") and callable(getattr(value, "item", None)) and getattr(value, "shape", None) == ():
@@ -161,34 +205,39 @@ class Codec:
             return _packed_array(value)
         raise TypeError(f"a value of type {type(value).__name__} doesn't cross between kernel and host")
 
-    def _unpack_known(self, kind: str, plain: dict[str, Any], time: HashTime) -> Any:
+    def _unpack_known(self, kind: str, plain: dict[str, Any], bounds: Bounds) -> Any:
+        """Return a value whose fields were checked."""
         if kind in ("bytes", "bytearray"):
-            content = _bytes(plain)
+            bounds.memory.claim(len(plain["base64"]))
+            content = binascii.a2b_base64(plain["base64"])
             return content if kind == "bytes" else bytearray(content)
         if kind == "Decimal":
-            return _decimal(plain.get("text"))
+            return _decimal(plain["text"])
         if kind == "Path":
-            return pathlib.Path(str(plain.get("text", "")))
+            if len(plain["text"]) > _LONGEST_PATH:  # each part of it would be an object
+                raise ValueError(f"a path that crosses has at most {_LONGEST_PATH} characters")
+            return pathlib.Path(plain["text"])
         if kind == "ndarray":
+            bounds.memory.claim(2 * len(plain["base64"]))
             return _array(plain)
-        if kind not in ("NA", "NaT", "Timestamp", "Timedelta", "DataFrame", "Series"):
-            raise ValueError(f"nothing that crosses is marked {kind!r}")
         import pandas as pd  # deferred: the other side had it for a value like this, and it costs 0.2 s
 
         if kind in ("NA", "NaT"):
             return getattr(pd, kind)
         if kind == "Timestamp":
             stamp = pd.Timestamp(_matching(_STAMP, plain["iso"]))
-            return stamp.tz_convert(check_zone(plain["zone"])) if plain["zone"] else stamp
+            return stamp.tz_convert(check_zone(plain["zone"])) if plain.get("zone") else stamp
         if kind == "Timedelta":
             return pd.Timedelta(_matching(_SPAN, plain["iso"]))
-        table = unpack_table(plain.get("file"), self, time)
+        table = unpack_table(plain["file"], self, bounds)
+        if kind == "Series" and table.shape[1] != 1:
+            raise ValueError(f"a Series that crosses has {table.shape[1]} columns")
         return table.iloc[:, 0] if kind == "Series" else table
 
 
-def _matching(pattern: re.Pattern[str], text: Any) -> str:
-    if not (isinstance(text, str) and pattern.fullmatch(text)):
-        raise ValueError(f"no time that crosses: {text!r:.80}")
+def _matching(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"no time that crosses: {shown(text)}")
     return text
 
 
@@ -247,20 +296,13 @@ def _base64(content: bytes) -> str:
     return binascii.b2a_base64(content, newline=False).decode("ascii")
 
 
-def _bytes(plain: dict[str, Any]) -> bytes:
-    text = plain.get("base64")
-    if not isinstance(text, str):
-        raise ValueError("bytes that cross are base64")
-    return binascii.a2b_base64(text)
-
-
-def _decimal(text: Any) -> Any:
+def _decimal(text: str) -> Any:
     import decimal  # deferred: it would be a part of each kernel's start
 
     try:
-        return decimal.Decimal(str(text))
+        return decimal.Decimal(text)
     except decimal.InvalidOperation as error:
-        raise ValueError(f"{text!r} is no decimal") from error
+        raise ValueError(f"{shown(text)} is no decimal") from error
 
 
 def _packed_array(value: Any) -> dict[str, Any]:
@@ -273,13 +315,13 @@ def _packed_array(value: Any) -> dict[str, Any]:
 def _array(plain: dict[str, Any]) -> Any:
     import numpy as np  # deferred: the other side had it for a value like this
 
-    dtype, shape = plain.get("dtype"), plain.get("shape")
-    if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
-        raise ValueError(f"no array that crosses has the dtype {dtype!r}")
-    if not isinstance(shape, list) or not all(type(one) is int and one >= 0 for one in shape):
-        raise ValueError(f"no array has the shape {shape!r}")
+    dtype, shape = plain["dtype"], plain["shape"]
+    if not _DTYPE.fullmatch(dtype):
+        raise ValueError(f"no array that crosses has the dtype {shown(dtype)}")
+    if len(shape) > _MOST_DIMENSIONS or not all(type(one) is int and one >= 0 for one in shape):
+        raise ValueError(f"no array that crosses has such a shape: it is at most {_MOST_DIMENSIONS} numbers from 0 on")
     try:
-        values = np.frombuffer(bytearray(_bytes(plain)), dtype=dtype).reshape(shape)
+        values = np.frombuffer(bytearray(binascii.a2b_base64(plain["base64"])), dtype=dtype).reshape(shape)
     except TypeError as error:
-        raise ValueError(f"no array that crosses has the dtype {dtype!r}") from error
+        raise ValueError(f"no array that crosses has the dtype {shown(dtype)}") from error
     return values.view("u1") != 0 if values.dtype.kind == "b" else values  # a truth value of 2 would mislead numpy

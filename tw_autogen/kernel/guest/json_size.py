@@ -15,7 +15,7 @@ def estimate_parsed_bytes(text: str | bytes) -> int:
         text: JSON, or what claims to be.
 
     Example:
-        >>> parsed_bytes("[1, 2, 3]")
+        >>> estimate_parsed_bytes("[1, 2, 3]")
         137
     """
     if isinstance(text, str):

@@ -19,8 +19,8 @@ import zoneinfo
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import TYPE_CHECKING, Any
 
-from .arrow_columns import ArrowReader, ArrowWriter, Budget
-from .hash_time import HashTime
+from .arrow_columns import ArrowReader, ArrowWriter
+from .bounds import Bounds, check_fields, shown
 from .json_size import estimate_parsed_bytes
 
 
@@ -47,6 +47,41 @@ _MOST_BLOCKS = 32
 
 _MOST_HASHED = 10_000
 """How many categories of a column pandas may hash, unless their hashes can't be chosen."""
+
+_BYTES_PER_COLUMN = 2048
+"""What pandas takes for a column without values."""
+
+_BYTES_PER_CATEGORY = 128
+_SORTED_BYTES, _NUMBERED_BYTES = 64, 256
+"""What making a level of a MultiIndex takes for a row, where numpy sorts its values and where Python numbers them."""
+
+_SPARSE_BYTES = 24
+"""What making a sparse column takes for a value."""
+
+_HEADER = {
+    "rows": (int,), "columns": (list,), "index": (dict,), "labels": (dict,), "attrs": (dict,),
+    "name": (list, type(None)),
+}  # fmt: skip
+_COLUMNS: dict[str, dict[str, tuple[type, ...]]] = {
+    "text": {"dtype": (str,), "storage": (str,), "values": (list, dict)},
+    "texts": {"values": (dict,)},
+    "object": {"values": (list,)},
+    "interval": {"left": (dict,), "right": (dict,), "closed": (str,)},
+    "arrow": {"values": (dict,)},
+    "category": {"values": (dict,), "of": (dict,), "ordered": (bool,)},
+    "time": {"values": (dict,), "dtype": (str,)},
+    "period": {"values": (dict,), "frequency": (str,)},
+    "nullable": {"values": (dict,), "missing": (dict,)},
+    "number": {"values": (dict,)},
+    "sparse": {"values": (dict,)},
+}
+_INDEXES: dict[str, dict[str, tuple[type, ...]]] = {
+    "range": {"range": (list,), "names": (list,)},
+    "flat": {"levels": (list,), "names": (list,), "frequency": (str, type(None))},
+    "multi": {"levels": (list,), "names": (list,)},
+}
+_NUMBERS = {"dtype": (str,), "start": (int,), "count": (int,)}
+"""Fields of a table's header and their types. A zone is checked by `check_zone`, other values by `Codec`."""
 
 _LENGTHS = struct.Struct("<QQ")
 _NUMBER = re.compile(r"[<>|](b1|[iu][1248]|f[248])")
@@ -89,23 +124,23 @@ def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
     return name
 
 
-def unpack_table(name: Any, codec: Codec, time: HashTime) -> Any:
+def unpack_table(name: str, codec: Codec, bounds: Bounds) -> Any:
     """Read and remove a file that `pack_table` wrote on the other side; return a frame, of a Series its one column.
 
     Args:
         name: The file's name, as the other side says it.
         codec: Knows the exchange.
-        time: Bounds the hashing of values.
+        bounds: Of the message that this is a part of.
 
     Raises:
         OSError: the file is not there, or not a plain file in the exchange.
         ValueError: it is nothing that `pack_table` writes, or would take too much memory or time.
     """
-    budget = Budget(codec.most_bytes)
+    memory = bounds.memory
     try:
-        with codec.exchange.open(str(name)) as file:
+        with codec.exchange.open(name) as file:
             size = file.seek(0, 2) - _LENGTHS.size
-            budget.claim(size)  # a file may be sparse, and a few bytes on the disk stand for many
+            memory.claim(max(0, size))  # a file may be sparse, and a few bytes on the disk stand for many
             file.seek(0)
             length, more = _LENGTHS.unpack(file.read(_LENGTHS.size))
             if length + more > size:
@@ -113,23 +148,35 @@ def unpack_table(name: Any, codec: Codec, time: HashTime) -> Any:
             text, raw = file.read(length).decode("ascii"), file.read(more)
             stream = file.read(size - length - more)
     finally:
-        codec.exchange.remove(str(name))
-    budget.claim(estimate_parsed_bytes(text))
+        codec.exchange.remove(name)
+    memory.claim(estimate_parsed_bytes(text))
     header = loads(text)
+    del text
+    if not isinstance(header, dict):
+        raise ValueError("a table's header is not a dict")
+    check_fields(header, _HEADER, "a table's header")
     rows = header["rows"]
-    if type(rows) is not int or rows < 0:
+    if rows < 0:
         raise ValueError(f"a table has no {rows!r} rows")
-    budget.claim(8 * rows)
-    columns = _Unpacker(codec, raw, ArrowReader(stream, budget) if stream and codec.arrow else None, budget, time)
+    memory.claim(8 * rows)
+    columns = _Unpacker(codec, raw, ArrowReader(stream, memory) if stream and codec.arrow else None, bounds)
+    del raw, stream
     read = {number: columns.unpack(one) for number, one in enumerate(header["columns"])}
     index, labels = columns.unpack_index(header["index"]), columns.unpack_index(header["labels"])
     if {len(index), *map(len, read.values())} != {rows} or len(labels) != len(read):
         raise ValueError(f"a table's columns are not of {rows} rows, or not as many as their labels")
-    frame = pd.DataFrame(read, index=pd.RangeIndex(rows), copy=len(read) > _MOST_BLOCKS)
+    del columns
+    memory.free(more)  # the numbers were copied
+    many = len(read) > _MOST_BLOCKS
+    with memory.held(sum(one.nbytes for one in read.values()) if many else 0):
+        frame = pd.DataFrame(read, index=pd.RangeIndex(rows), copy=many)
     frame.index, frame.columns = index, labels
-    if header["name"] is not None:
-        frame.columns = pd.Index([codec.unpack(header["name"][0], time)], dtype=object, tupleize_cols=False)
-    frame.attrs.update(codec.unpack(header["attrs"], time))
+    if header["name"]:
+        frame.columns = pd.Index([codec.unpack(header["name"][0], bounds)], dtype=object, tupleize_cols=False)
+    attrs = codec.unpack(header["attrs"], bounds)
+    if not isinstance(attrs, dict):
+        raise ValueError("a table's attrs are not a dict")
+    frame.attrs.update(attrs)
     return frame
 
 
@@ -208,64 +255,89 @@ class _Packer:
 class _Unpacker:
     """Makes columns of what `_Packer` made; anything else is an error."""
 
-    def __init__(self, codec: Codec, raw: bytes, arrow: ArrowReader | None, budget: Budget, time: HashTime) -> None:
+    def __init__(self, codec: Codec, raw: bytes, arrow: ArrowReader | None, bounds: Bounds) -> None:
         self._codec = codec
         self._raw = raw
         self._arrow = arrow
-        self._budget = budget
-        self._time = time
+        self._bounds = bounds
+        self._memory = bounds.memory
 
-    def unpack(self, packed: dict[str, Any]) -> Any:
-        kind = packed["kind"]
+    def unpack(self, packed: Any) -> Any:
+        kind = _checked(packed, _COLUMNS, "column")
+        self._memory.claim(_BYTES_PER_COLUMN)
         if kind == "text":
             return self._texts(packed)
-        if kind == "texts" and self._arrow is not None:
-            return pd.Series(self._arrow.objects(packed["values"]["arrow"]), dtype="object")
         if kind == "object":
-            return pd.Series([self._codec.unpack(one, self._time) for one in _list(packed["values"])], dtype="object")
+            return pd.Series([self._codec.unpack(one, self._bounds) for one in packed["values"]], dtype="object")
         if kind == "interval":
             left, right = self.unpack(packed["left"]), self.unpack(packed["right"])
+            self._memory.claim(4 * len(left))
             return pd.Series(pd.arrays.IntervalArray.from_arrays(left, right, closed=packed["closed"]))
-        if kind == "arrow" and self._arrow is not None:
-            return pd.Series(pd.arrays.ArrowExtensionArray(self._arrow.column(packed["values"]["arrow"])))
-        values = self._numbers(packed["values"])
+        if kind in ("texts", "arrow"):
+            if self._arrow is None:
+                raise ValueError(f"no column that crosses is of kind {kind!r}")
+            number = packed["values"].get("arrow")
+            if kind == "texts":
+                return pd.Series(self._arrow.objects(number), dtype="object")
+            return pd.Series(pd.arrays.ArrowExtensionArray(self._arrow.column(number)))
+        return self._unpack_numbers(kind, self._numbers(packed["values"]), packed)
+
+    def _unpack_numbers(self, kind: str, values: Any, packed: dict[str, Any]) -> Any:
         if kind == "category":
-            categories = self.unpack(packed["of"])
-            held = pd.Index(categories, dtype=categories.dtype, tupleize_cols=False)
-            _check_hashes(held)
-            with self._time.counted(len(held)):
-                return pd.Series(pd.Categorical.from_codes(values, held, ordered=bool(packed["ordered"])))
+            return self._category(values, packed)
         if kind == "time":
-            stamps = pd.Series(values.astype("i8", copy=False).view(_matching(_TIME, packed["dtype"])), copy=False)
-            zone = packed["zone"]
-            return stamps if zone is None else stamps.dt.tz_localize("UTC").dt.tz_convert(check_zone(zone))
+            stamps = pd.Series(_whole(values).view(_matching(_TIME, packed["dtype"])), copy=False)
+            if packed.get("zone") is None:
+                return stamps
+            zone = check_zone(packed["zone"])
+            self._memory.claim(values.nbytes)
+            return stamps.dt.tz_localize("UTC").dt.tz_convert(zone)
         if kind == "period":
             dtype = pd.PeriodDtype(_matching(_FREQUENCY, packed["frequency"]))
-            return pd.Series(pd.arrays.PeriodArray(values.astype("i8", copy=False), dtype=dtype))
+            return pd.Series(pd.arrays.PeriodArray(_whole(values), dtype=dtype))
         if kind == "nullable":
             types = {"b": pd.arrays.BooleanArray, "f": pd.arrays.FloatingArray}
             array = types.get(values.dtype.kind, pd.arrays.IntegerArray)
-            return pd.Series(array(values, self._numbers(packed["missing"]).astype(bool)))
-        if kind == "number":
-            return pd.Series(values, copy=False)
+            missing = self._numbers(packed["missing"])
+            if missing.dtype != "b1":
+                raise ValueError(f"which values are missing is not said by {missing.dtype}")
+            return pd.Series(array(values, missing))
         if kind == "sparse":
-            return pd.Series(pd.arrays.SparseArray(values, fill_value=self._codec.unpack(packed["fill"], self._time)))
-        raise ValueError(f"no column that crosses is of kind {kind!r:.80}")
+            fill = self._codec.unpack(packed.get("fill"), self._bounds)
+            if type(fill) not in (bool, int, float):
+                raise ValueError(f"no sparse column that crosses is filled with {shown(fill)}")
+            self._memory.claim(_SPARSE_BYTES * len(values))
+            return pd.Series(pd.arrays.SparseArray(values, fill_value=fill))
+        return pd.Series(values, copy=False)
+
+    def _category(self, values: Any, packed: dict[str, Any]) -> Any:
+        categories = self.unpack(packed["of"])
+        held = pd.Index(categories, dtype=categories.dtype, tupleize_cols=False)
+        _check_hashes(held)
+        least = np.min_scalar_type(-1 - len(held)).itemsize  # what pandas makes of the codes
+        self._memory.claim(_BYTES_PER_CATEGORY * len(held) + (0 if values.itemsize == least else least * len(values)))
+        with self._bounds.time.counted(len(held)):
+            return pd.Series(pd.Categorical.from_codes(values, held, ordered=packed["ordered"]))
 
     def unpack_index(self, packed: dict[str, Any]) -> Any:
-        names = [self._codec.unpack(one, self._time) for one in packed["names"]]
-        if packed["kind"] == "range":
+        kind = _checked(packed, _INDEXES, "index")
+        names = [self._codec.unpack(one, self._bounds) for one in packed["names"]]
+        if kind == "range":
+            if len(packed["range"]) != 3 or not all(type(one) is int and abs(one) < 1 << 62 for one in packed["range"]):
+                raise ValueError("an index that counts has no start, stop and step")
             start, stop, step = packed["range"]
-            return pd.RangeIndex(start, stop, step, name=names[0])
+            return pd.RangeIndex(start, stop, step, name=names[0] if names else None)
+        if not packed["levels"]:
+            raise ValueError("an index has no levels")
         levels = [self.unpack(one) for one in packed["levels"]]
         # Without its dtype, an object index of texts would be taken for a text index.
         flat: list[Any] = [pd.Index(one, name=None, dtype=one.dtype, tupleize_cols=False) for one in levels]
-        if packed["kind"] == "multi":
+        if kind == "multi":
             numbered = [self._level(one) for one in flat]
             levels, codes = [level for level, _ in numbered], [code for _, code in numbered]
             return pd.MultiIndex(levels, codes, names=names, verify_integrity=False)  # which would hash the levels
-        flat[0].name = names[0]
-        if packed["frequency"] is not None and hasattr(flat[0], "freq"):
+        flat[0].name = names[0] if names else None
+        if packed.get("frequency") is not None and hasattr(flat[0], "freq"):
             flat[0].freq = _matching(_FREQUENCY, packed["frequency"])
         return flat[0]
 
@@ -277,6 +349,12 @@ class _Unpacker:
         if isinstance(values.dtype, pd.CategoricalDtype):
             every = pd.Categorical.from_codes(np.arange(len(values.categories)), dtype=values.dtype)
             return pd.CategoricalIndex(every), values.codes
+        each = _SORTED_BYTES if _is_plain(values.dtype) else _NUMBERED_BYTES
+        self._memory.claim(16 * len(values))
+        with self._memory.held(each * len(values) + 4 * values.nbytes):
+            return self._numbered(values)
+
+    def _numbered(self, values: Any) -> tuple[Any, Any]:
         held = np.flatnonzero(~values.isna())
         present = values[held]
         codes = np.full(len(values), -1, dtype="i8")
@@ -287,7 +365,7 @@ class _Unpacker:
             begins[1:] = keys[order][1:] != keys[order][:-1]
             codes[held[order]] = np.cumsum(begins) - 1
             return present[order[begins]], codes
-        numbers, firsts = self._time.number(present.tolist())
+        numbers, firsts = self._bounds.time.number(present.tolist())
         level, ranks = present[np.array(firsts, dtype="i8")], np.arange(len(firsts))
         try:
             order = np.asarray(level.argsort())
@@ -298,13 +376,14 @@ class _Unpacker:
         codes[held] = places[np.array(numbers, dtype="i8")]
         return level[order], codes
 
-    def _numbers(self, packed: Any) -> Any:
+    def _numbers(self, packed: dict[str, Any]) -> Any:
         if "arrow" in packed and self._arrow is not None:
             return self._arrow.numbers(packed["arrow"])
+        check_fields(packed, _NUMBERS, "a column's numbers")
         dtype, count = packed["dtype"], packed["count"]
-        if not (isinstance(dtype, str) and _NUMBER.fullmatch(dtype)) or type(count) is not int or count < 0:
-            raise ValueError(f"a column's numbers are not numbers: {packed!r:.80}")
-        self._budget.claim(count * np.dtype(dtype).itemsize)
+        if not _NUMBER.fullmatch(dtype) or count < 0:
+            raise ValueError(f"a column's numbers are not numbers: {count} of {shown(dtype)}")
+        self._memory.claim(count * np.dtype(dtype).itemsize)
         if not count:
             return np.empty(0, dtype)
         values = np.frombuffer(self._raw, dtype.replace("b", "u"), count, packed["start"])
@@ -314,11 +393,30 @@ class _Unpacker:
         values = packed["values"]
         dtype = _text_dtype(packed)
         if isinstance(values, dict) and self._arrow is not None:
-            texts = self._arrow.texts(values["arrow"])
-            return pd.Series(texts.to_pylist() if dtype == "object" else dtype.__from_arrow__(texts), dtype=dtype)
-        if not set(map(type, _list(values))) <= {str, type(None)}:
+            if dtype == "object" or dtype.storage == "python":
+                return pd.Series(self._arrow.objects(values.get("arrow")), dtype=dtype)
+            return pd.Series(dtype.__from_arrow__(self._arrow.texts(values.get("arrow"))), dtype=dtype)
+        if not isinstance(values, list) or not set(map(type, values)) <= {str, type(None)}:
             raise ValueError("a column's texts are not texts")
         return pd.Series(values, dtype=dtype)
+
+
+def _checked(packed: Any, kinds: dict[str, dict[str, tuple[type, ...]]], what: str) -> str:
+    """Return the kind of a column or index whose fields have the types of that kind."""
+    kind = packed.get("kind") if isinstance(packed, dict) else None
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ValueError(f"no {what} that crosses is of kind {shown(kind)}")
+    check_fields(
+        packed, kinds[kind], f"a column of kind {kind!r}" if what == "column" else f"an index of kind {kind!r}"
+    )
+    return kind
+
+
+def _whole(values: Any) -> Any:
+    """Return numbers of 8 bytes as they are; times are such."""
+    if values.dtype != "i8":
+        raise ValueError(f"times that cross are whole numbers of 8 bytes, not {values.dtype}")
+    return values
 
 
 def _check_hashes(categories: Any) -> None:
@@ -367,7 +465,7 @@ def check_zone(name: object) -> str:
                 pass
             else:
                 return name
-    raise ValueError(f"no time zone that crosses: {name!r:.80}; use an IANA name, or an offset such as UTC+02:00")
+    raise ValueError(f"no time zone that crosses: {shown(name)}; use an IANA name, or an offset such as UTC+02:00")
 
 
 def _as_series(index: Any, name: Any) -> pd.Series[Any]:
@@ -395,13 +493,7 @@ def _text_dtype(packed: dict[str, Any]) -> Any:
         return "object"
 
 
-def _matching(pattern: re.Pattern[str], text: Any) -> str:
-    if not (isinstance(text, str) and pattern.fullmatch(text)):
-        raise ValueError(f"no dtype of a column that crosses: {text!r:.80}")
+def _matching(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"no dtype of a column that crosses: {shown(text)}")
     return text
-
-
-def _list(values: Any) -> list[Any]:
-    if not isinstance(values, list):
-        raise ValueError(f"a column's values are not a list: {values!r:.80}")
-    return values
