@@ -298,6 +298,6 @@ def test_a_table_of_which_few_bytes_stand_for_much_is_an_error(tools, tmp_path):
     def said(name):
         return called(executor, "anomaly_detection", df=name, time_col_name="t", value_col_name="v")
 
-    assert "the table has 60000000 values; a tool takes 50000000" in said("long.parquet")
+    assert "the table has more than 50000000 values" in said("long.parquet")
     assert "the table takes more than 1024 MB of memory" in said("wide.parquet")
     assert "'large.json': larger than the 32 MB that a tool takes" in said("large.json")

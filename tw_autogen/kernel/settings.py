@@ -31,7 +31,7 @@ class KernelSettings:
             installs the package for this session.
         memory_mb: How much memory one process of a kernel may write to, a limit of the system, and all of them
             together, which is looked at many times a second: with files in memory, shared memory, page tables and data
-            in sockets. A table from the kernel may take half of it in the host. 0: no limit.
+            in sockets. The tables of one message from the kernel may take half of it in the host. 0: no limit.
         file_mb: How large one file may get; 0: no limit.
         disk_mb: How large the session's folder may get, with the kernel's own one, files that were removed while they
             are open, and 4 kB at least for each file and folder; looked at as often, so that what is written between

@@ -19,44 +19,17 @@ import pandas as pd
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.agent_files import table_words
 from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.hosts.conversable.parquet import read_parquet
 from tw_autogen.kernel import Artifact
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import check_plugins, open_kernel, read_logged
 
 _LONG_CHARS = 200
-_MOST_TABLE_VALUES = 50_000_000
-_MOST_TABLE_BYTES = 1 << 30
-_BATCH_BYTES = 256 << 20
-
-
-def _read_parquet(file: BinaryIO) -> Any:
-    """Return a table, whatever few bytes stand for.
-
-    Raises:
-        ValueError: it has too many values, or takes too much memory.
-    """
-    import pyarrow as pa  # optional: the extra `data` brings it
-    from pyarrow import parquet
-
-    opened = parquet.ParquetFile(file)
-    groups = [opened.metadata.row_group(at) for at in range(opened.metadata.num_row_groups)]
-    values = sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
-    if values > _MOST_TABLE_VALUES:
-        raise ValueError(f"the table has {values} values; a tool takes {_MOST_TABLE_VALUES}")
-    longest = max([1, *(group.total_byte_size for group in groups)])  # one text of a dictionary may stand in each row
-    batches, left = [], _MOST_TABLE_BYTES
-    for batch in opened.iter_batches(max(1, min(65_536, _BATCH_BYTES // longest))):
-        left -= batch.nbytes
-        if left < 0:
-            raise ValueError(f"the table takes more than {_MOST_TABLE_BYTES >> 20} MB of memory")
-        batches.append(batch)
-    return pa.Table.from_batches(batches, opened.schema_arrow).to_pandas()
-
 
 _READERS: Mapping[str, tuple[Callable[[BinaryIO], Any], int]] = {
     ".csv": (pd.read_csv, 256 << 20),
-    ".parquet": (_read_parquet, 256 << 20),
+    ".parquet": (read_parquet, 256 << 20),
     ".json": (pd.read_json, 32 << 20),
 }
 """What reads a table, and how many bytes its file may have."""

@@ -1,0 +1,145 @@
+"""A Parquet file takes bounded memory, whatever its description says of it."""
+
+import io
+
+import pandas as pd
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="needs the extra `data`")
+from pyarrow import parquet  # noqa: E402
+
+from tw_autogen.hosts.conversable.parquet import read_parquet  # noqa: E402
+
+MEGA = 1 << 20
+
+
+@pytest.fixture
+def pool():
+    """What counts the memory of Arrow in this test."""
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    yield pool
+    pa.set_memory_pool(before)
+
+
+def written(table, **options):
+    sink = io.BytesIO()
+    parquet.write_table(table, sink, store_schema=False, write_statistics=False, compression="zstd", **options)
+    return sink.getvalue()
+
+
+def parts(content):
+    """Return the pages and the description of a file."""
+    end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    return content[:end], content[end:-8]
+
+
+def number(value, size=0):
+    """Return a number as the description has it, in so many bytes at least."""
+    value, out = value << 1, []
+    while value > 127 or len(out) + 1 < size:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def lie(content, said, instead):
+    """Say another number in the description."""
+    pages, description = parts(content)
+    assert number(said) in description
+    description = description.replace(number(said), number(instead, len(number(said))))
+    return pages + description + len(description).to_bytes(4, "little") + b"PAR1"
+
+
+def group_of(content):
+    return parquet.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
+
+
+def one_text_in_each_row():
+    texts = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), 20_000), ["x" * 300_000])
+    return written(pa.table({"t": texts}))
+
+
+def a_small_sum():
+    content = one_text_in_each_row()
+    return lie(content, group_of(content).total_byte_size, 1)
+
+
+def a_small_count():
+    content = written(pa.table({"n": pa.nulls(61_234_567, pa.int8())}), use_dictionary=False)
+    group = group_of(content)
+    pages, description = parts(content)
+    rows = number(group.num_rows)
+    first = description.index(rows, description.index(rows) + 1)  # that of the column; the first one is the table's
+    description = description[:first] + number(1, len(rows)) + description[first + len(rows) :]
+    return pages + description + len(description).to_bytes(4, "little") + b"PAR1"
+
+
+def one_page_for_many_columns():
+    content = written(pa.table({f"c{one}": [f"{one}" * 100_000] for one in range(10, 40)}), use_dictionary=False)
+    group = group_of(content)
+    return lie(content, group.column(0).total_compressed_size, len(content) - 8)
+
+
+def a_long_description():
+    pages, description = parts(written(pa.table({"n": [1]})))
+    description += bytes(3 * MEGA)
+    return pages + description + len(description).to_bytes(4, "little") + b"PAR1"
+
+
+def many_short_texts():
+    texts = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), 20_000_000), [""])
+    return written(pa.table({"t": texts}))
+
+
+FILES = {
+    "a text in each row": (one_text_in_each_row, "takes more than 1024 MB"),
+    "a text in each row and a small sum": (a_small_sum, "takes more than 1024 MB"),
+    "many values and another count": (a_small_count, "has more than 50000000 values"),
+    "one page for many columns": (one_page_for_many_columns, "do not lie in its file side by side"),
+    "a long description": (a_long_description, "description takes 3.* bytes"),
+    "many short texts": (many_short_texts, "takes more than 1024 MB"),
+}
+
+
+@pytest.mark.parametrize(("make", "said"), FILES.values(), ids=FILES)
+def test_a_file_that_stands_for_much_is_refused_within_its_bounds(pool, make, said):
+    content = make()
+    before = pool.max_memory()
+
+    with pytest.raises((ValueError, OSError), match=said):
+        read_parquet(io.BytesIO(content))
+    assert pool.max_memory() < max(before, 2 << 30)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"data_page_version": "2.0"}, {"use_dictionary": False}, {"compression": "snappy"}, {"row_group_size": 100}],
+    ids=str,
+)
+def test_an_ordinary_file_is_read(options):
+    frame = pd.DataFrame(
+        {
+            "n": range(1000),
+            "x": [0.5] * 1000,
+            "t": [f"text {one % 7}" for one in range(1000)],
+            "d": pd.date_range("2024", periods=1000),
+            "l": [[1, 2]] * 1000,
+            "b": [True, None] * 500,
+        }
+    )
+    sink = io.BytesIO()
+    parquet.write_table(pa.Table.from_pandas(frame), sink, **options)
+    read = read_parquet(sink)
+
+    assert read.drop(columns="l").equals(frame.drop(columns="l"))
+    assert list(map(list, read.l)) == [[1, 2]] * 1000
+
+
+@pytest.mark.parametrize("cut", [0, 3, 8, 40])
+def test_a_file_that_is_cut_is_an_error(cut):
+    content = written(pa.table({"n": [1]}))[:cut]
+
+    with pytest.raises(ValueError, match=r"[Pp]arquet|description"):
+        read_parquet(io.BytesIO(content))

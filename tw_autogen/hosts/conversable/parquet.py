@@ -1,0 +1,188 @@
+"""Reading of a Parquet file whose description of itself may be wrong, within bounds.
+
+Sizes are those that the reading itself goes by: lengths of chunks in the footer, and the headers of pages, each of
+which is decompressed to the size that its header says. Sums and counts in the footer are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+_MOST_VALUES = 50_000_000
+_MOST_BYTES = 1 << 30
+_BATCH_BYTES = 256 << 20
+_BATCH_ROWS = 65_536
+_OBJECT_BYTES = 64
+"""What Python takes for a text beside its characters."""
+
+_MOST_FOOTER_BYTES = 2 << 20
+"""Each 3 bytes of a footer may become a kilobyte."""
+
+_MOST_PAGES = 100_000
+_DEEPEST = 8
+_TAIL_BYTES = 8
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+_INTEGERS = (4, 5, 6)
+_UNCOMPRESSED, _COMPRESSED = 2, 3
+"""Fields of a page's header."""
+
+
+def read_parquet(file: BinaryIO) -> Any:
+    """Return a table as a DataFrame, whatever few bytes stand for.
+
+    Args:
+        file: Open for reading; anybody may have written it.
+
+    Raises:
+        ValueError: it is no Parquet file, has too many values, or takes too much memory.
+    """
+    import pyarrow as pa  # optional: the extra `data` brings it
+    from pyarrow import parquet
+
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _TAIL_BYTES))
+    footer = int.from_bytes(file.read(4), "little")
+    if footer > _MOST_FOOTER_BYTES:
+        raise ValueError(f"the table's description takes {footer} bytes, of {_MOST_FOOTER_BYTES}")
+    opened = parquet.ParquetFile(file)
+    groups = [opened.metadata.row_group(at) for at in range(opened.metadata.num_row_groups)]
+    widest, pages = 1, _MOST_PAGES
+    for group in groups:
+        chunks = [group.column(at) for at in range(group.num_columns)]
+        starts = [_start(one) for one in chunks]
+        if sum(one.total_compressed_size for one in chunks) > size or min(starts, default=0) < 0:
+            raise ValueError("the table's columns do not lie in its file side by side")
+        held = width = 0
+        for chunk, start in zip(chunks, starts, strict=True):
+            sizes = list(_page_sizes(file, start, chunk.total_compressed_size, pages))
+            pages -= len(sizes)
+            largest = max(sizes, default=0)
+            held += largest
+            width += largest if "BYTE_ARRAY" in chunk.physical_type else 16  # one text may stand in each row
+        if held > _MOST_BYTES:
+            raise ValueError(f"the table's pages take more than {_MOST_BYTES >> 20} MB of memory")
+        widest = max(widest, width)
+    batches, left, values = [], _MOST_BYTES, _MOST_VALUES
+    for batch in opened.iter_batches(max(1, min(_BATCH_ROWS, _BATCH_BYTES // widest))):
+        counts = [_count_values(one) for one in batch.columns]
+        values -= sum(counts)
+        objects = (count for count, one in zip(counts, batch.columns, strict=True) if not _is_plain(one.type))
+        left -= batch.nbytes + _OBJECT_BYTES * sum(objects)
+        if values < 0:
+            raise ValueError(f"the table has more than {_MOST_VALUES} values, which a tool takes at most")
+        if left < 0:
+            raise ValueError(f"the table takes more than {_MOST_BYTES >> 20} MB of memory")
+        batches.append(batch)
+    return pa.Table.from_batches(batches, opened.schema_arrow).to_pandas()
+
+
+def _start(chunk: Any) -> int:
+    """Return where a column chunk begins."""
+    first, dictionary = int(chunk.data_page_offset), chunk.dictionary_page_offset
+    return int(dictionary) if dictionary and 0 < dictionary < first else first
+
+
+def _is_plain(kind: Any) -> bool:
+    """Return whether pandas has values of a type of Arrow's in an array of numpy, none of them as an object."""
+    import pyarrow as pa  # optional: the extra `data` brings it
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_timestamp(kind))
+
+
+def _count_values(array: Any) -> int:
+    """Return how many values an Arrow array has, with those in lists and records."""
+    import pyarrow as pa  # optional: the extra `data` brings it
+
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return len(array) + sum(_count_values(array.field(at)) for at in range(kind.num_fields))
+    if pa.types.is_map(kind):
+        return len(array) + _count_values(array.keys) + _count_values(array.items)
+    if pa.types.is_nested(kind):
+        return len(array) + _count_values(array.values)
+    return len(array)
+
+
+def _page_sizes(file: BinaryIO, start: int, length: int, most: int) -> Iterator[int]:
+    """Return the size of each page of a column chunk once it is decompressed.
+
+    Args:
+        file: Open for reading.
+        start: Where the chunk begins.
+        length: Its bytes.
+        most: How many pages it may have.
+
+    Raises:
+        ValueError: it is no chunk of pages, or has more.
+
+    Source: `PageHeader` of Apache Parquet's `parquet.thrift`, in Thrift's compact protocol.
+    """
+    at = start
+    while at < start + length:
+        most -= 1
+        file.seek(at)
+        sizes = _struct(file)
+        page, compressed = sizes.get(_UNCOMPRESSED, -1), sizes.get(_COMPRESSED, -1)
+        if most < 0 or page < 0 or compressed < 0:
+            raise ValueError(f"a column of the table has no pages that can be read, or more than {_MOST_PAGES}")
+        yield page
+        at = file.tell() + compressed
+
+
+def _struct(file: BinaryIO, depth: int = 0) -> dict[int, int]:
+    """Read a struct; return its fields that are integers."""
+    found: dict[int, int] = {}
+    field = 0
+    while kind := _byte(file):
+        field = field + (kind >> 4) if kind >> 4 else _integer(file)
+        value = _value(file, kind & 15, depth)
+        if value is not None:
+            found[field] = value
+    return found
+
+
+def _value(file: BinaryIO, kind: int, depth: int) -> int | None:
+    """Read a value; return it if it is an integer."""
+    if depth > _DEEPEST:
+        raise ValueError("a page's header is nested too deeply")
+    if kind in _INTEGERS:
+        return _integer(file)
+    if kind in (_BYTE, _DOUBLE):
+        file.seek(1 if kind == _BYTE else 8, 1)
+    elif kind == _BINARY:
+        file.seek(_unsigned(file), 1)
+    elif kind in (_LIST, _SET):
+        head = _byte(file)
+        count = head >> 4 if head >> 4 < 15 else _unsigned(file)
+        if count > _MOST_PAGES:
+            raise ValueError("a page's header is too long")
+        for _ in range(count):
+            _value(file, _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15, depth + 1)
+    elif kind == _STRUCT:
+        _struct(file, depth + 1)
+    elif kind not in (_TRUE, _FALSE):
+        raise ValueError("a page's header is none")
+    return None
+
+
+def _byte(file: BinaryIO) -> int:
+    read = file.read(1)
+    if not read:
+        raise ValueError("a page's header is cut")
+    return read[0]
+
+
+def _unsigned(file: BinaryIO) -> int:
+    value = 0
+    for shift in range(0, 70, 7):
+        read = _byte(file)
+        value |= (read & 127) << shift
+        if read < 128:
+            return value
+    raise ValueError("a page's header holds no number")
+
+
+def _integer(file: BinaryIO) -> int:
+    value = _unsigned(file)
+    return value >> 1 ^ -(value & 1)
