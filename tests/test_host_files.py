@@ -97,7 +97,7 @@ TABLE = {
     "tw_autogen/safe_folder/calls.py": "is SafeFolder",
     "tw_autogen/safe_folder/folder.py": "is SafeFolder",
     "tw_autogen/safe_folder/held.py": "makes what is above the folder that the user names; says which part is a link",
-    "tw_autogen/safe_folder/protected.py": "looks through folders that the user grants, before a kernel starts",
+    "tw_autogen/safe_folder/protected.py": "lists open folders that the user grants, before a kernel starts",
     "tw_autogen/safe_folder/temporary.py": "this user's own record of temporary folders, closed to others",
     "tw_autogen/safe_folder/tree.py": "is SafeFolder",
     "tw_autogen/scenario/costs.py": "the user's scenarios",

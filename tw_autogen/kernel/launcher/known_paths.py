@@ -9,56 +9,60 @@ from collections.abc import Mapping, Sequence
 Known = Mapping[str, Sequence[int]]
 """Device and number by absolute path."""
 
-_PATH = getattr(os, "O_PATH", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+PATH = getattr(os, "O_PATH", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Opens something without a right to it, for `fstat` and mounts."""
 
 
 class FolderRefusedError(Exception):
     """The sandbox works here, but not with these folders: code could reach, or change, what was not granted."""
 
 
+def open_beneath(at: int, path: str) -> int:
+    """Open what a path means below a folder, component by component and over no link; return an `O_PATH` descriptor.
+
+    Args:
+        at: Descriptor of the folder; stays open.
+        path: Relative to it; a `/` at its beginning means nothing.
+
+    Raises:
+        OSError: it is missing, or a link or a file is in the way. A link at the end is opened itself.
+    """
+    found = os.dup(at)
+    for part in path.split("/"):
+        if part:
+            try:
+                inner = os.open(part, PATH | os.O_NOFOLLOW, dir_fd=found)
+            finally:
+                os.close(found)
+            found = inner
+    return found
+
+
 def open_known(path: str, known: Known, *, root: str = "/") -> int:
     """Open a path whose identity the host has taken down; return a descriptor of `O_PATH`.
 
     Args:
-        path: Absolute, a key of `known`.
-        known: What it has to be.
+        path: Absolute.
+        known: What it has to be; of a path that is missing here, that it leads over no link.
         root: The folder in which it is looked up.
 
     Raises:
         FolderRefusedError: it is something else now, is missing, or leads over a link.
         OSError: there is no `root`.
     """
-    found = os.open(root, _PATH)
+    at = os.open(root, PATH | os.O_NOFOLLOW)
     try:
-        for part in path.split("/"):
-            if part:
-                inner = os.open(part, _PATH, dir_fd=found)
-                os.close(found)
-                found = inner
-    except OSError:  # of a link in the way too, which is opened itself
-        os.close(found)
-        raise _exchanged(path) from None
+        found = open_beneath(at, path)
+    except OSError:
+        raise exchanged(path) from None
+    finally:
+        os.close(at)
     try:
-        compare(path, os.fstat(found), known)
+        _compare(path, os.fstat(found), known)
     except BaseException:
         os.close(found)
         raise
     return found
-
-
-def compare(path: str, about: os.stat_result, known: Known) -> None:
-    """Check what was found at a path.
-
-    Args:
-        path: Absolute, a key of `known`.
-        about: What `fstat` says of it.
-        known: What it has to be.
-
-    Raises:
-        FolderRefusedError: it is not what the host has checked.
-    """
-    if stat.S_ISLNK(about.st_mode) or [about.st_dev, about.st_ino] != list(known[path]):
-        raise _exchanged(path)
 
 
 def check_known(known: Known) -> None:
@@ -67,5 +71,17 @@ def check_known(known: Known) -> None:
         os.close(open_known(path, known))
 
 
-def _exchanged(path: str) -> FolderRefusedError:
+def exchanged(path: str) -> FolderRefusedError:
+    """Return the error for a path that is not what the host has checked."""
     return FolderRefusedError(f"{path}: exchanged while the kernel was started, so no code is run there")
+
+
+def _compare(path: str, about: os.stat_result, known: Known) -> None:
+    """Raise an error if what was found at a path is a link, or not what the host has checked."""
+    if stat.S_ISLNK(about.st_mode) or identity(about) != list(known.get(path, identity(about))):
+        raise exchanged(path)
+
+
+def identity(about: os.stat_result) -> list[int]:
+    """Return device and number, as `Known` holds them."""
+    return [about.st_dev, about.st_ino]

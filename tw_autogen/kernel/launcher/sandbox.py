@@ -10,6 +10,7 @@ from typing import Any
 
 from . import landlock, namespaces
 from .known_paths import FolderRefusedError, check_known
+from .mounts import check_mounts
 from .readable import listed_and_read
 from .rlimits import become, give_up, limit
 from .seccomp import prepare as prepare_filter
@@ -76,19 +77,25 @@ class Sandbox:
 
         Raises:
             SandboxFailed: they can't be shown.
-            FolderRefusedError: one was exchanged since the host has checked it.
+            FolderRefusedError: one was exchanged since the host has checked it, or can't be shown; or something lies in
+                one that code may write which this wall can't keep read-only.
         """
+        kept = [*self._plan.get("kept", ()), *assignment.get("kept", ())]
+        known = assignment.get("known", {})
         if self.level == NAMESPACES:
             with _told():
                 namespaces.admit(
                     read=assignment["read"],
                     write=assignment["write"],
                     own=self._plan["write"],
-                    kept=[*self._plan.get("kept", ()), *assignment.get("kept", ())],
-                    known=assignment.get("known", {}),
+                    kept=kept,
+                    known=known,
                 )
-        elif self.level != OFF:
-            known, shown = assignment.get("known", {}), [*listed_and_read(assignment["read"])[1], *assignment["write"]]
+        elif self.level == BUBBLEWRAP:
+            check_mounts(known, assignment["mounts"])
+        elif self.level == LANDLOCK:
+            _check_kept(assignment["write"], kept)
+            shown = [*listed_and_read(assignment["read"])[1], *assignment["write"]]
             check_known({path: known[path] for path in shown if path in known})
 
     def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
@@ -99,8 +106,7 @@ class Sandbox:
 
         Raises:
             SandboxFailed: a part of the sandbox can't be set up.
-            FolderRefusedError: code may write to a folder that the interpreter or its packages lie in, and this wall
-                can't keep them read-only; or a folder was exchanged since the host has checked it.
+            FolderRefusedError: a folder was exchanged since the host has checked it.
         """
         if self.level != OFF:
             with _told():
@@ -119,7 +125,6 @@ class Sandbox:
         refuse(**self._filter(**_ENCLOSED))
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
-        _check_kept(assignment["write"], self._plan.get("kept", ()))
         uid, network = self._plan["uid"], self._plan["network"]
         read = [*self._plan["read"], *_PROC, *assignment["read"]]
         write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
@@ -143,7 +148,7 @@ def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
         for one in kept:
             if f"{one}/".startswith(f"{folder.rstrip('/')}/"):
                 raise FolderRefusedError(
-                    f"{folder}: code may write here, and {one}, which is imported and run outside the sandbox, lies in "
+                    f"{folder}: code may write here, and {one}, which is used and run outside the sandbox, lies in "
                     "it; Landlock can't keep a part of a folder read-only. Let code work in another folder, for one "
                     "below this, move the environment, or set kernel.sandbox to 'namespaces' or 'bubblewrap'"
                 )

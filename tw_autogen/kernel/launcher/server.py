@@ -18,8 +18,9 @@ from typing import Any
 
 from . import namespaces, seccomp
 from .boot import STUB, load, prepare
-from .bubblewrap import run_wrapped
-from .readable import LISTED, editable_paths, environment_paths
+from .bubblewrap import run_wrapped, wanted_mounts
+from .known_paths import FolderRefusedError
+from .readable import editable_paths, environment_paths
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
 from .supervisor import attend, tell, whole_path
 from .system import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
@@ -33,7 +34,8 @@ def main(arguments: Sequence[str]) -> None:
 
     Args:
         arguments: `many`, `one`, or `first` for one that is behind the wall already; the socket's number; the wall's
-            level; for `many` the names of modules to import, else the numbers of the kernel's listening sockets.
+            level; for `many` the names of modules to import, else the numbers of the kernel's listening sockets, with
+            that of `wanted_mounts` behind them for `first`.
     """
     how, number, level, *rest = arguments
     channel = socket.socket(fileno=int(number))
@@ -52,8 +54,10 @@ def main(arguments: Sequence[str]) -> None:
         _serve_one(channel, [int(one) for one in rest])
     elif how == "first":
         request = json.loads(channel.recv(_PACKET))
+        *sockets, wanted = map(int, rest)
+        request["assignment"]["mounts"] = wanted_mounts(wanted)
         load()
-        attend(channel, request, [int(one) for one in rest])
+        attend(channel, request, sockets)
     else:
         _serve_many(channel, level, rest)
 
@@ -78,11 +82,15 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
 def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
     request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the supervisor reads it again
     command = [sys.executable, "-c", STUB, *_packages(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
-    why = run_wrapped(request, _ours(), kept_folders(), command, (channel.fileno(), *sockets))
+    refused = False
+    try:
+        why = run_wrapped(request, _ours(), kept_folders(), command, (channel.fileno(), *sockets))
+    except FolderRefusedError as error:
+        why, refused = str(error), True
     if why:
         with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
             channel.recv(_PACKET, socket.MSG_DONTWAIT)
-        tell(channel, kind="failed", why=why, wall=True)
+        tell(channel, kind="failed", why=why, wall=not refused)
 
 
 def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> None:
@@ -200,11 +208,11 @@ def _ours() -> list[str]:
 
 
 def kept_folders() -> list[str]:
-    """Return the folders that processes outside a sandbox run programs and import from."""
+    """Return the folders that processes outside a sandbox run programs and import from, without links."""
     installed = [entry for entry in whole_path() if entry.endswith("-packages")]
     own = [sys.prefix, sys.base_prefix, *_packages()]
     found = environment_paths(installed, os.path.expanduser("~"), own)
-    return [one for one in found if os.path.isdir(one) and not os.path.islink(one) and not one.endswith(LISTED)]
+    return [one for one in found if os.path.isdir(one) and os.path.realpath(one) == one]
 
 
 def _packages() -> list[str]:

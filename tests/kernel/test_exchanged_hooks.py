@@ -1,0 +1,161 @@
+"""No code runs where a settings file, or a folder on the way to one, is exchanged between the look and the start."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tw_autogen.errors import KernelError, SandboxError
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel.environment import clean_environment
+from tw_autogen.kernel.forkserver import SandboxFailed, launch_one
+from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.launcher import landlock, probe
+from tw_autogen.kernel.sandbox import standing
+from tw_autogen.kernel.starting import start
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="levels of Linux")
+LEVELS = ("namespaces", "landlock", "bubblewrap")
+REFUSED = (
+    "exchanged while the kernel was started|can't be shown to code|Landlock can't keep a part of a folder read-only"
+)
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Return a folder with a grant `w`, a kernel's folder `own`, and folders of the host's with the same names."""
+    for place in ("w/a", "w/other", "home"):
+        (tmp_path / place / "bin").mkdir(parents=True)
+        (tmp_path / place / ".ssh").mkdir()
+        (tmp_path / place / ".ssh/id_canary").write_text(place)
+        (tmp_path / place / "bin/tool").write_text("original")
+        if place != "home":
+            (tmp_path / place / "bin/Makefile").write_text("all:")
+    (tmp_path / "own").mkdir()
+    for one in (tmp_path, *tmp_path.rglob("*/")):
+        one.chmod(0o777)
+    tmp_path.parent.chmod(0o755)
+    return tmp_path
+
+
+class Exchanging:
+    """Starts kernels as a fork server does, after a change of the folders that were looked at.
+
+    Args:
+        level: The sandbox level of its kernels.
+        change: Called before each start.
+    """
+
+    def __init__(self, level, change):
+        self.level = level
+        self._change = change
+
+    def fork(self, request, log, sockets):
+        self._change()
+        environment = clean_environment(os.environ)
+        return launch_one(sys.executable, environment, level=self.level, request=request, log=log, sockets=sockets)
+
+
+def replace_by(name, put):
+    """Return a change that moves an entry of the grant away and puts something in its place."""
+
+    def change(world):
+        place = world / "w" / name
+        place.rename(world / "moved")
+        put(world, place)
+
+    return change
+
+
+CHANGES = {
+    "a folder on the way, a link out of the grant": replace_by("a", lambda world, one: one.symlink_to("../home")),
+    "a folder on the way, an absolute link": replace_by("a", lambda world, one: one.symlink_to(world / "home")),
+    "a folder on the way, a link within the grant": replace_by("a", lambda world, one: one.symlink_to("other")),
+    "a folder on the way, another folder": replace_by("a", lambda world, one: (world / "w/other").rename(one)),
+    "a folder on the way, nothing": replace_by("a", lambda world, one: None),
+    "a lower folder, a link": replace_by("a/bin", lambda world, one: one.symlink_to("../../home/bin")),
+    "a settings folder, a link": replace_by("a/.ssh", lambda world, one: one.symlink_to("../../home/.ssh")),
+    "a settings folder, another folder": replace_by("a/.ssh", lambda world, one: one.mkdir()),
+    "a settings file, a link": replace_by("a/bin/Makefile", lambda world, one: one.symlink_to("../../../home/new")),
+    "a settings file, nothing": replace_by("a/bin/Makefile", lambda world, one: None),
+}
+
+
+def state(folder):
+    return {one.relative_to(folder): one.lstat().st_ino for one in folder.rglob("*")}
+
+
+def stands(level):
+    try:
+        return standing(KernelSettings(sandbox=level)) == level
+    except SandboxError:
+        return False
+
+
+def begin(world, level, change):
+    settings = KernelSettings(sandbox=level, write=(str(world / "w"),), warm=0)
+    return start(settings, KernelFolders(world / "own"), server=Exchanging(level, change))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_no_code_runs_where_the_way_to_a_settings_file_was_exchanged(world, level, change):
+    if not stands(level):
+        pytest.skip(f"no {level} here")
+    after = {}
+
+    def exchange():
+        change(world)
+        after.update(state(world))
+
+    with pytest.raises(KernelError, match=REFUSED) as error:
+        begin(world, level, exchange).discard()
+    assert not isinstance(error.value, SandboxFailed), "the level itself stands"
+    assert state(world) == after
+
+
+@pytest.mark.parametrize("level", [one for one in LEVELS if one != "landlock"])
+def test_settings_files_that_nobody_exchanges_are_shown_read_only(world, level):
+    if not stands(level):
+        pytest.skip(f"no {level} here")
+    begin(world, level, lambda: None).discard()
+
+
+RESTRICT = """
+import sys
+from importlib import import_module
+landlock, known_paths = (import_module(f"tw_launcher.{one}") for one in ("landlock", "known_paths"))
+import json
+paths, known = json.loads(sys.argv[2])
+try:
+    landlock.restrict(**{"read": [], "write": [], **paths}, network=False, known=known)
+except known_paths.FolderRefusedError as error:
+    print(error)
+"""
+"""Run behind `probe.STUB` without its last two lines."""
+EXCHANGED = {
+    "a link in its place": lambda world: (world / "w/a").symlink_to("../home"),
+    "another folder": lambda world: (world / "home").rename(world / "w/a"),
+    "nothing": lambda world: None,
+}
+
+
+@pytest.mark.parametrize("kind", ["read", "listed", "write"])
+@pytest.mark.parametrize("change", EXCHANGED.values(), ids=EXCHANGED)
+def test_landlock_grants_nothing_in_the_place_of_a_folder_that_was_checked(world, kind, change):
+    if not stands("landlock"):
+        pytest.skip("no landlock here")
+    place = world / "w/a"
+    about = place.stat()
+    place.rename(world / "moved")
+    change(world)
+    paths = {"read" if kind == "listed" else kind: [f"{place}/." if kind == "listed" else str(place)]}
+    stub = probe.STUB.rsplit("from tw_launcher.probe", 1)[0]
+    launcher = os.path.dirname(landlock.__file__)
+    asked = json.dumps([paths, {str(place): [about.st_dev, about.st_ino]}])
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", stub + RESTRICT, launcher, asked], capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout == f"{place}: exchanged while the kernel was started, so no code is run there\n", ran.stderr
