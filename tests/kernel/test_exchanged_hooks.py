@@ -1,14 +1,15 @@
-"""No code runs where a settings file, or a folder on the way to one, is exchanged between the look and the start."""
+"""What code has put in the place of a folder that is looked at for a kernel is not granted to that kernel."""
 
 import json
 import os
 import subprocess
 import sys
+from shutil import rmtree
 
 import pytest
 
 from tw_autogen.errors import KernelError, SandboxError
-from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import SandboxFailed, launch_one
 from tw_autogen.kernel.kernel_folders import KernelFolders
@@ -123,6 +124,14 @@ def test_settings_files_that_nobody_exchanges_are_shown_read_only(world, level):
     begin(world, level, lambda: None).discard()
 
 
+OPENS = """
+def opens(path):
+    try:
+        return bool(open(path).close() is None)
+    except OSError:
+        return False
+[opens(one) for one in {}]
+"""
 RESTRICT = """
 import sys
 from importlib import import_module
@@ -159,3 +168,26 @@ def test_landlock_grants_nothing_in_the_place_of_a_folder_that_was_checked(world
         [sys.executable, "-I", "-S", "-c", stub + RESTRICT, launcher, asked], capture_output=True, text=True, timeout=60
     )
     assert ran.stdout == f"{place}: exchanged while the kernel was started, so no code is run there\n", ran.stderr
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_link_that_code_has_put_in_the_path_for_imports_grants_nothing(world, level, monkeypatch):
+    if not stands(level):
+        pytest.skip(f"no {level} here")
+    (world / "home/site-packages").mkdir()
+    secrets = [world / "home" / one for one in (".ssh/id_canary", "site-packages/other.py", "bin/tool")]
+    secrets[1].write_text("secret")
+    (world / "w/file").symlink_to(secrets[0])
+    (world / "w/installed").symlink_to(secrets[1].parent)
+    for one in ("package/__init__.py", "package/.hidden"):
+        (world / "w/src" / one).parent.mkdir(parents=True, exist_ok=True)
+        (world / "w/src" / one).write_text("")
+    (world / "w/src/package/sub").symlink_to(secrets[2].parent)
+    granted = world / "w/src/package/__init__.py"
+    rmtree(world / "w/a")
+    rmtree(world / "w/other")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(str(world / "w" / one) for one in ("file", "installed", "src")))
+    settings = KernelSettings(sandbox=level, write=(str(world / "w"),), warm=0, fork=False)
+    with LocalKernel(world / "own", settings=settings) as kernel:
+        ran = kernel.execute(OPENS.format([str(one) for one in (*secrets, granted)]), seconds=60)
+    assert ran.result == "[False, False, False, True]", ran.error

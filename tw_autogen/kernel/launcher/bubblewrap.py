@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .known_paths import resolve
 from .mounts import refuse_named, sources
 from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost, shown
 
@@ -43,7 +44,8 @@ def run_wrapped(
     pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts().items()}
     wanted = os.memfd_create("wanted")
     try:
-        paths = outermost([*request["wall"]["read"], *read])
+        written = request["assignment"]["write"]
+        paths = [one for one in outermost([*request["wall"]["read"], *read]) if resolve(one, written)]
         shows = _sources(request, [one for one in paths if not os.path.islink(one)])
         os.write(wanted, json.dumps({"shown": folders, **shows}).encode())
         words = ["bwrap", *_options(request, paths, folders, pipes), "--", *command, str(wanted)]
@@ -81,7 +83,7 @@ def _sources(request: Mapping[str, Any], read: Iterable[str]) -> dict[str, Any]:
     devices = [f"/dev/{name}" for name in DEVICES]
     asked = shown(read=assignment["read"], write=assignment["write"], kept=())
     paths = {**dict.fromkeys(read, False), **asked, **dict.fromkeys([*devices, *plan["write"]], True)}
-    return sources(paths, assignment.get("known", {}))
+    return sources(paths, assignment.get("known", {}), assignment["write"])
 
 
 def _folders(request: Mapping[str, Any], kept: Iterable[str]) -> dict[str, bool]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 Known = Mapping[str, Sequence[int]]
 """Device and number by absolute path."""
 
 PATH = getattr(os, "O_PATH", 0) | getattr(os, "O_CLOEXEC", 0)
 """Opens something without a right to it, for `fstat` and mounts."""
+
+_MOST_LINKS = 40
 
 
 class FolderRefusedError(Exception):
@@ -36,6 +39,67 @@ def open_beneath(at: int, path: str) -> int:
                 os.close(found)
             found = inner
     return found
+
+
+def resolve(path: str, written: Iterable[str]) -> str:
+    """Return a path without links; empty if one of its links lies in a folder that code may write to.
+
+    Args:
+        path: Absolute.
+        written: Those folders, without links.
+    """
+    places = [f"{one.rstrip('/')}/" for one in written]
+    here, left, links = "", [one for one in path.split("/") if one][::-1], 0
+    while left:
+        part = left.pop()
+        if part == "..":
+            here = os.path.dirname(here).rstrip("/")
+        elif part != ".":
+            try:
+                target = os.readlink(f"{here}/{part}")
+            except OSError:  # no link; what is missing is seen by whoever opens it
+                here = f"{here}/{part}"
+                continue
+            links += 1
+            if links > _MOST_LINKS or any(f"{here}/".startswith(one) for one in places):
+                return ""
+            here = "" if target.startswith("/") else here
+            left += [one for one in target.split("/") if one][::-1]
+    return here or "/"
+
+
+def crosses(path: str, written: Iterable[str]) -> bool:
+    """Return whether a path lies in, or leads over or into, a folder that code may write to; both as of `resolve`."""
+    places = list(written)
+    found = resolve(os.path.abspath(path), places)
+    return not found or any(f"{one}/".startswith(f"{place.rstrip('/')}/") for one in (path, found) for place in places)
+
+
+def open_granted(path: str, known: Known, written: Iterable[str]) -> int:
+    """Open what code is granted; return a descriptor of `O_PATH`.
+
+    Args:
+        path: Absolute.
+        known: What the host has checked; of such a path no link is followed.
+        written: Folders that code may write to; no link there is followed either.
+
+    Raises:
+        FolderRefusedError: as of `open_known`, for a path that is known.
+        OSError: it is missing, or a link that code may have made is in the way.
+    """
+    if path in known:
+        return open_known(path, known)
+    found = resolve(path, written)
+    at = os.open("/", PATH)
+    try:
+        opened = open_beneath(at, found) if found else -1
+    finally:
+        os.close(at)
+    if not found or stat.S_ISLNK(os.fstat(opened).st_mode):
+        if found:
+            os.close(opened)
+        raise FileNotFoundError(errno.ENOENT, "a link that code may have made is in the way", path)
+    return opened
 
 
 def open_known(path: str, known: Known, *, root: str = "/") -> int:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from .known_paths import PATH, FolderRefusedError, Known, exchanged, open_known
+from .known_paths import FolderRefusedError, Known, exchanged, open_granted, open_known
 
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
@@ -41,12 +41,13 @@ def mounts() -> list[Mount]:
         return [_parse(line) for line in file.read().splitlines()]
 
 
-def sources(paths: Mapping[str, bool], known: Known) -> dict[str, Any]:
+def sources(paths: Mapping[str, bool], known: Known, written: Sequence[str]) -> dict[str, Any]:
     """Return what mounts of these paths show, as `check_mounts` takes it.
 
     Args:
         paths: Files and folders that are there, and whether each may be written.
         known: What the host has checked of these.
+        written: Folders that code may write to; no link there is followed.
 
     Raises:
         FolderRefusedError: as of `open_known`.
@@ -57,7 +58,7 @@ def sources(paths: Mapping[str, bool], known: Known) -> dict[str, Any]:
     found: set[tuple[str, str, bool]] = set()
     for path, writable in paths.items():
         with ExitStack() as undo:
-            at = open_known(path, known) if path in known else os.open(path, PATH)
+            at = open_granted(path, known, written)
             undo.callback(os.close, at)
             real = os.readlink(f"/proc/self/fd/{at}")
             mount = by_number[_mount_number(at)]

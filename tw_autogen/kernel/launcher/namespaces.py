@@ -14,11 +14,11 @@ import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
 
-from .known_paths import PATH, FolderRefusedError, Known, exchanged, identity, open_known
+from .known_paths import PATH, FolderRefusedError, Known, exchanged, identity, open_granted, open_known
 from .readable import listed_and_read
 from .system import (
     CLONE_NEWIPC,
@@ -67,7 +67,15 @@ def own_user() -> None:
             file.write(text)
 
 
-def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: bool, memory_bytes: int) -> None:
+def build(
+    stage: str,
+    *,
+    read: Iterable[str],
+    write: Iterable[str],
+    network: bool,
+    memory_bytes: int,
+    written: Sequence[str] = (),
+) -> None:
     """Enter a root that holds what every kernel sees; called in the first process of a pid namespace.
 
     Args:
@@ -76,6 +84,7 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
         write: The kernel's own folders.
         network: The host's network stays there.
         memory_bytes: How much may be written to /tmp and shared memory, each.
+        written: The session's folders that code may write to, if they are known; no link there is followed.
 
     Raises:
         OSError: the system doesn't allow it.
@@ -106,7 +115,8 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
         with open(f"{stage}/etc/{name}", "w", encoding="ascii") as file:
             file.write(text)
     for path in outermost(read):
-        _show(path, stage, writable=False)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # gone meanwhile, or over a link of code's
+            _show(path, stage, writable=False, written=written)
     for path in write:
         _show(path, stage, writable=True)
     os.mkdir(f"{stage}{HOME}", 0o777)
@@ -185,7 +195,7 @@ def outermost(paths: Iterable[str]) -> list[str]:
     return kept
 
 
-def _show(path: str, target: str, *, writable: bool, device: bool = False) -> None:
+def _show(path: str, target: str, *, writable: bool, device: bool = False, written: Sequence[str] = ()) -> None:
     """Show a path of this root at the same path below a folder that nobody else writes to."""
     place = f"{target}{path}"
     os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -193,18 +203,19 @@ def _show(path: str, target: str, *, writable: bool, device: bool = False) -> No
         if not os.path.lexists(place):
             os.symlink(os.readlink(path), place)
         return
-    if os.path.isdir(path):
-        os.makedirs(place, exist_ok=True)
-    elif not os.path.exists(place):
-        os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
-    if device:
-        mount(path, place, "", MS_BIND)
-        return
     with ExitStack() as undo:
-        found = [os.open(one, PATH) for one in (path, place)]
-        for one in found:
-            undo.callback(os.close, one)
-        bind(*found, writable=writable)
+        source = open_granted(path, {}, written)
+        undo.callback(os.close, source)
+        if stat.S_ISDIR(os.fstat(source).st_mode):
+            os.makedirs(place, exist_ok=True)
+        elif not os.path.exists(place):
+            os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
+        if device:
+            mount(path, place, "", MS_BIND)
+            return
+        shown_at = os.open(place, PATH)
+        undo.callback(os.close, shown_at)
+        bind(source, shown_at, writable=writable)
 
 
 def _show_granted(path: str, source: int | None, known: Known, ours: Container[int], *, writable: bool) -> None:

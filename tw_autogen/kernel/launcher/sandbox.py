@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from . import landlock, namespaces
-from .known_paths import FolderRefusedError, check_known
+from .known_paths import FolderRefusedError, check_known, crosses
 from .mounts import check_mounts
 from .readable import listed_and_read
 from .rlimits import become, give_up, limit
@@ -38,7 +38,8 @@ class Sandbox:
     Args:
         plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
             kernel's own folders), `kept` (what stays read-only though it lies in a folder that code may write to),
-            `network`, `limits` (see `limits.limit`), `uid` (0: the host's own user).
+            `network`, `limits` (see `limits.limit`), `uid` (0: the host's own user), `written` (the session's folders
+            that code may write to); where these come later, `path` (where modules come from, and what that led to).
     """
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
@@ -70,6 +71,7 @@ class Sandbox:
                     write=self._plan["write"],
                     network=self._plan["network"],
                     memory_bytes=self._plan["limits"]["memory_bytes"] // 4,
+                    written=self._plan.get("written", ()),
                 )
 
     def admit(self, assignment: Mapping[str, Any]) -> None:
@@ -82,6 +84,9 @@ class Sandbox:
         """
         kept = [*self._plan.get("kept", ()), *assignment.get("kept", ())]
         known = assignment.get("known", {})
+        for path, found in self._plan.get("path", {}).items() if self.level != OFF else ():
+            if any(crosses(one, assignment["write"]) for one in (path, found)):
+                raise FolderRefusedError(f"{path}: modules come from here, and code may write to it or above it")
         if self.level == NAMESPACES:
             with _told():
                 namespaces.admit(
@@ -131,7 +136,9 @@ class Sandbox:
         keep_reading = bool(uid) and any(_closed(path) for path in (*listed_and_read(read)[1], *write))
         if uid:
             become(uid, keep_reading=keep_reading)
-        landlock.restrict(read=read, write=write, network=network, known=assignment.get("known", {}))
+        landlock.restrict(
+            read=read, write=write, network=network, known=assignment.get("known", {}), written=assignment["write"]
+        )
         known = landlock.version()
         give_up(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM

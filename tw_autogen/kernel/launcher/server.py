@@ -19,7 +19,7 @@ from typing import Any
 from . import namespaces, seccomp
 from .boot import STUB, load, prepare
 from .bubblewrap import run_wrapped, wanted_mounts
-from .known_paths import FolderRefusedError
+from .known_paths import FolderRefusedError, crosses, resolve
 from .readable import editable_paths, environment_paths
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
 from .supervisor import attend, tell, whole_path
@@ -84,7 +84,9 @@ def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
     command = [sys.executable, "-c", STUB, *_packages(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
     refused = False
     try:
-        why = run_wrapped(request, _ours(), kept_folders(), command, (channel.fileno(), *sockets))
+        why = run_wrapped(
+            request, _ours(request["assignment"]["write"]), kept_folders(), command, (channel.fileno(), *sockets)
+        )
     except FolderRefusedError as error:
         why, refused = str(error), True
     if why:
@@ -175,23 +177,29 @@ def _enter_processes(level: str) -> str:
 
 def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
     """Add the folders of this interpreter to what a kernel may read, and not write where they lie in its folders."""
-    plan = request["wall"]
-    ours, kept = _known_folders()
-    return {**request, "wall": {**plan, "read": [*plan["read"], *ours], "kept": kept}}
+    plan, assignment = request["wall"], request.get("assignment")
+    written = [] if assignment is None else assignment["write"]
+    ours, kept = _known_folders(written)
+    found = {"read": [*plan["read"], *ours], "kept": kept, "written": written}
+    if assignment is None:
+        found["path"] = {one: resolve(os.path.abspath(one), ()) for one in whole_path() if one}
+    return {**request, "wall": {**plan, **found}}
 
 
-def _known_folders() -> tuple[list[str], list[str]]:
-    return _own_folders(tuple(map(_changed_at, whole_path())))
+def _known_folders(written: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+    crossed = any(crosses(one, written) for one in whole_path() if one)
+    return _own_folders(tuple(map(_changed_at, whole_path())), tuple(written) if crossed else ())
 
 
 @functools.lru_cache(maxsize=4)
-def _own_folders(changed: tuple[int, ...]) -> tuple[list[str], list[str]]:
+def _own_folders(changed: tuple[int, ...], written: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Return `_ours` and `kept_folders`, looked for again when an entry of a folder of the path was added or removed.
 
     Args:
         changed: When each folder of the path was changed; the key of what is remembered.
+        written: Folders that code may write to, where a folder of the path is reached through one.
     """
-    return _ours(), kept_folders()
+    return _ours(written), kept_folders()
 
 
 def _changed_at(path: str) -> int:
@@ -201,10 +209,15 @@ def _changed_at(path: str) -> int:
         return 0
 
 
-def _ours() -> list[str]:
-    """Return what code may read of the interpreter, its packages, and the projects on its path."""
+def _ours(written: Sequence[str]) -> list[str]:
+    """Return what code may read of the interpreter, its packages, and the projects on its path.
+
+    Args:
+        written: Folders that code may write to.
+    """
     own = [sys.prefix, sys.base_prefix, *_packages()]
-    return [*environment_paths(whole_path(), os.path.expanduser("~"), own), *editable_paths(dict(sys.modules))]
+    found = environment_paths(whole_path(), os.path.expanduser("~"), own, written=written)
+    return [*found, *editable_paths(dict(sys.modules))]
 
 
 def kept_folders() -> list[str]:
