@@ -9,7 +9,7 @@ from shutil import rmtree
 import pytest
 
 from tw_autogen.errors import KernelError, SandboxError
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.environment import clean_environment
 from tw_autogen.kernel.forkserver import SandboxFailed, launch_one
 from tw_autogen.kernel.kernel_folders import KernelFolders
@@ -132,6 +132,7 @@ def opens(path):
         return False
 [opens(one) for one in {}]
 """
+PLUGIN = "from tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef double(x):\n    return 2 * x\n"
 RESTRICT = """
 import sys
 from importlib import import_module
@@ -191,3 +192,25 @@ def test_a_link_that_code_has_put_in_the_path_for_imports_grants_nothing(world, 
     with LocalKernel(world / "own", settings=settings) as kernel:
         ran = kernel.execute(OPENS.format([str(one) for one in (*secrets, granted)]), seconds=60)
     assert ran.result == "[False, False, False, True]", ran.error
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("moved", ["plugins", "plugins/package/sub"])
+def test_a_link_that_code_has_put_beside_a_plugin_grants_nothing(world, level, moved):
+    if not stands(level):
+        pytest.skip(f"no {level} here")
+    rmtree(world / "w/a")
+    rmtree(world / "w/other")
+    for one in ("double.py", ".hidden", "package/.hidden", "package/sub/.hidden", "package/sub/tool", "tool"):
+        (world / "w/plugins" / one).parent.mkdir(parents=True, exist_ok=True)
+        (world / "w/plugins" / one).write_text("")
+    settings = KernelSettings(sandbox=level, write=(str(world / "w"),), warm=0, fork=False)
+    plugin = Loadable("double", PLUGIN, path=world / "w/plugins/double.py")
+    with LocalKernel(world / "own", settings=settings) as kernel:
+        kernel.load(plugin)
+    (world / "w" / moved).rename(world / "moved")
+    (world / "w" / moved).symlink_to(world / "home/bin")
+    with LocalKernel(world / "own", settings=settings) as kernel:
+        kernel.load(plugin)
+        ran = kernel.execute(OPENS.format([str(world / "home/bin/tool")]), seconds=60)
+    assert ran.result == "[False]", ran.error
