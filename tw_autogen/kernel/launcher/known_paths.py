@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+
+from .system import open_without_links
 
 Known = Mapping[str, Sequence[int]]
 """Device and number by absolute path."""
@@ -89,6 +92,8 @@ def open_granted(path: str, known: Known, written: Iterable[str]) -> int:
     """
     if path in known:
         return open_known(path, known)
+    with contextlib.suppress(OSError):  # over a link, missing, or an older system: looked at below
+        return open_without_links(path, PATH)
     found = resolve(path, written)
     at = os.open("/", PATH)
     try:

@@ -18,13 +18,14 @@ PR_SET_CHILD_SUBREAPER, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, PR_SET_KEEPCAPS, P
 CAP_DAC_READ_SEARCH = 2
 _CAPS_VERSION = 0x20080522
 _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
+_AT_FDCWD, _RESOLVE_NO_SYMLINKS = -100, 0x04
 _OPEN_TREE_CLONE = 1
 _MOVE_FROM_EMPTY, _MOVE_TO_EMPTY = 0x04, 0x40
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
 
 # Numbers that libc has no name for; those above 424 are the same on every machine.
 _NUMBERS = {"pivot_root": {"x86_64": 155, "aarch64": 41}}
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 
 
 @functools.cache
@@ -81,6 +82,20 @@ def bind(source: int, target: int, *, writable: bool) -> None:
         syscall("move_mount", _MOVE_MOUNT, copy, b"", target, b"", _MOVE_FROM_EMPTY | _MOVE_TO_EMPTY)
     finally:
         os.close(copy)
+
+
+def open_without_links(path: str, flags: int) -> int:
+    """Open a path over no link, in one call.
+
+    Args:
+        path: Absolute.
+        flags: Those of open(2).
+
+    Raises:
+        OSError: a link is in the way, it is missing, or the system is older than Linux 5.6.
+    """
+    how = struct.pack("QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
+    return syscall("openat2", _OPENAT2, _AT_FDCWD, os.fsencode(path), how, len(how))
 
 
 def pivot_root(new: str, old: str) -> None:
