@@ -119,13 +119,16 @@ def open_known(path: str, known: Known, *, root: str = "/") -> int:
         FolderRefusedError: it is something else now, is missing, or leads over a link.
         OSError: there is no `root`.
     """
-    at = os.open(root, PATH | os.O_NOFOLLOW)
     try:
-        found = open_beneath(at, path)
-    except OSError:
-        raise exchanged(path) from None
-    finally:
-        os.close(at)
+        found = open_without_links(f"{root.rstrip('/')}{path}", PATH)
+    except OSError:  # as a link at the end, or an older system
+        at = os.open(root, PATH | os.O_NOFOLLOW)
+        try:
+            found = open_beneath(at, path)
+        except OSError:
+            raise exchanged(path) from None
+        finally:
+            os.close(at)
     try:
         _compare(path, os.fstat(found), known)
     except BaseException:

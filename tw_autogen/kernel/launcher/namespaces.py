@@ -36,6 +36,7 @@ from .system import (
     MS_REMOUNT,
     bind,
     mount,
+    open_without_links,
     pivot_root,
     unmount,
     unshare,
@@ -257,6 +258,11 @@ def _open_target(path: str, about: os.stat_result, ours: Container[int]) -> int:
         FolderRefusedError: it is something else, is missing, or a link is in the way.
         OSError: it can't be made.
     """
+    with contextlib.suppress(OSError):  # it has to be made, a link is in the way, or an older system
+        found = open_without_links(path, PATH)
+        if identity(os.fstat(found)) == identity(about):
+            return found
+        os.close(found)
     at = os.open("/", PATH)
     try:
         parts = [one for one in path.split("/") if one]
@@ -266,8 +272,8 @@ def _open_target(path: str, about: os.stat_result, ours: Container[int]) -> int:
             inner = os.open(part, PATH | os.O_NOFOLLOW, dir_fd=at)
             os.close(at)
             at = inner
-        found = os.fstat(at)
-        if stat.S_ISLNK(found.st_mode) or (found.st_dev not in ours and identity(found) != identity(about)):
+        there = os.fstat(at)
+        if stat.S_ISLNK(there.st_mode) or (there.st_dev not in ours and identity(there) != identity(about)):
             raise exchanged(path)
         at, result = -1, at
         return result
