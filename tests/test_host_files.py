@@ -96,7 +96,7 @@ TABLE = {
     "tw_autogen/safe_folder/directory_calls.py": "is SafeFolder",
     "tw_autogen/safe_folder/safe_folder.py": "is SafeFolder",
     "tw_autogen/safe_folder/open_without_links.py": "makes what is above the user's folder; says which part is a link",
-    "tw_autogen/safe_folder/protected_names.py": "looks through folders that the user grants, before a kernel starts",
+    "tw_autogen/safe_folder/protected_names.py": "lists open folders that the user grants, before a kernel starts",
     "tw_autogen/safe_folder/temporary_folders.py": "this user's own record of temporary folders, closed to others",
     "tw_autogen/safe_folder/directory_tree.py": "is SafeFolder",
     "tw_autogen/scenario/readme_table.py": "the user's scenarios",

@@ -8,8 +8,10 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.environment_variables import kernel_environment
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.readable_files import LISTED
@@ -57,15 +59,17 @@ def environment_of(place: KernelFolders | None, settings: KernelSettings, level:
 
 
 def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, Any]:
-    """Return the folders that a kernel may read and write, and what stays read-only in these.
+    """Return the folders that a kernel may read and write, and what stays read-only in these, `kept`.
 
-    Links are followed, but for paths of `place.known`, which had none.
+    Links are followed, but for paths of `place.known`, which had none. `known` holds device and number of what was
+    checked, of what is kept, and of the folders on the way to that.
 
     Args:
         place: The session's folders.
         settings: What is granted besides.
 
     Raises:
+        KernelStartError: a folder that code may write to was exchanged since it was checked.
         OverflowError: as of `protected_in`.
     """
 
@@ -80,33 +84,45 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         ]
 
     write = real(settings.write)
+    try:
+        kept = protected_in(write, place.folder, known=place.known) if settings.sandbox != OFF else {}
+    except PermissionError as error:
+        text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
+        raise KernelStartError(text, folder=place.folder) from error
+    known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
         "read": real((*settings.read, *place.read)),
         "write": [str(place.folder), *write],
-        "kept": protected_in(write, place.folder) if settings.sandbox != OFF else [],
-        "known": {path: list(found) for path, found in place.known.items()},
+        "kept": list(kept),
+        "known": {path: list(found) for path, found in {**known, **place.known}.items()},
     }
 
 
-def protected_in(folders: Iterable[str], own: Path | None = None) -> list[str]:
+def protected_in(
+    folders: Iterable[str], own: Path | None = None, *, known: Mapping[str, tuple[int, int]] = MappingProxyType({})
+) -> dict[str, dict[str, tuple[int, int]]]:
     """Return the settings files and hooks in folders that code may write to; they stay read-only.
+
+    By path, in order; each with what `protected_below` says of it and of the folders on the way.
 
     Args:
         folders: Absolute, links resolved.
         own: The kernel's folder, which is the code's own; what lies there is left out.
+        known: What was checked of these folders.
 
     Raises:
+        PermissionError: a folder is not the one that was checked.
         OverflowError: there are more files, or more such files, than can be kept read-only.
     """
-    found = []
+    found: dict[str, dict[str, tuple[int, int]]] = {}
     for folder in folders:
-        for path, _ in protected_below(folder):
+        for path, identities in protected_below(folder, known=known.get(folder)):
             if own is None or not Path(path).is_relative_to(own):
-                found.append(path)
+                found[path] = identities
             if len(found) > _MOST_KEPT:
                 raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
-    return sorted(found)
+    return dict(sorted(found.items()))
 
 
 def make_stand_in_folders(own: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import threading
 import weakref
@@ -19,6 +20,7 @@ from tw_autogen.kernel.kernel import Execution, Loadable, OnOutput
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_process import StartProcess
 from tw_autogen.kernel.kernel_start import start_by
+from tw_autogen.kernel.launcher.known_paths import resolve
 from tw_autogen.kernel.launcher.readable_files import readable_pieces
 from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
@@ -291,11 +293,14 @@ class LocalKernel(LiveKernel):
         """Allow reading what lies beside a plugin, but for dotfiles; a fresh kernel is replaced by one that may.
 
         Where that is too much, such as the home folder, or would not help, because the kernel's user can't pass it, it
-        may read the plugin's file alone.
+        may read the plugin's file alone. Nothing is granted over a link that code may have made.
         """
-        path = plugin.path.resolve() if plugin.path else None
-        if path is None or self._start is not None:
+        if plugin.path is None or self._start is not None or self._settings.sandbox == OFF:
             return
+        found = resolve(os.path.abspath(plugin.path), (str(self.folder), *self._pinned.granted().write))
+        if not found:
+            return
+        path = Path(found)
         beside, settings = path.parent, self._settings
         alone = (
             too_broad_reason(beside)
@@ -305,9 +310,9 @@ class LocalKernel(LiveKernel):
         granted = () if alone else readable_pieces(str(beside), package=True)
         more = [one for one in (*granted, str(path)) if one not in self._read and str(beside) not in granted]
         more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
+        more = [one for one in more if self._pinned.real((one,)) == (one,)]
         if more:
             self._read = (*self._read, *more)
-            self._pinned.add(self._read)
             if self._live is not None and self._fresh:
                 self._end()
 

@@ -241,7 +241,7 @@ def _unprotectable_reason(granted: Path, settings: KernelSettings, folder: Path 
     if is_protected(real.name) or ".git" in real.parts:
         return "settings files and hooks stay read-only"
     try:
-        found = protected_in([str(real)], folder)
+        found = list(protected_in([str(real)], folder))
     except OverflowError as error:
         return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder"
     linked = next((one for one in found if os.path.islink(one)), "")

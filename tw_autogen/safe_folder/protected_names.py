@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from collections.abc import Iterator
+
+from tw_autogen.safe_folder.directory_calls import identity, open_folder
+from tw_autogen.safe_folder.directory_tree import Descent
 
 _NAMES = frozenset({
     # settings of this package and of what it reads
@@ -23,6 +28,8 @@ _NAMES = frozenset({
     "build.gradle", "pom.xml", "build.rs", "cargo.toml", ".cargo", ".yarnrc.yml", "mise.toml",
 })  # fmt: skip
 _SUFFIXES = (".pth", ".code-workspace", ".desktop")
+_LONGEST_PATH = 4095
+"""How long a path can be that the system takes as a whole; what lies deeper no program finds by its path."""
 
 
 def is_protected(name: str) -> bool:
@@ -39,27 +46,65 @@ def is_protected(name: str) -> bool:
     return low in _NAMES or low.endswith(_SUFFIXES)
 
 
-def protected_below(folder: str, *, most_entries: int = 200_000) -> Iterator[tuple[str, os.stat_result]]:
+def protected_below(
+    folder: str, *, known: tuple[int, int] | None = None, most_entries: int = 200_000
+) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
     """Yield the protected files and folders below a folder, in no order; what is in such a folder is left out.
 
+    Each comes as its path, and device and number by path: of the folder, of those on the way, and its own.
+
+    Folders are opened one below the other, without following links, so what is yielded was in this folder then.
+
     Args:
-        folder: Absolute; links are returned, not followed.
+        folder: Absolute, no link itself; links below are returned, not followed. One that is missing or closed to this
+            user, or a file, holds nothing.
+        known: Device and number that the folder must have; None: any.
         most_entries: How many files and folders are looked at.
 
     Raises:
         OverflowError: there are more than `most_entries`.
+        PermissionError: the folder is not the one that is known.
     """
-    left, folders = most_entries, [folder]
-    while folders:
-        try:
-            with os.scandir(folders.pop()) as entries:
+    left = most_entries
+    try:
+        at = open_folder(None, folder, listed=True)
+    except OSError:
+        if known is not None and _numbers(folder) != known:
+            raise _another(folder) from None
+        return
+    with Descent(at) as way:
+        if known is not None and identity(at) != known:
+            raise _another(folder)
+        chain: list[tuple[str, tuple[int, int]]] = []
+        more = True
+        while more:
+            prefix = way.prefix
+            del chain[prefix.count("/") :]
+            here = os.path.join(folder, prefix.replace("/", os.sep))
+            chain.append((here.rstrip(os.sep) if prefix else folder, identity(way.at)))
+            inner = []
+            with contextlib.suppress(OSError), os.scandir(way.at) as entries:
                 for one in entries:
                     left -= 1
                     if left < 0:
                         raise OverflowError(f"{folder}: more than {most_entries} files and folders")
                     if is_protected(one.name):
-                        yield one.path, one.stat(follow_symlinks=False)
-                    elif one.is_dir(follow_symlinks=False):
-                        folders.append(one.path)
-        except OSError:  # gone meanwhile, or closed to this user
-            continue
+                        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                            about = one.stat(follow_symlinks=False)
+                            path = os.path.join(here, one.name)
+                            yield path, {**dict(chain), path: (about.st_dev, about.st_ino)}
+                    elif one.is_dir(follow_symlinks=False) and len(here) + len(one.name) < _LONGEST_PATH:
+                        inner.append(one.name)
+            more = way.next(inner)
+
+
+def _numbers(path: str) -> tuple[int, int] | None:
+    try:
+        about = os.lstat(path)
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+def _another(folder: str) -> PermissionError:
+    return PermissionError(errno.EPERM, "another folder than the one that was checked", folder)

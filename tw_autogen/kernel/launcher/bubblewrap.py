@@ -8,11 +8,14 @@ there, and the kernel's process becomes another user, as in other sandboxes: a u
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .known_paths import resolve
+from .mounts import refuse_named, sources
 from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost, shown
 
 _SAID_CHARS = 10_000
@@ -27,35 +30,72 @@ def run_wrapped(
         request: As `supervisor.supervise` takes it, with `assignment`.
         read: The interpreter's folders.
         kept: Folders that stay read-only where they lie in one that may be written.
-        command: The program and its arguments.
+        command: The program and its arguments; one more is added: a descriptor, for `wanted_mounts`.
         passed: Descriptors that stay open for it.
 
     Returns:
         Why the wall can't stand; empty if it stood.
+
+    Raises:
+        FolderRefusedError: the session's folders can't be shown, or are no longer what the host has checked.
     """
-    log = request["log"]
+    log, folders = request["log"], _folders(request, kept)
     said_before = os.path.getsize(log)
     pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts().items()}
+    wanted = os.memfd_create("wanted")
     try:
-        words = ["bwrap", *_options(request, read, kept, pipes), "--", *command]
-        code = subprocess.run(words, pass_fds=(*passed, *pipes.values()), check=False).returncode
+        written = request["assignment"]["write"]
+        paths = [one for one in outermost([*request["wall"]["read"], *read]) if resolve(one, written)]
+        shows = _sources(request, [one for one in paths if not os.path.islink(one)])
+        os.write(wanted, json.dumps({"shown": folders, **shows}).encode())
+        words = ["bwrap", *_options(request, paths, folders, pipes), "--", *command, str(wanted)]
+        code = subprocess.run(words, pass_fds=(*passed, wanted, *pipes.values()), check=False).returncode
     except OSError as error:
         return f"bwrap: {error.strerror}"
     finally:
-        for one in pipes.values():
+        for one in (wanted, *pipes.values()):
             os.close(one)
     if code:
         with open(log, encoding="utf-8", errors="replace") as file:
             file.seek(said_before)
             said = file.read(_SAID_CHARS)  # the rest may be code's
-        return next((line.strip() for line in said.splitlines() if line.startswith("bwrap: ")), "")
+        why = next((line.strip() for line in said.splitlines() if line.startswith("bwrap: ")), "")
+        refuse_named(why, folders)
+        return why
     return ""
 
 
-def _options(
-    request: Mapping[str, Any], read: Iterable[str], kept: Iterable[str], pipes: Mapping[str, int]
-) -> list[str]:
+def wanted_mounts(descriptor: int) -> dict[str, Any]:
+    """Return, behind the wall, what has to be mounted there, as `check_mounts` takes it.
+
+    Args:
+        descriptor: The last argument of the command; closed.
+    """
+    with open(descriptor, encoding="utf-8") as file:
+        file.seek(0)
+        found: dict[str, Any] = json.load(file)
+        return found
+
+
+def _sources(request: Mapping[str, Any], read: Iterable[str]) -> dict[str, Any]:
+    """Return what mounts of the wall may show of this machine."""
     plan, assignment = request["wall"], request["assignment"]
+    devices = [f"/dev/{name}" for name in DEVICES]
+    asked = shown(read=assignment["read"], write=assignment["write"], kept=())
+    paths = {**dict.fromkeys(read, False), **asked, **dict.fromkeys([*devices, *plan["write"]], True)}
+    return sources(paths, assignment.get("known", {}), assignment["write"])
+
+
+def _folders(request: Mapping[str, Any], kept: Iterable[str]) -> dict[str, bool]:
+    """Return the session's folders, as `shown` does."""
+    assignment = request["assignment"]
+    return shown(read=assignment["read"], write=assignment["write"], kept=[*kept, *assignment.get("kept", ())])
+
+
+def _options(
+    request: Mapping[str, Any], read: Iterable[str], folders: Mapping[str, bool], pipes: Mapping[str, int]
+) -> list[str]:
+    plan = request["wall"]
     words = [
         "--die-with-parent",
         "--as-pid-1",
@@ -80,10 +120,9 @@ def _options(
         words += ["--dev-bind", "/dev/null", path]
     for path, number in pipes.items():
         words += ["--perms", "0644", "--file", str(number), path]
-    for path in outermost([*plan["read"], *read]):
+    for path in read:
         words += _parent_folder_options(path)
         words += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
-    folders = shown(read=assignment["read"], write=assignment["write"], kept=[*kept, *assignment.get("kept", ())])
     named = {path: "--bind" if writable else "--ro-bind" for path, writable in folders.items()}
     for path, how in [*sorted(named.items()), *((one, "--bind") for one in plan["write"])]:
         words += [*_parent_folder_options(path), how, path, path]  # what lies above comes first

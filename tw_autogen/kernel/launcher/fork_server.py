@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import namespaces, seccomp
-from .bubblewrap import run_wrapped
+from .bubblewrap import run_wrapped, wanted_mounts
+from .known_paths import FolderRefusedError, crosses, resolve
 from .package_loader import STUB, load, prepare
-from .readable_files import LISTED, editable_paths, environment_paths
+from .readable_files import editable_paths, environment_paths
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
 from .supervisor import supervise, tell, whole_path
 from .system_calls import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
@@ -33,7 +34,8 @@ def main(arguments: Sequence[str]) -> None:
 
     Args:
         arguments: `many`, `one`, or `first` for one that is behind the wall already; the socket's number; the wall's
-            level; for `many` the names of modules to import, else the numbers of the kernel's listening sockets.
+            level; for `many` the names of modules to import, else the numbers of the kernel's listening sockets, with
+            that of `wanted_mounts` behind them for `first`.
     """
     how, number, level, *rest = arguments
     channel = socket.socket(fileno=int(number))
@@ -52,8 +54,10 @@ def main(arguments: Sequence[str]) -> None:
         _serve_one(channel, [int(one) for one in rest])
     elif how == "first":
         request = json.loads(channel.recv(_PACKET))
+        *sockets, wanted = map(int, rest)
+        request["assignment"]["mounts"] = wanted_mounts(wanted)
         load()
-        supervise(channel, request, [int(one) for one in rest])
+        supervise(channel, request, sockets)
     else:
         _serve_many(channel, level, rest)
 
@@ -77,21 +81,18 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
 
 def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
     request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the supervisor reads it again
-    command = [
-        sys.executable,
-        "-c",
-        STUB,
-        *_own_package_folders(),
-        "first",
-        str(channel.fileno()),
-        BUBBLEWRAP,
-        *map(str, sockets),
-    ]
-    why = run_wrapped(request, _readable_interpreter_paths(), kept_folders(), command, (channel.fileno(), *sockets))
+    first = [*_own_package_folders(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
+    command = [sys.executable, "-c", STUB, *first]
+    refused = False
+    try:
+        read = _interpreter_paths(request["assignment"]["write"])
+        why = run_wrapped(request, read, kept_folders(), command, (channel.fileno(), *sockets))
+    except FolderRefusedError as error:
+        why, refused = str(error), True
     if why:
         with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
             channel.recv(_PACKET, socket.MSG_DONTWAIT)
-        tell(channel, kind="failed", why=why, wall=True)
+        tell(channel, kind="failed", why=why, wall=not refused)
 
 
 def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> None:
@@ -176,23 +177,29 @@ def _enter_processes(level: str) -> str:
 
 def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
     """Add the folders of this interpreter to what a kernel may read, and not write where they lie in its folders."""
-    plan = request["wall"]
-    ours, kept = _known_folders()
-    return {**request, "wall": {**plan, "read": [*plan["read"], *ours], "kept": kept}}
+    plan, assignment = request["wall"], request.get("assignment")
+    written = [] if assignment is None else assignment["write"]
+    ours, kept = _known_folders(written)
+    found = {"read": [*plan["read"], *ours], "kept": kept, "written": written}
+    if assignment is None:
+        found["path"] = {one: resolve(os.path.abspath(one), ()) for one in whole_path() if one}
+    return {**request, "wall": {**plan, **found}}
 
 
-def _known_folders() -> tuple[list[str], list[str]]:
-    return _own_folders(tuple(map(_changed_at, whole_path())))
+def _known_folders(written: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+    crossed = any(crosses(one, written) for one in whole_path() if one)
+    return _own_folders(tuple(map(_changed_at, whole_path())), tuple(written) if crossed else ())
 
 
 @functools.lru_cache(maxsize=4)
-def _own_folders(changed: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """Return `_readable_interpreter_paths` and `kept_folders`, computed again when a folder of the path has changed.
+def _own_folders(changed: tuple[int, ...], written: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return `_interpreter_paths` and `kept_folders`, computed again when a folder of the path has changed.
 
     Args:
         changed: When each folder of the path was changed; the key of what is remembered.
+        written: Folders that code may write to, where a folder of the path is reached through one.
     """
-    return _readable_interpreter_paths(), kept_folders()
+    return _interpreter_paths(written), kept_folders()
 
 
 def _changed_at(path: str) -> int:
@@ -202,18 +209,23 @@ def _changed_at(path: str) -> int:
         return 0
 
 
-def _readable_interpreter_paths() -> list[str]:
-    """Return what code may read of the interpreter, its packages, and the projects on its path."""
+def _interpreter_paths(written: Sequence[str]) -> list[str]:
+    """Return what code may read of the interpreter, its packages, and the projects on its path.
+
+    Args:
+        written: Folders that code may write to.
+    """
     own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
-    return [*environment_paths(whole_path(), os.path.expanduser("~"), own), *editable_paths(dict(sys.modules))]
+    found = environment_paths(whole_path(), os.path.expanduser("~"), own, written=written)
+    return [*found, *editable_paths(dict(sys.modules))]
 
 
 def kept_folders() -> list[str]:
-    """Return the folders that processes outside a sandbox run programs and import from."""
+    """Return the folders that processes outside a sandbox run programs and import from, without links."""
     installed = [entry for entry in whole_path() if entry.endswith("-packages")]
     own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
     found = environment_paths(installed, os.path.expanduser("~"), own)
-    return [one for one in found if os.path.isdir(one) and not os.path.islink(one) and not one.endswith(LISTED)]
+    return [one for one in found if os.path.isdir(one) and os.path.realpath(one) == one]
 
 
 def _own_package_folders() -> list[str]:

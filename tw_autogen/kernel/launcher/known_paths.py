@@ -2,63 +2,139 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from .system_calls import open_without_links
 
 Known = Mapping[str, Sequence[int]]
 """Device and number by absolute path."""
 
-_PATH = getattr(os, "O_PATH", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+PATH = getattr(os, "O_PATH", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Opens something without a right to it, for `fstat` and mounts."""
+
+_MOST_LINKS = 40
 
 
 class FolderRefusedError(Exception):
     """The sandbox works here, but not with these folders: code could reach, or change, what was not granted."""
 
 
+def open_beneath(at: int, path: str) -> int:
+    """Open what a path means below a folder, component by component and over no link; return an `O_PATH` descriptor.
+
+    Args:
+        at: Descriptor of the folder; stays open.
+        path: Relative to it; a `/` at its beginning means nothing.
+
+    Raises:
+        OSError: it is missing, or a link or a file is in the way. A link at the end is opened itself.
+    """
+    found = os.dup(at)
+    for part in path.split("/"):
+        if part:
+            try:
+                inner = os.open(part, PATH | os.O_NOFOLLOW, dir_fd=found)
+            finally:
+                os.close(found)
+            found = inner
+    return found
+
+
+def resolve(path: str, written: Iterable[str]) -> str:
+    """Return a path without links; empty if one of its links lies in a folder that code may write to.
+
+    Args:
+        path: Absolute.
+        written: Those folders, without links.
+    """
+    places = [f"{one.rstrip('/')}/" for one in written]
+    here, left, links = "", [one for one in path.split("/") if one][::-1], 0
+    while left:
+        part = left.pop()
+        if part == "..":
+            here = os.path.dirname(here).rstrip("/")
+        elif part != ".":
+            try:
+                target = os.readlink(f"{here}/{part}")
+            except OSError:  # no link; what is missing is seen by whoever opens it
+                here = f"{here}/{part}"
+                continue
+            links += 1
+            if links > _MOST_LINKS or any(f"{here}/".startswith(one) for one in places):
+                return ""
+            here = "" if target.startswith("/") else here
+            left += [one for one in target.split("/") if one][::-1]
+    return here or "/"
+
+
+def crosses(path: str, written: Iterable[str]) -> bool:
+    """Return whether a path lies in, or leads over or into, a folder that code may write to; both as of `resolve`."""
+    places = list(written)
+    found = resolve(os.path.abspath(path), places)
+    return not found or any(f"{one}/".startswith(f"{place.rstrip('/')}/") for one in (path, found) for place in places)
+
+
+def open_granted(path: str, known: Known, written: Iterable[str]) -> int:
+    """Open what code is granted; return a descriptor of `O_PATH`.
+
+    Args:
+        path: Absolute.
+        known: What the host has checked; of such a path no link is followed.
+        written: Folders that code may write to; no link there is followed either.
+
+    Raises:
+        FolderRefusedError: as of `open_known`, for a path that is known.
+        OSError: it is missing, or a link that code may have made is in the way.
+    """
+    if path in known:
+        return open_known(path, known)
+    with contextlib.suppress(OSError):  # over a link, missing, or an older system: looked at below
+        return open_without_links(path, PATH)
+    found = resolve(path, written)
+    at = os.open("/", PATH)
+    try:
+        opened = open_beneath(at, found) if found else -1
+    finally:
+        os.close(at)
+    if not found or stat.S_ISLNK(os.fstat(opened).st_mode):
+        if found:
+            os.close(opened)
+        raise FileNotFoundError(errno.ENOENT, "a link that code may have made is in the way", path)
+    return opened
+
+
 def open_known(path: str, known: Known, *, root: str = "/") -> int:
     """Open a path whose identity the host has taken down; return a descriptor of `O_PATH`.
 
     Args:
-        path: Absolute, a key of `known`.
-        known: What it has to be.
+        path: Absolute.
+        known: What it has to be; of a path that is missing here, that it leads over no link.
         root: The folder in which it is looked up.
 
     Raises:
         FolderRefusedError: it is something else now, is missing, or leads over a link.
         OSError: there is no `root`.
     """
-    found = os.open(root, _PATH)
     try:
-        for part in path.split("/"):
-            if part:
-                inner = os.open(part, _PATH, dir_fd=found)
-                os.close(found)
-                found = inner
-    except OSError:  # of a link in the way too, which is opened itself
-        os.close(found)
-        raise _exchanged(path) from None
+        found = open_without_links(f"{root.rstrip('/')}{path}", PATH)
+    except OSError:  # as a link at the end, or an older system
+        at = os.open(root, PATH | os.O_NOFOLLOW)
+        try:
+            found = open_beneath(at, path)
+        except OSError:
+            raise exchanged(path) from None
+        finally:
+            os.close(at)
     try:
-        compare(path, os.fstat(found), known)
+        _compare(path, os.fstat(found), known)
     except BaseException:
         os.close(found)
         raise
     return found
-
-
-def compare(path: str, about: os.stat_result, known: Known) -> None:
-    """Check what was found at a path.
-
-    Args:
-        path: Absolute, a key of `known`.
-        about: What `fstat` says of it.
-        known: What it has to be.
-
-    Raises:
-        FolderRefusedError: it is not what the host has checked.
-    """
-    if stat.S_ISLNK(about.st_mode) or [about.st_dev, about.st_ino] != list(known[path]):
-        raise _exchanged(path)
 
 
 def check_known(known: Known) -> None:
@@ -67,5 +143,17 @@ def check_known(known: Known) -> None:
         os.close(open_known(path, known))
 
 
-def _exchanged(path: str) -> FolderRefusedError:
+def exchanged(path: str) -> FolderRefusedError:
+    """Return the error for a path that is not what the host has checked."""
     return FolderRefusedError(f"{path}: exchanged while the kernel was started, so no code is run there")
+
+
+def _compare(path: str, about: os.stat_result, known: Known) -> None:
+    """Raise an error if what was found at a path is a link, or not what the host has checked."""
+    if stat.S_ISLNK(about.st_mode) or identity(about) != list(known.get(path, identity(about))):
+        raise exchanged(path)
+
+
+def identity(about: os.stat_result) -> list[int]:
+    """Return device and number, as `Known` holds them."""
+    return [about.st_dev, about.st_ino]

@@ -14,9 +14,9 @@ import contextlib
 import os
 import stat
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from .known_paths import Known, open_known
+from .known_paths import Known, open_granted
 from .readable_files import listed_and_read
 from .system_calls import PR_SET_NO_NEW_PRIVS, prctl, syscall
 
@@ -27,7 +27,6 @@ _ALL_BY_VERSION = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 _MAKE_CHAR, _MAKE_BLOCK, _IOCTL_DEVICE = 1 << 6, 1 << 11, 1 << 15
 _TCP = 3
 _SCOPES = 3
-_O_PATH = getattr(os, "O_PATH", 0)
 
 SIGNALS_FROM = 6
 """The version of the interface from which on it keeps signals in."""
@@ -44,7 +43,9 @@ def version() -> int:
     return syscall("landlock", _CREATE, None, 0, _VERSION_FLAG)
 
 
-def restrict(*, read: Iterable[str], write: Iterable[str], network: bool, known: Known) -> None:
+def restrict(
+    *, read: Iterable[str], write: Iterable[str], network: bool, known: Known, written: Sequence[str] = ()
+) -> None:
     """Keep this thread, and all that it starts, to these files and folders. It can't be undone.
 
     Args:
@@ -52,7 +53,8 @@ def restrict(*, read: Iterable[str], write: Iterable[str], network: bool, known:
             may be listed, and those of all folders below it.
         write: May be written as well.
         network: TCP stays allowed.
-        known: What the host has checked of these.
+        known: What the host has checked of these; of other paths no link is followed that lies in `written`.
+        written: The session's folders among `write`.
 
     Raises:
         OSError: the system has no Landlock.
@@ -69,20 +71,20 @@ def restrict(*, read: Iterable[str], write: Iterable[str], network: bool, known:
     try:
         listed, whole = listed_and_read(read)
         for path in listed:
-            _allow(rules, path, handled & _READ_DIR, known)
+            _allow(rules, path, handled & _READ_DIR, known, written)
         for path in whole:
-            _allow(rules, path, handled & (_EXECUTE | _READ_FILE | _READ_DIR), known)
+            _allow(rules, path, handled & (_EXECUTE | _READ_FILE | _READ_DIR), known, written)
         for path in write:
-            _allow(rules, path, handled & ~(_MAKE_CHAR | _MAKE_BLOCK), known)
+            _allow(rules, path, handled & ~(_MAKE_CHAR | _MAKE_BLOCK), known, written)
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         syscall("landlock_restrict_self", _RESTRICT, rules, 0)
     finally:
         os.close(rules)
 
 
-def _allow(rules: int, path: str, rights: int, known: Known) -> None:
+def _allow(rules: int, path: str, rights: int, known: Known, written: Sequence[str]) -> None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        found = open_known(path, known) if path in known else os.open(path, _O_PATH | os.O_CLOEXEC)
+        found = open_granted(path, known, written)
         try:
             if not stat.S_ISDIR(os.fstat(found).st_mode):
                 rights &= _EXECUTE | _WRITE_FILE | _READ_FILE | (1 << 14) | _IOCTL_DEVICE

@@ -10,13 +10,15 @@ kernels see; `admit` adds the session's folders and takes the old root away, bef
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
+from contextlib import ExitStack
 from types import MappingProxyType
 
-from .known_paths import Known, compare, open_known
+from .known_paths import PATH, FolderRefusedError, Known, exchanged, identity, open_granted, open_known
 from .readable_files import listed_and_read
 from .system_calls import (
     CLONE_NEWIPC,
@@ -34,6 +36,7 @@ from .system_calls import (
     MS_REMOUNT,
     bind,
     mount,
+    open_without_links,
     pivot_root,
     unmount,
     unshare,
@@ -44,6 +47,8 @@ LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/sel
 _TELLING = ("kcore", "keys", "key-users", "kmsg", "sched_debug", "sysrq-trigger", "timer_list")
 """Files of /proc that tell, or do, more than the process namespace holds."""
 _OLD = ".old"
+_MEMORY = ("/", "/tmp", "/dev/shm")
+"""File systems in memory that nobody else has, in the root that `build` makes."""
 _PER_FILE = 8192
 """How many bytes of the limit each file in memory takes of their number: also an empty one takes memory."""
 HOME = "/tmp/home"
@@ -63,7 +68,15 @@ def own_user() -> None:
             file.write(text)
 
 
-def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: bool, memory_bytes: int) -> None:
+def build(
+    stage: str,
+    *,
+    read: Iterable[str],
+    write: Iterable[str],
+    network: bool,
+    memory_bytes: int,
+    written: Sequence[str] = (),
+) -> None:
     """Enter a root that holds what every kernel sees; called in the first process of a pid namespace.
 
     Args:
@@ -72,6 +85,7 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
         write: The kernel's own folders.
         network: The host's network stays there.
         memory_bytes: How much may be written to /tmp and shared memory, each.
+        written: The session's folders that code may write to, if they are known; no link there is followed.
 
     Raises:
         OSError: the system doesn't allow it.
@@ -86,7 +100,7 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
         os.mkdir(f"{stage}/{name}")
         mount("tw", f"{stage}/{name}", "tmpfs", quiet | (0 if name == "dev" else MS_NODEV), data)
     for name in DEVICES:
-        _show("", f"/dev/{name}", stage, writable=True, device=True)
+        _show(f"/dev/{name}", stage, writable=True, device=True)
     for name, target in LINKS.items():
         os.symlink(target, f"{stage}/dev/{name}")
     mount("tw", f"{stage}/dev", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC)
@@ -94,15 +108,18 @@ def build(stage: str, *, read: Iterable[str], write: Iterable[str], network: boo
     mount("proc", f"{stage}/proc", "proc", quiet | MS_NOEXEC)
     for path in hidden():
         mount("/dev/null", f"{stage}{path}", "", MS_BIND)
-    bind(f"{stage}/proc/sys", f"{stage}/proc/sys", writable=False)
+    settings = os.open(f"{stage}/proc/sys", PATH)
+    bind(settings, settings, writable=False)
+    os.close(settings)
     os.mkdir(f"{stage}/etc")
     for name, text in etc_texts().items():
         with open(f"{stage}/etc/{name}", "w", encoding="ascii") as file:
             file.write(text)
     for path in outermost(read):
-        _show("", path, stage, writable=False)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # gone meanwhile, or over a link of code's
+            _show(path, stage, writable=False, written=written)
     for path in write:
-        _show("", path, stage, writable=True)
+        _show(path, stage, writable=True)
     os.mkdir(f"{stage}{HOME}", 0o777)
     os.chmod(f"{stage}{HOME}", 0o777)
     os.mkdir(f"{stage}/{_OLD}", 0o700)
@@ -125,19 +142,23 @@ def admit(
         write: Those that may be written too.
         own: The kernel's own folders, once more where one of the others has covered them.
         kept: What stays read-only where it lies in a folder that may be written.
-        known: What the host has checked of these.
+        known: What the host has checked of these, and of the folders on the way to what is kept.
 
     Raises:
-        OSError: a folder can't be shown.
-        FolderRefusedError: one is no longer what the host has checked.
+        OSError: the old root can't be taken away.
+        FolderRefusedError: one is no longer what the host has checked, or can't be shown.
     """
     folders = shown(read=read, write=write, kept=kept)
-    folders |= {one: True for one in own if any(one.startswith(f"{path.rstrip('/')}/") for path in folders)}
-    for path, writable in sorted(folders.items()):  # what lies above comes first
-        if path in known:
-            _show_known(path, known, writable=writable)
-        else:
-            _show(f"/{_OLD}", path, "", writable=writable)
+    ours = {os.stat(one).st_dev for one in _MEMORY}  # before anything is shown in their place
+    with ExitStack() as undo:
+        sources = {}
+        for one in own:
+            if any(one.startswith(f"{path.rstrip('/')}/") for path in folders):
+                sources[one] = open_known(one, {})  # where `build` has shown it, before anything covers it
+                undo.callback(os.close, sources[one])
+        folders |= dict.fromkeys(sources, True)
+        for path, writable in sorted(folders.items()):  # what lies above comes first
+            _show_granted(path, sources.get(path), known, ours, writable=writable)
     unmount(f"/{_OLD}")
     os.rmdir(f"/{_OLD}")
     mount("tw", "/", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
@@ -175,37 +196,101 @@ def outermost(paths: Iterable[str]) -> list[str]:
     return kept
 
 
-def _show(source: str, path: str, target: str, *, writable: bool, device: bool = False) -> None:
-    """Show a path of one root at the same path of another."""
-    origin, place = f"{source}{path}", f"{target}{path}"
+def _show(path: str, target: str, *, writable: bool, device: bool = False, written: Sequence[str] = ()) -> None:
+    """Show a path of this root at the same path below a folder that nobody else writes to."""
+    place = f"{target}{path}"
     os.makedirs(os.path.dirname(place), exist_ok=True)
-    if os.path.islink(origin) and not device:
+    if os.path.islink(path) and not device:
         if not os.path.lexists(place):
-            os.symlink(os.readlink(origin), place)
+            os.symlink(os.readlink(path), place)
         return
-    if os.path.isdir(origin):
-        os.makedirs(place, exist_ok=True)
-    elif not os.path.exists(place):
-        os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
-    if device:
-        mount(origin, place, "", MS_BIND)
-    else:
-        bind(origin, place, writable=writable)
+    with ExitStack() as undo:
+        source = open_granted(path, {}, written)
+        undo.callback(os.close, source)
+        if stat.S_ISDIR(os.fstat(source).st_mode):
+            os.makedirs(place, exist_ok=True)
+        elif not os.path.exists(place):
+            os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
+        if device:
+            mount(path, place, "", MS_BIND)
+            return
+        shown_at = os.open(place, PATH)
+        undo.callback(os.close, shown_at)
+        bind(source, shown_at, writable=writable)
 
 
-def _show_known(path: str, known: Known, *, writable: bool) -> None:
-    """Show a path of the old root, opened once and mounted by its descriptor, so that nobody exchanges it between."""
-    origin = open_known(path, known, root=f"/{_OLD}")
+def _show_granted(path: str, source: int | None, known: Known, ours: Container[int], *, writable: bool) -> None:
+    """Show a path of the old root, or an open folder, at this path; code may be exchanging both ends.
+
+    Args:
+        path: Absolute.
+        source: Descriptor of the folder; None: the path of the old root is opened.
+        known: What the host has checked.
+        ours: As of `_open_target`.
+        writable: Whether it may be written there.
+
+    Raises:
+        FolderRefusedError: one of them is not what the host has checked, or can't be shown.
+    """
+    with ExitStack() as undo:
+        if source is None:
+            source = open_known(path, known, root=f"/{_OLD}")
+            undo.callback(os.close, source)
+        try:
+            target = _open_target(path, os.fstat(source), ours)
+            undo.callback(os.close, target)
+            bind(source, target, writable=writable)
+        except OSError as error:
+            raise FolderRefusedError(f"{path}: can't be shown to code, so none is run ({error.strerror})") from error
+
+
+def _open_target(path: str, about: os.stat_result, ours: Container[int]) -> int:
+    """Open the place where something is shown, made if it is missing in a file system of the kernel's own.
+
+    In a folder that was shown before, the place has to be what is shown there.
+
+    Args:
+        path: Absolute.
+        about: What is shown.
+        ours: Devices of the kernel's own file systems.
+
+    Raises:
+        FolderRefusedError: it is something else, is missing, or a link is in the way.
+        OSError: it can't be made.
+    """
+    with contextlib.suppress(OSError):  # it has to be made, a link is in the way, or an older system
+        found = open_without_links(path, PATH)
+        if identity(os.fstat(found)) == identity(about):
+            return found
+        os.close(found)
+    at = os.open("/", PATH)
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        if stat.S_ISDIR(os.fstat(origin).st_mode):
-            os.makedirs(path, exist_ok=True)
-        elif not os.path.exists(path):
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o644))
-        bind(f"/proc/self/fd/{origin}", path, writable=writable)
+        parts = [one for one in path.split("/") if one]
+        for depth, part in enumerate(parts, 1):
+            if os.fstat(at).st_dev in ours:
+                _make(at, part, folder=depth < len(parts) or stat.S_ISDIR(about.st_mode))
+            inner = os.open(part, PATH | os.O_NOFOLLOW, dir_fd=at)
+            os.close(at)
+            at = inner
+        there = os.fstat(at)
+        if stat.S_ISLNK(there.st_mode) or (there.st_dev not in ours and identity(there) != identity(about)):
+            raise exchanged(path)
+        at, result = -1, at
+        return result
+    except (FileNotFoundError, NotADirectoryError):
+        raise exchanged(path) from None
     finally:
-        os.close(origin)
-    compare(path, os.lstat(path), known)
+        if at >= 0:
+            os.close(at)
+
+
+def _make(at: int, name: str, *, folder: bool) -> None:
+    """Make a folder or an empty file in an open folder, if nothing has that name."""
+    with contextlib.suppress(FileExistsError):
+        if folder:
+            os.mkdir(name, 0o755, dir_fd=at)
+        else:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=at))
 
 
 def hidden() -> list[str]:

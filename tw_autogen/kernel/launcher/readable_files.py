@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from .known_paths import resolve
+
 LISTED = "/."
 """Ends a path of which code may list the entries, and that grants nothing in it."""
 
@@ -25,18 +27,24 @@ _MOST_ENTRIES = 20_000
 _MOST_PIECES = 500
 _DEEPEST = 40
 _PYTHON = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".zip", ".egg", ".egg-link")
+_ARCHIVES = (".zip", ".egg", ".whl", ".pyz")
+"""Files that modules can be imported from; others on the path are not granted."""
 _METADATA = (".dist-info", ".egg-info")
 _LIBRARIES = frozenset({".libs", ".dylibs"})
 """Dotted folders in which wheels bring shared libraries along."""
 
 
-def environment_paths(paths: Iterable[str], home: str, prefixes: Iterable[str] = ()) -> list[str]:
+def environment_paths(
+    paths: Iterable[str], home: str, prefixes: Iterable[str] = (), *, written: Sequence[str] = ()
+) -> list[str]:
     """Return what of an interpreter's folders code may read.
 
     Args:
         paths: Where modules come from.
         home: The user's home folder; nothing that holds it, or is it, is granted.
         prefixes: The interpreter's own folders; what lies there, and folders of installed packages, is granted whole.
+        written: Folders that code may write to, without links. A path over a link there is left out: code may have made
+            the link.
 
     Returns:
         Absolute paths, as they were given and with links resolved; those that end in `LISTED` may only be listed.
@@ -46,8 +54,10 @@ def environment_paths(paths: Iterable[str], home: str, prefixes: Iterable[str] =
     for path in paths:
         if not path or _holds(path, home):
             continue
-        found = os.path.realpath(path)
-        whole = found.endswith("-packages") or not os.path.isdir(found) or any(_is_below(found, one) for one in own)
+        found = resolve(os.path.abspath(path), written)
+        if not found or not (os.path.isdir(found) or found.endswith(_ARCHIVES)):
+            continue
+        whole = found.endswith((*_ARCHIVES, "-packages")) or any(_is_below(found, one) for one in own)
         for one in dict.fromkeys((os.path.abspath(path), found)):
             kept += [one] if whole else readable_pieces(one)
     for path in own:

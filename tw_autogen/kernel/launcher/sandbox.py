@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from . import landlock, namespaces
-from .known_paths import FolderRefusedError, check_known
+from .known_paths import FolderRefusedError, check_known, crosses
+from .mounts import check_mounts
 from .readable_files import listed_and_read
 from .rlimits import drop_privileges, set_limits, switch_user
 from .seccomp import prepare as prepare_filter
@@ -37,7 +38,8 @@ class Sandbox:
     Args:
         plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
             kernel's own folders), `kept` (what stays read-only though it lies in a folder that code may write to),
-            `network`, `limits` (see `rlimits.set_limits`), `uid` (0: the host's own user).
+            `network`, `limits` (see `limits.limit`), `uid` (0: the host's own user), `written` (the session's folders
+            that code may write to); where these come later, `path` (where modules come from, and what that led to).
     """
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
@@ -69,6 +71,7 @@ class Sandbox:
                     write=self._plan["write"],
                     network=self._plan["network"],
                     memory_bytes=self._plan["limits"]["memory_bytes"] // 4,
+                    written=self._plan.get("written", ()),
                 )
 
     def admit(self, assignment: Mapping[str, Any]) -> None:
@@ -76,19 +79,28 @@ class Sandbox:
 
         Raises:
             SandboxFailed: they can't be shown.
-            FolderRefusedError: one was exchanged since the host has checked it.
+            FolderRefusedError: one was exchanged since the host has checked it, or can't be shown; or something lies in
+                one that code may write which this wall can't keep read-only.
         """
+        kept = [*self._plan.get("kept", ()), *assignment.get("kept", ())]
+        known = assignment.get("known", {})
+        for path, found in self._plan.get("path", {}).items() if self.level != OFF else ():
+            if any(crosses(one, assignment["write"]) for one in (path, found)):
+                raise FolderRefusedError(f"{path}: modules come from here, and code may write to it or above it")
         if self.level == NAMESPACES:
             with _told():
                 namespaces.admit(
                     read=assignment["read"],
                     write=assignment["write"],
                     own=self._plan["write"],
-                    kept=[*self._plan.get("kept", ()), *assignment.get("kept", ())],
-                    known=assignment.get("known", {}),
+                    kept=kept,
+                    known=known,
                 )
-        elif self.level != OFF:
-            known, shown = assignment.get("known", {}), [*listed_and_read(assignment["read"])[1], *assignment["write"]]
+        elif self.level == BUBBLEWRAP:
+            check_mounts(known, assignment["mounts"])
+        elif self.level == LANDLOCK:
+            _check_kept(assignment["write"], kept)
+            shown = [*listed_and_read(assignment["read"])[1], *assignment["write"]]
             check_known({path: known[path] for path in shown if path in known})
 
     def around_kernel(self, assignment: Mapping[str, Any] | None) -> None:
@@ -99,8 +111,7 @@ class Sandbox:
 
         Raises:
             SandboxFailed: a part of the sandbox can't be set up.
-            FolderRefusedError: code may write to a folder that the interpreter or its packages lie in, and this wall
-                can't keep them read-only; or a folder was exchanged since the host has checked it.
+            FolderRefusedError: a folder was exchanged since the host has checked it.
         """
         if self.level != OFF:
             with _told():
@@ -119,14 +130,15 @@ class Sandbox:
         refuse(**self._filter(**_ENCLOSED))
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
-        _check_kept(assignment["write"], self._plan.get("kept", ()))
         uid, network = self._plan["uid"], self._plan["network"]
         read = [*self._plan["read"], *_PROC, *assignment["read"]]
         write = [*_DEVICES, *self._plan["write"], *assignment["write"]]
         keep_reading = bool(uid) and any(_closed(path) for path in (*listed_and_read(read)[1], *write))
         if uid:
             switch_user(uid, keep_reading=keep_reading)
-        landlock.restrict(read=read, write=write, network=network, known=assignment.get("known", {}))
+        landlock.restrict(
+            read=read, write=write, network=network, known=assignment.get("known", {}), written=assignment["write"]
+        )
         known = landlock.version()
         drop_privileges(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
@@ -143,7 +155,7 @@ def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
         for one in kept:
             if f"{one}/".startswith(f"{folder.rstrip('/')}/"):
                 raise FolderRefusedError(
-                    f"{folder}: code may write here, and {one}, which is imported and run outside the sandbox, lies in "
+                    f"{folder}: code may write here, and {one}, which is used and run outside the sandbox, lies in "
                     "it; Landlock can't keep a part of a folder read-only. Let code work in another folder, for one "
                     "below this, move the environment, or set kernel.sandbox to 'namespaces' or 'bubblewrap'"
                 )

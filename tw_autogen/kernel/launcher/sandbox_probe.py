@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from . import namespaces
-from .bubblewrap import run_wrapped
+from .bubblewrap import run_wrapped, wanted_mounts
 from .exit_status import describe_exit
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
 from .system_calls import CLONE_NEWPID, unshare
@@ -36,12 +36,12 @@ def main(arguments: Sequence[str]) -> None:
     """Try a wall; print why it can't stand, or nothing.
 
     Args:
-        arguments: The plan, as `Sandbox` takes it, JSON; for the process that bubblewrap starts, also `behind` and the
-            descriptor to which it writes.
+        arguments: The plan, as `Sandbox` takes it, JSON; for the process that bubblewrap starts, also `behind`, the
+            descriptor to which it writes, and that of `wanted_mounts`.
     """
     plan = json.loads(arguments[0])
     if arguments[1:2] == [_BEHIND]:
-        _put_up(plan, int(arguments[2]), reached=_BEHIND)
+        _put_up(plan, int(arguments[2]), reached=_BEHIND, wanted=int(arguments[3]))
     if plan["level"] == BUBBLEWRAP:
         _report_failure(_try_wrapped(plan))
         return
@@ -84,18 +84,21 @@ def _try_wrapped(plan: Mapping[str, Any]) -> str:
     return f"bwrap started no process{f': {lines[-1]}' if lines else ''}"
 
 
-def _put_up(plan: Mapping[str, Any], said: int, *, reached: str = "") -> NoReturn:
+def _put_up(plan: Mapping[str, Any], said: int, *, reached: str = "", wanted: int = -1) -> NoReturn:
     """Set up what a kernel's process does for its sandbox; write why it can't be set up, and end.
 
     Args:
         plan: As `Sandbox` takes it.
         said: The descriptor that takes it.
         reached: What is written first.
+        wanted: The descriptor of `wanted_mounts`; -1: there is none.
     """
     try:
         os.write(said, reached.encode())
         os.chdir("/")
-        assignment: dict[str, list[str]] = {"read": [], "write": []}
+        assignment: dict[str, Any] = {"read": [], "write": []}
+        if wanted >= 0:
+            assignment["mounts"] = wanted_mounts(wanted)
         wall = Sandbox(plan)
         wall.around_supervisor()
         wall.admit(assignment)

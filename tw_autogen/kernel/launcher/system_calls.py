@@ -17,13 +17,15 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 
 PR_SET_CHILD_SUBREAPER, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, PR_SET_KEEPCAPS, PR_SET_SECCOMP = 36, 47, 2, 8, 22
 CAP_DAC_READ_SEARCH = 2
 _CAPS_VERSION = 0x20080522
-_AT_RECURSIVE = 0x8000
-_AT_FDCWD = -100
+_AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
+_AT_FDCWD, _RESOLVE_NO_SYMLINKS = -100, 0x04
+_OPEN_TREE_CLONE = 1
+_MOVE_FROM_EMPTY, _MOVE_TO_EMPTY = 0x04, 0x40
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
 
 # Numbers that libc has no name for; those above 424 are the same on every machine.
 _NUMBERS = {"pivot_root": {"x86_64": 155, "aarch64": 41}}
-_MOUNT_SETATTR = 442
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 
 
 @functools.cache
@@ -61,21 +63,39 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
     _checked(f"mount {target}", result)
 
 
-def bind(source: str, target: str, *, writable: bool) -> None:
+def bind(source: int, target: int, *, writable: bool) -> None:
     """Show a file or folder with all that is mounted below it at a second place, without devices and set-uid.
 
+    Neither place is looked up by a path, so whoever renames what is above them changes nothing.
+
     Args:
-        source: What is shown.
-        target: Where.
+        source: Descriptor of what is shown, in this mount namespace.
+        target: Descriptor of the place; a folder for a folder, a file for a file.
         writable: Whether it may be written there.
     """
-    mount(source, target, "", MS_BIND | MS_REC)
-    flags = _ATTR_NOSUID | _ATTR_NODEV | (0 if writable else _ATTR_RDONLY)
-    attributes = struct.pack("QQQQ", flags, 0, 0, 0)
-    path, size = os.fsencode(target), ctypes.c_size_t(len(attributes))
-    number = ctypes.c_long(_MOUNT_SETATTR)
-    result = _libc().syscall(number, ctypes.c_int(_AT_FDCWD), path, ctypes.c_uint(_AT_RECURSIVE), attributes, size)
-    _checked(f"mount_setattr {target}", result)
+    flags = _OPEN_TREE_CLONE | _AT_EMPTY_PATH | _AT_RECURSIVE | os.O_CLOEXEC
+    copy = syscall("open_tree", _OPEN_TREE, source, b"", flags)
+    try:
+        attributes = struct.pack("QQQQ", _ATTR_NOSUID | _ATTR_NODEV | (0 if writable else _ATTR_RDONLY), 0, 0, 0)
+        how = _AT_EMPTY_PATH | _AT_RECURSIVE
+        syscall("mount_setattr", _MOUNT_SETATTR, copy, b"", how, attributes, len(attributes))
+        syscall("move_mount", _MOVE_MOUNT, copy, b"", target, b"", _MOVE_FROM_EMPTY | _MOVE_TO_EMPTY)
+    finally:
+        os.close(copy)
+
+
+def open_without_links(path: str, flags: int) -> int:
+    """Open a path over no link, in one call.
+
+    Args:
+        path: Absolute.
+        flags: Those of open(2).
+
+    Raises:
+        OSError: a link is in the way, it is missing, or the system is older than Linux 5.6.
+    """
+    how = struct.pack("QQQ", flags, 0, _RESOLVE_NO_SYMLINKS)
+    return syscall("openat2", _OPENAT2, _AT_FDCWD, os.fsencode(path), how, len(how))
 
 
 def pivot_root(new: str, old: str) -> None:
