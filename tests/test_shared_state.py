@@ -10,6 +10,7 @@ SHARED = {
     "hosts/agentchat/agent_asker.py _LOCKS": "one lock for each agent of the host, which sessions share",
     "kernel/guest/plugin.py _files": "in a kernel's process: a plugins' file runs once for all its functions",
     "kernel/pool.py _default": "the fork server, which starts kernels for all sessions",
+    "kernel/python_process.py _warned": "entries of the path for imports that were warned of, once a process",
     "kernel/sandbox_levels.py _failed": "levels that this machine has refused, so that each is tried once",
     "kernel/sandbox_levels.py _known": "what this machine's levels were found to do, so that they are tried once",
     "safe_folder/kept_folder.py _KEPT": "folders of running kernels, which every SafeFolder of the process must find",

@@ -1,6 +1,7 @@
 """Reads rows of an SQLite file in a process of its own, with bounds on time, memory and what it may write.
 
-The process runs this file by its path, so that it needs the standard library only.
+The process runs this file by its path, so that it needs the standard library only; nothing else is on its path for
+imports (`-I -S`).
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def read_sqlite(
         "memory_bytes": memory_bytes, "seconds": min(seconds, _LONGEST_SECONDS), "private": private,
     }  # fmt: skip
     process = subprocess.Popen(
-        [sys.executable, "-I", __file__],
+        [sys.executable, "-I", "-S", __file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

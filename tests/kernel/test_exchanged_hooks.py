@@ -13,7 +13,7 @@ from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.environment_variables import clean_environment
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import start
-from tw_autogen.kernel.launcher import landlock, probe
+from tw_autogen.kernel.launcher import landlock, sandbox_probe
 from tw_autogen.kernel.launcher_client import SandboxFailed, launch_one
 from tw_autogen.kernel.sandbox_levels import standing
 
@@ -150,7 +150,7 @@ try:
 except known_paths.FolderRefusedError as error:
     print(error)
 """
-"""Run behind `probe.STUB` without its last two lines."""
+"""Run behind `sandbox_probe.STUB` without its last two lines."""
 EXCHANGED = {
     "a link in its place": lambda world: (world / "w/a").symlink_to("../home"),
     "another folder": lambda world: (world / "home").rename(world / "w/a"),
@@ -168,7 +168,7 @@ def test_landlock_grants_nothing_in_the_place_of_a_folder_that_was_checked(world
     place.rename(world / "moved")
     change(world)
     paths = {"read" if kind == "listed" else kind: [f"{place}/." if kind == "listed" else str(place)]}
-    stub = probe.STUB.rsplit("from tw_launcher.probe", 1)[0]
+    stub = sandbox_probe.STUB.rsplit("from tw_launcher.sandbox_probe", 1)[0]
     launcher = os.path.dirname(landlock.__file__)
     asked = json.dumps([paths, {str(place): [about.st_dev, about.st_ino]}])
     ran = subprocess.run(

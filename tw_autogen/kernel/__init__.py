@@ -7,6 +7,7 @@ from tw_autogen.kernel.container_kernel import ContainerKernel
 from tw_autogen.kernel.gateway_kernel import GatewayKernel
 from tw_autogen.kernel.kernel import Artifact, Execution, Kernel, Loadable, Log, Variable
 from tw_autogen.kernel.local_kernel import LocalKernel
+from tw_autogen.kernel.python_process import installed_path
 from tw_autogen.kernel.settings import KernelSettings
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "LocalKernel",
     "Log",
     "Variable",
+    "installed_path",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute

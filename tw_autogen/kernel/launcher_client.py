@@ -17,8 +17,8 @@ from typing import Any
 
 from tw_autogen.errors import KernelError, SandboxError
 from tw_autogen.kernel.kernel_process import wait_readable
-from tw_autogen.kernel.launcher.first.sitecustomize import PATH
 from tw_autogen.kernel.launcher.package_loader import STUB
+from tw_autogen.kernel.python_process import isolated
 
 _PACKET = 1 << 16
 _CREDENTIALS = struct.Struct("3i")
@@ -345,7 +345,7 @@ def _launch(
             str(channel.fileno()),
             *map(str, rest),
         ],
-        env={**environment, "PYTHONPATH": str(_HERE / "launcher" / "first"), PATH: environment.get("PYTHONPATH", "")},
+        env=isolated(environment, environment.get("PYTHONPATH", "")),
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=log,

@@ -34,6 +34,7 @@ from tw_autogen.kernel.path_policy import (
     too_broad_reason,
 )
 from tw_autogen.kernel.pool import KernelPool, default_pool
+from tw_autogen.kernel.python_process import warn_of_importable
 from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
@@ -133,6 +134,8 @@ class LocalKernel(LiveKernel):
         self._read: tuple[str, ...] = ()
         if start is None:
             self._pool.prepare(self._settings)
+        if self._settings.sandbox != OFF:
+            warn_of_importable((self.folder, *self._pinned.granted().write))
 
     def execute(
         self,

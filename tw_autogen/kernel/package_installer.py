@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from tw_autogen.approval import Approve, Proposal, decide
 from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.python_process import isolated
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder
 
@@ -96,9 +97,10 @@ class Installer:
         return self._run(names)
 
     def _run(self, names: Sequence[str]) -> dict[str, Any]:
-        command = [self._settings.python, "-E", "-m", "pip", "install", "--target", self.prepare(), "--upgrade"]
+        command = [self._settings.python, "-m", "pip", "install", "--target", self.prepare(), "--upgrade"]
         command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
-        more: dict[str, Any] = {"umask": 0o022} if os.name == "posix" else {}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        more: dict[str, Any] = {"env": isolated(environment), **({"umask": 0o022} if os.name == "posix" else {})}
         with tempfile.TemporaryDirectory(prefix="tw-pip-") as nowhere:  # no file there is taken for a package
             try:
                 done = subprocess.run(

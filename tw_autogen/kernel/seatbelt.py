@@ -26,7 +26,9 @@ from tw_autogen.kernel.launcher.readable_files import environment_paths, listed_
 SEATBELT = "seatbelt"
 _ASK_SECONDS = 60.0
 _ASK = (
-    "import json, sys, sysconfig\n"
+    "import json, site, sys\n"
+    "site.addsitepackages(site.venv(site.removeduppaths()))\n"
+    "import sysconfig\n"  # it reads the prefix once
     "print(json.dumps([[sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()], sys.path]))"
 )
 PROGRAM = "sandbox-exec"
@@ -97,7 +99,8 @@ def command(text: str) -> tuple[str, ...]:
 def interpreter_folders(python: str) -> list[str]:
     """Return the folders that an interpreter reads by itself, and that of our own code in it.
 
-    It is asked, and isolated: the folder of the host's script and PYTHONPATH are not the kernel's.
+    It is asked, and isolated: the folder of the host's script and PYTHONPATH are not the kernel's, and no
+    `sitecustomize` runs, which may lie in a folder that code writes.
 
     Raises:
         KernelStartError: it can't be asked.
@@ -105,7 +108,7 @@ def interpreter_folders(python: str) -> list[str]:
     program = shutil.which(python) or python
     try:
         asked = subprocess.run(
-            [program, "-I", "-c", _ASK], capture_output=True, text=True, timeout=_ASK_SECONDS, check=True
+            [program, "-I", "-S", "-c", _ASK], capture_output=True, text=True, timeout=_ASK_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError) as problem:
         raise KernelStartError(f"{python} can't be asked where its packages lie: {problem}") from problem

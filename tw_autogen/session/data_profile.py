@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from tw_autogen import bounded_json
+from tw_autogen.kernel import installed_path
 from tw_autogen.session.csv_dialect import COMPRESSED, find_dialect, opened, read_table
 
 _HEAD_ROWS = 3
@@ -36,11 +37,16 @@ _APART_MEMORY_BYTES = 2 << 30
 APART_SECONDS = 30.0
 _APART_CHARS = 200_000
 _APART = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
+import sys
+sys.path[:] = sys.argv[3:]
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("tw_autogen", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]])
+sys.modules["tw_autogen"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["tw_autogen"])
 from tw_autogen.session.data_profile import describe_apart
 describe_apart(sys.argv[2])
 """
+"""The folder above this package is not put on the path: other modules may lie there."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -95,10 +101,10 @@ def _described(path: Path, describe: Callable[[Path], str], kind: str) -> tuple[
 
 def _described_apart(path: Path, seconds: float) -> tuple[str, str]:
     """Return what another process says of a file, as `_described`; it may end over it."""
-    importable = json.dumps([one for one in sys.path if one])
-    command = [sys.executable, "-I", "-c", _APART, importable, os.path.abspath(path)]
+    importable = installed_path(besides=[str(Path(pd.__file__).parents[1])])
+    command = [sys.executable, "-I", "-S", "-c", _APART, str(Path(__file__).parents[1]), os.path.abspath(path)]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
+        done = subprocess.run([*command, *importable], stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
         text, problem = json.loads(done.stdout)
         return text, problem
     except subprocess.TimeoutExpired:

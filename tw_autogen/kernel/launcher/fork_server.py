@@ -18,6 +18,8 @@ from typing import Any
 
 from . import namespaces, seccomp
 from .bubblewrap import run_wrapped, wanted_mounts
+from .first import sitecustomize
+from .first.sitecustomize import PATH
 from .known_paths import FolderRefusedError, crosses, resolve
 from .package_loader import STUB, load, prepare
 from .readable_files import editable_paths, environment_paths
@@ -81,6 +83,8 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
 
 def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
     request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the supervisor reads it again
+    os.environ[PATH] = os.environ.get("PYTHONPATH", "")  # for the supervisor, which no seccomp filter holds
+    os.environ["PYTHONPATH"] = os.path.dirname(str(sitecustomize.__file__))
     first = [*_own_package_folders(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
     command = [sys.executable, "-c", STUB, *first]
     refused = False

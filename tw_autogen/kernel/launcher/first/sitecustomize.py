@@ -13,7 +13,7 @@ PATH = "TW_PYTHONPATH"
 """The environment variable that carries PYTHONPATH here; PYTHONPATH itself names this file's folder."""
 
 
-def _installed(entry: str) -> bool:
+def installed(entry: str) -> bool:
     """Return whether an entry of sys.path holds the standard library or installed packages."""
     library = [os.path.join(prefix, "lib") for prefix in (sys.base_prefix, sys.base_exec_prefix)]
     return entry.endswith("-packages") or entry.startswith(tuple(library))
@@ -24,7 +24,7 @@ def _begin() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     others = [entry for entry in sys.path if entry and os.path.abspath(entry) != here]
     whole = [*(entry for entry in given.split(os.pathsep) if entry), *others]
-    sys.path[:] = [entry for entry in whole if _installed(entry)]
+    sys.path[:] = [entry for entry in whole if installed(entry)]
     if importlib.util.find_spec("ipykernel") is None:  # all that is installed is found by PYTHONPATH
         sys.path[:] = whole
     vars(sys)["tw_path"] = whole

@@ -1,0 +1,63 @@
+"""What Python processes outside a sandbox import: those that the host starts, never what code may have written."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tw_autogen.kernel.launcher.first import sitecustomize
+from tw_autogen.safe_folder import KERNEL_FOLDERS
+
+_log = logging.getLogger(__name__)
+_warned: set[str] = set()
+
+FIRST = str(Path(sitecustomize.__file__).parent)
+"""The folder of `sitecustomize`, which is to run before anything else is imported."""
+
+
+def installed_path(*, besides: Iterable[str] = ()) -> list[str]:
+    """Return the entries of `sys.path` that hold the standard library or installed packages.
+
+    A process that imports from these only is started with `-I -S`, so that no file of another entry (`*.pth`,
+    `sitecustomize`) runs before, and sets its path first of all.
+
+    Args:
+        besides: Further entries that count, because this process has imported from them. One that lies in the folder of
+            a kernel, or in one that code may write, does not.
+    """
+    written = [str(one) for one in KERNEL_FOLDERS]
+    more = {one for one in besides if not any(_is_below(os.path.realpath(one), folder) for folder in written)}
+    return [one for one in sys.path if one and (sitecustomize.installed(one) or one in more)]
+
+
+def isolated(environment: Mapping[str, str], path: str = "") -> dict[str, str]:
+    """Return variables with which an interpreter imports installed packages only, those of its user included.
+
+    Args:
+        environment: The variables of the process.
+        path: The PYTHONPATH that `sitecustomize` keeps for a kernel.
+    """
+    return {**environment, "PYTHONPATH": FIRST, sitecustomize.PATH: path}
+
+
+def warn_of_importable(folders: Iterable[Path | str]) -> None:
+    """Log, once for each, entries of `sys.path` that code may write: this process itself imports from them.
+
+    Args:
+        folders: Those that code may write, without links.
+    """
+    for entry in dict.fromkeys(os.path.realpath(one) for one in sys.path if not sitecustomize.installed(one)):
+        if entry not in _warned and any(_is_below(entry, str(one)) for one in folders):
+            _warned.add(entry)
+            _log.warning(
+                "%s: code may write here, and this program imports from it: what code writes can run outside the "
+                "sandbox, with the next import or start; let code write to another folder, or run the program from one",
+                entry,
+            )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
