@@ -76,7 +76,7 @@ class Block(str):
     """Text that `readable_yaml` writes as a block, also where it has one line."""
 
 
-class OneLine(dict[str, Any]):
+class OneLineMapping(dict[str, Any]):
     """Keys and values that `readable_yaml` writes on one line."""
 
 
@@ -99,10 +99,10 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|" if as_block else None)
 
 
-def _one_line(dumper: yaml.SafeDumper, plain: OneLine) -> yaml.Node:
+def _one_line(dumper: yaml.SafeDumper, plain: OneLineMapping) -> yaml.Node:
     return dumper.represent_mapping("tag:yaml.org,2002:map", plain, flow_style=True)
 
 
 _Readable.add_representer(str, _text)
 _Readable.add_representer(Block, _text)
-_Readable.add_representer(OneLine, _one_line)
+_Readable.add_representer(OneLineMapping, _one_line)

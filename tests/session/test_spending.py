@@ -9,7 +9,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Post
 from tw_autogen.errors import ModelError, RoundTooCostly
 from tw_autogen.model import Completion, Usage
-from tw_autogen.role import Role, report_call
+from tw_autogen.role import Role, report_model_call
 from tw_autogen.session import Session, SessionSettings
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
@@ -174,7 +174,7 @@ class Nested:
     def complete(self, messages, **options):
         self.turn.ask(self.inner, ASKED, caller="Inner")
         for _ in range(self.reports):
-            report_call(self.turn, "Other", Completion("", usage=COST), 0.1)
+            report_model_call(self.turn, "Other", Completion("", usage=COST), 0.1)
         with ThreadPoolExecutor(1) as pool:  # beside this one
             asking = pool.submit(self.turn.ask, ScriptedModel(["yes"]), ASKED, caller="Beside")
             self.seen.append(asking.exception(20))

@@ -554,7 +554,7 @@ def test_trust_is_remembered_and_a_change_of_what_matters_ends_it(here, change):
         shutil.rmtree("roles")
     write(here, **{HOSTILE: {**wants, "plugin.mcp_servers": "mcp.json" if file else servers}})
     review = review_folder()
-    assert not review.remembered()
+    assert not review.still_trusted_files()
     assert review.remember(review.sha256()) == ""
     assert read_settings().trust is Trust.full
     assert trust_lines(read_settings(), "--trust") == ()

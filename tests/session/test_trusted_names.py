@@ -186,7 +186,7 @@ def test_a_settings_file_that_was_not_there_when_the_folder_was_compared_does_no
     write(here, {good: wants})
     trust()
     make = functools.partial(Settings, ROOMS, project=here, texts={})
-    files = type(review_folder())(make()).remembered()
+    files = type(review_folder())(make()).still_trusted_files()
     assert files is not None
     if case == "ours goes":
         (here / good).unlink()
@@ -210,7 +210,7 @@ def test_a_config_list_behind_a_link_is_hashed_as_it_was_read(here, monkeypatch)
     first = make()
     link(here, "list.json", "good.json")
 
-    assert type(review_folder())(first).remembered() is None
+    assert type(review_folder())(first).still_trusted_files() is None
 
 
 def test_settings_behind_a_link_are_hashed_as_they_were_read(here):
@@ -221,7 +221,7 @@ def test_settings_behind_a_link_are_hashed_as_they_were_read(here):
     first = Settings(ROOMS, project=here, texts={})
     link(here, SETTINGS, "good.yaml")
 
-    assert type(review_folder())(first).remembered() is None
+    assert type(review_folder())(first).still_trusted_files() is None
 
 
 CHANGES = {

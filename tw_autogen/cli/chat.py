@@ -21,7 +21,7 @@ from tw_autogen.cli.request_input import RequestInput
 from tw_autogen.cli.round_summary import money, tokens
 from tw_autogen.cli.session_opening import open_session_for
 from tw_autogen.cli.signals import StopSignals, Terminated
-from tw_autogen.cli.terminal import clean, link, marks, out
+from tw_autogen.cli.terminal import clean, link, marks, stdout_console
 from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
@@ -55,7 +55,7 @@ class Chat:
     def __init__(self, options: Options, files: Sequence[Path] = ()) -> None:
         self._options = options
         self._files = list(files)
-        self._console: Console = out(color=not options.no_color)
+        self._console: Console = stdout_console(color=not options.no_color)
         self._show = EventPrinter(self._console, hint="/output {}")
         self._pictures = TerminalPictures(self._console)
         self._asker = ApprovalPrompt(self._console, self._show)

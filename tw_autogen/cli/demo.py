@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit
-from tw_autogen.cli.terminal import link, marks, out
+from tw_autogen.cli.terminal import link, marks, stdout_console
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event
 from tw_autogen.model import Recording, ReplayModel
@@ -56,7 +56,7 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise ConfigError(f"{folder}: {error.strerror}; name a folder that you can write to with --folder") from error
-    console = out(color=not no_color)
+    console = stdout_console(color=not no_color)
     scenario = read_scenario(shipped_folder("scenarios") / _SCENARIO)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tw-demo-") as workspace:

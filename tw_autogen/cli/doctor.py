@@ -22,7 +22,7 @@ from tw_autogen.cli.doctor_checks import (
 )
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
-from tw_autogen.cli.terminal import clean, marks, out
+from tw_autogen.cli.terminal import clean, marks, stdout_console
 from tw_autogen.escaped_text import visible
 
 
@@ -36,7 +36,7 @@ def command(ctx: click.Context, /, as_json: bool, **shared: Any) -> None:
     With a model configured it is asked three tiny requests, to see whether it keeps the Planner's format.
     """
     options = Options(**shared)
-    console = out(color=not options.no_color)
+    console = stdout_console(color=not options.no_color)
     done = []
     for check in _checks(options):
         done.append(check)

@@ -17,7 +17,7 @@ from tw_autogen.cli.round_summary import RoundSummary
 from tw_autogen.cli.session_opening import open_session_for
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
-from tw_autogen.cli.terminal import err, markdown, out
+from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import Handler
 from tw_autogen.session import AnswerFiles, Saved, Session, files_not_made
@@ -38,8 +38,8 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     Returns:
         With what to end the program.
     """
-    screen = out(color=not options.no_color)  # also makes standard output take any character
-    console = err(color=not options.no_color)
+    screen = stdout_console(color=not options.no_color)  # also makes standard output take any character
+    console = stderr_console(color=not options.no_color)
     show = EventPrinter(console, answer=False)
     once, asker = _Once(show.tally), ApprovalPrompt(console, show)
     handler: Handler = show.tally if quiet else show

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.terminal import clean, link, marks, out
+from tw_autogen.cli.terminal import clean, link, marks, stdout_console
 from tw_autogen.cli.trust_prompt import settings_of
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.escaped_text import visible, visible_line
@@ -75,7 +75,7 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
     if as_json:
         click.echo(json.dumps({"schema_version": 1, "plugins": [one.to_dict() for one in found]}, indent=2))
         return
-    console = out()
+    console = stdout_console()
     for one in found:
         _print_listed(console, one)
     if any(one.origin == "folder" for one in found):
@@ -124,7 +124,7 @@ def check(
     if as_json:
         click.echo(json.dumps(_report(specs, flaws, trial, left, ok=not wrong), indent=2))
     else:
-        _print(out(), specs, flaws, trial, left)
+        _print(stdout_console(), specs, flaws, trial, left)
     ctx.exit(Exit.failed if wrong else Exit.done)
 
 
@@ -136,7 +136,7 @@ def check(
 def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> None:
     """Write a plugin from a function's signature and docstring; nothing is overwritten."""
     spec, files = write_plugin(_function(origin), folder, name=name, runs_in=runs_in)
-    console = out()
+    console = stdout_console()
     for file in files:
         console.print(Text.assemble("wrote ", link(file)), soft_wrap=True)
     console.print(clean(spec.stub()), soft_wrap=True)

@@ -16,7 +16,7 @@ import click
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
-from tw_autogen.cli.terminal import err, out
+from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import settings_of
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
@@ -98,7 +98,7 @@ def run(
         check_report()
     scenarios = find_named(names)
     model = None if replay else _model(options, seconds)
-    console, stopped = err(color=not options.no_color), False
+    console, stopped = stderr_console(color=not options.no_color), False
     done: list[Runs] = []
     with _workspace(workspace) as folder:
         try:
@@ -132,7 +132,7 @@ def run(
         }
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
     else:
-        print_runs(out(color=not options.no_color), done)
+        print_runs(stdout_console(color=not options.no_color), done)
     ctx.exit(Exit.interrupted if stopped else Exit.done if all(one.ok for one in done) else Exit.failed)
 
 
@@ -161,7 +161,7 @@ def record(
     for scenario in scenarios:
         if not scenario.lessons:  # these may be taught by one that is recorded before
             _refuse_hindered(scenario)
-    model, console, done = _model(options, seconds), err(color=not options.no_color), []
+    model, console, done = _model(options, seconds), stderr_console(color=not options.no_color), []
     with _workspace(workspace) as folder:
         for scenario in scenarios:
             _refuse_hindered(scenario)
@@ -172,7 +172,7 @@ def record(
                 f"{scenario.name}: {outcome.summary}; the replies are in {scenario.folder / kept}", soft_wrap=True
             )
             done.append(Runs(scenario, (outcome,)))
-    print_runs(out(color=not options.no_color), done)
+    print_runs(stdout_console(color=not options.no_color), done)
     ctx.exit(Exit.done if all(one.ok for one in done) else Exit.failed)
 
 
@@ -184,7 +184,7 @@ def show(names: tuple[str, ...], prompts: bool, as_json: bool) -> None:
     """Print what the scenarios NAMES, or all, ask and expect; or what the model gets to read."""
     if as_json and not prompts:
         raise click.UsageError("--json goes with --prompts")
-    scenarios, console, plain = find_named(names), out(), {}
+    scenarios, console, plain = find_named(names), stdout_console(), {}
     for scenario in scenarios:
         if not prompts:
             print_scenario(console, scenario)
@@ -214,7 +214,7 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
             click.echo(f"{check}: the table is not that of the recordings; --write {check} mends it", err=True)
             ctx.exit(Exit.failed)
     else:
-        print_table(out(), made)
+        print_table(stdout_console(), made)
 
 
 def _model(options: Options, seconds: float) -> OpenAIModel:

@@ -23,7 +23,7 @@ from tw_autogen.session import (
     SessionSettings,
     is_project,
     open_session,
-    outside_reason,
+    prune_refusal_reason,
     prune_sessions,
     read_project,
     read_settings,
@@ -73,7 +73,7 @@ def open_session_for(
         approve=approve,
         project=project,
     )
-    if options.workspace or not outside_reason(settings):
+    if options.workspace or not prune_refusal_reason(settings):
         _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
     if project:  # a plugin that failed while it was loaded is not there
         offered = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}

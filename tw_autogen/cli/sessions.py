@@ -14,8 +14,8 @@ from tw_autogen.escaped_text import visible_line
 from tw_autogen.session import (
     PastSession,
     SessionSettings,
-    outside_reason,
     past_sessions,
+    prune_refusal_reason,
     prune_sessions,
     read_settings,
 )
@@ -55,7 +55,7 @@ def prune_command(ctx: click.Context, /, days: float | None, dry_run: bool, **pl
         days = read_settings(project=place["project"]).read("session", SessionSettings).keep_days
         if not days:
             raise click.UsageError("session.keep_days is 0: sessions stay for ever; say --days N")
-    if not place["workspace"] and (why := outside_reason(read_settings(project=place["project"]))):
+    if not place["workspace"] and (why := prune_refusal_reason(read_settings(project=place["project"]))):
         raise click.UsageError(why)
     gone, problems = prune_sessions(_workspace(**place), days, dry_run=dry_run)
     for one in gone:

@@ -77,12 +77,12 @@ def is_dumb() -> bool:
     return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
 
 
-def out(*, color: bool = True) -> Console:
+def stdout_console(*, color: bool = True) -> Console:
     """Make the console of standard output."""
     return console(sys.stdout, color=color)
 
 
-def err(*, color: bool = True) -> Console:
+def stderr_console(*, color: bool = True) -> Console:
     """Make the console of standard error."""
     return console(sys.stderr, color=color)
 

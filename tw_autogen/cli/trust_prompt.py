@@ -55,7 +55,7 @@ def ask_for_trust(options: Options, console: Console) -> Options:
     if options.trust or not (sys.stdin.isatty() and console.file.isatty()):
         return options
     review = review_folder(options.keywords, project=options.project)
-    if not review.wants or review.remembered():
+    if not review.wants or review.still_trusted_files():
         return options
     if reason := review.cannot_ask_reason():
         console.print(Text(reason, style="yellow"), soft_wrap=True)

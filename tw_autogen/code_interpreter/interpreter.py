@@ -270,7 +270,7 @@ class CodeInterpreter(Role):
                 work.refused += 1
                 mine.history.append_user(f"{report_texts.findings_report(work.findings)}\n{_MEND}")
                 work.gave_up = work.refused > (1 if self._policy.only_plugins else self._settings.max_tries)
-                if work.repeats_failure("\n".join(map(str, work.findings))) or work.gave_up:
+                if work.record_failure("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
             execution = self._run(work, cells, turn)
@@ -286,7 +286,7 @@ class CodeInterpreter(Role):
             work.own_error = forwarded and work.failed == 1 and raised_by_cell(work.code, execution.error)
             mine.history.append_user(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{_MEND}")
             work.gave_up = work.failed > self._settings.max_tries
-            if work.repeats_failure(execution.error) or work.gave_up or work.own_error:
+            if work.record_failure(execution.error) or work.gave_up or work.own_error:
                 return work
 
     def _judge(self, work: TaskProgress, turn: Turn) -> str:

@@ -431,13 +431,13 @@ class RuleSet:
             return _found("attribute", f"{name!r} is not allowed", remedy)
         return None
 
-    def in_expression(self, name: str) -> Finding | None:
+    def check_dunder_in_expression(self, name: str) -> Finding | None:
         """Check a dunder attribute in a text that pandas runs, where there is no honest one."""
         if "eval" not in self._exact:
             return None
         return _found("attribute", f"{name!r} in an expression is not allowed", "Use columns, operators and methods.")
 
-    def defined(self, name: str) -> Finding | None:
+    def check_definition(self, name: str) -> Finding | None:
         """Check a name that the cell gives to something of its own, such as a class's hook."""
         honest = not self._strict and name in table.PICKLING_HOOKS  # what it returns is checked where it stands
         if (name in table.ESCAPES and not honest) or (self._strict and name in table.DISPLAY_HOOKS):

@@ -116,7 +116,7 @@ class PolicyChecker(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:  # noqa: D102
         every = syntax.arguments(node.args)
-        self._add(node, self._rules.defined(node.name))
+        self._add(node, self._rules.check_definition(node.name))
         self._visit_all([*node.args.defaults, *node.args.kw_defaults, *node.decorator_list])
         self._annotations([node.returns, *(one.annotation for one in every)])
         scope = Scope(self._scope)
@@ -224,7 +224,7 @@ class PolicyChecker(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:  # noqa: D102
         if not isinstance(node.ctx, ast.Load):
-            self._add(node, self._rules.defined(node.id))
+            self._add(node, self._rules.check_definition(node.id))
             self._bind(node.id, node)
             return
         path = self._scope.find(node.id)
@@ -487,7 +487,7 @@ class PolicyChecker(ast.NodeVisitor):
         scope = Scope(self._scope, [syntax.COLUMN])
         for text in texts:
             for name in _DUNDER.findall(text):
-                self._add(node, self._rules.attribute(name) or self._rules.in_expression(name))
+                self._add(node, self._rules.attribute(name) or self._rules.check_dunder_in_expression(name))
             for part in [text, *_AT_NAME.findall(text)]:  # the variables also where the text is no Python
                 self._within(scope, syntax.parse_expression(part, node))
 

@@ -61,7 +61,7 @@ class TaskProgress:
     unworded: bool = False
     _last: tuple[str, str] = ("", "")
 
-    def repeats_failure(self, why: str) -> bool:
+    def record_failure(self, why: str) -> bool:
         """Take down why the newest code failed or was refused; True if that code failed so before it, too.
 
         Args:

@@ -10,7 +10,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post
 from tw_autogen.errors import CallCycleError, ConfigError, HostCallError
 from tw_autogen.events import ArtifactSaved
 from tw_autogen.hosts.agent_files import bring, linked_files, named_files
-from tw_autogen.hosts.agent_plugin import ConversationPartner
+from tw_autogen.hosts.asked_plugin import ConversationPartner
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Completion, run_abandonable
 from tw_autogen.role import Role, Turn

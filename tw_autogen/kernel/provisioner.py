@@ -100,7 +100,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         """Return None while it runs, else its exit code."""
         if self._kernel is None:
             return 0
-        return None if self._kernel.process.alive() else _code(self._kernel.ended)
+        return None if self._kernel.process.alive() else _exit_code(self._kernel.ended)
 
     async def wait(self) -> int | None:
         """Wait until it has ended, and end what it left behind."""
@@ -159,7 +159,7 @@ def _settings(given: dict[str, Any]) -> KernelSettings:
     return replace(KernelSettings(**plain), warm=0)  # those that are kept ready have sockets of their own
 
 
-def _code(how: str) -> int:
+def _exit_code(how: str) -> int:
     """Return an exit code for `exit code 3`, `killed by SIGSEGV`, as subprocess does."""
     if found := re.match(r"exit code (\d+)", how):
         return int(found[1])

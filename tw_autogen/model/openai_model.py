@@ -16,10 +16,10 @@ from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.model.abandonable import OnText, run_abandonable
 from tw_autogen.model.chat_model import Completion
 from tw_autogen.model.error_messages import describe_failure, server_words, shown_url
-from tw_autogen.model.http_retry import report_refusal, stop_if_abandoned
 from tw_autogen.model.model_request import ModelRequest, RequestModel
 from tw_autogen.model.openai_response import StreamAccumulator, read_answer
 from tw_autogen.model.request_fallback import RequestFallback
+from tw_autogen.model.retry_hooks import report_refusal, stop_if_abandoned
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
 
 _CONNECT_SECONDS = 10.0

@@ -29,7 +29,7 @@ from tw_autogen.model.chat_model import ChatModel, Completion, ToolCall, Usage
 from tw_autogen.model.model_request import ModelRequest, RequestModel, complete
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.private_files import touch_private
-from tw_autogen.yaml_files import Block, OneLine, read_yaml, readable_yaml
+from tw_autogen.yaml_files import Block, OneLineMapping, read_yaml, readable_yaml
 
 FORMAT = 1
 _MOST_BYTES = 64 << 20
@@ -67,7 +67,7 @@ class RecordedReply:
             "last": self.last,
             "reply": Block(said.text),
             **({"tool_calls": calls} if calls else {}),
-            "usage": OneLine(tokens),
+            "usage": OneLineMapping(tokens),
             "finish_reason": said.finish_reason,
             "model": said.model,
         }

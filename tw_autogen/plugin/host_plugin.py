@@ -69,7 +69,7 @@ class HostPlugin:
             try:
                 return self._call(*args, **kwargs)
             finally:
-                self._hand_over(made)
+                self._report_artifacts_and_logs(made)
 
     def run_tests(self) -> list[tuple[str, str]]:
         """Run the `@test_plugin` tests of its file here; give each one's name and what went wrong, empty if nothing."""
@@ -77,7 +77,7 @@ class HostPlugin:
             try:
                 return run_plugin_tests(self._function)
             finally:
-                self._hand_over(made)
+                self._report_artifacts_and_logs(made)
 
     def begin_cell(self, *, second_try: bool) -> None:
         """Call the plugin's `begin_cell`, if it has one: a cell begins.
@@ -106,7 +106,7 @@ class HostPlugin:
     ) -> None:
         self.close()
 
-    def _hand_over(self, made: Made) -> None:
+    def _report_artifacts_and_logs(self, made: Made) -> None:
         kept, logs = made.take()
         for one in kept:
             self._on_artifact(Artifact(one.name, one.kind, one.path, one.preview))

@@ -88,10 +88,10 @@ def shown_default(default: Any) -> Any:
 
 
 def _parameter(one: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
-    return inspect.Parameter(one.arg, kind, default=_literal(default), annotation=_text(one.annotation))
+    return inspect.Parameter(one.arg, kind, default=_default_value(default), annotation=_text(one.annotation))
 
 
-def _literal(default: ast.expr | None) -> Any:
+def _default_value(default: ast.expr | None) -> Any:
     if default is None:
         return inspect.Parameter.empty
     try:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tw_autogen.errors import PluginSpecError, nearest
 from tw_autogen.kernel import Loadable
 from tw_autogen.kernel.guest import PluginContext
-from tw_autogen.plugin.stub import as_function, as_line, signature
+from tw_autogen.plugin.stub import as_function, plugin_line, signature
 from tw_autogen.trusted_files import TrustedFiles, read_text
 from tw_autogen.variable_names import RESERVED, name_problem
 from tw_autogen.yaml_files import read_yaml
@@ -141,7 +141,7 @@ class PluginSpec:
         Args:
             whole: With all parameters and what comes back, for whoever writes calls.
         """
-        return as_line(self, whole=whole)
+        return plugin_line(self, whole=whole)
 
     def signature(self) -> inspect.Signature:
         """Return how a call may give the parameters, as the stub shows it."""

@@ -44,7 +44,7 @@ def as_function(spec: PluginSpec) -> str:
     return f'def {spec.name}({_arguments(spec.parameters)}) -> {_result(spec.returns)}:\n    """{closed}"""{example}'
 
 
-def as_line(spec: PluginSpec, *, whole: bool = False) -> str:
+def plugin_line(spec: PluginSpec, *, whole: bool = False) -> str:
     """Return `- name(required: T): first sentence of the description`, or `- name(a: T, b: T = 1) -> T: …`.
 
     Args:

@@ -13,7 +13,7 @@ from tw_autogen.role.role import (
     Role,
     Turn,
     Worker,
-    report_call,
+    report_model_call,
 )
 from tw_autogen.role.role_finder import find_role, is_role_file
 from tw_autogen.role.role_source import as_role
@@ -34,7 +34,7 @@ __all__ = [
     "find_role",
     "is_role_file",
     "offer_of",
-    "report_call",
+    "report_model_call",
     "role_error",
 ]
 

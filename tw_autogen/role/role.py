@@ -51,9 +51,9 @@ class Turn:
         deadline: When the round must be over, on the clock of `time.monotonic`.
         cancelled: Set when the round is to stop at once.
         variables: The session's variables, by name: what requests brought beside words and files.
-        reserve: Surrounds each call of a model and its `report_call`, from any thread: `with turn.reserve(messages) as
-            answered:`; call `answered()` between the two, so that the report takes the place of what was reserved.
-            Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or money, what calls under way
+        reserve: Surrounds each call of a model and its `report_model_call`, from any thread:
+            `with turn.reserve(messages) as answered:`; call `answered()` between the two, so that the report takes the
+            place of what was reserved. Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or money, what calls under way
             are expected to cost included.
     """
 
@@ -100,7 +100,7 @@ class Turn:
             messages if isinstance(messages, list) else [dict(one) for one in messages],
             seconds=self.seconds_left(seconds),
             cancelled=self.cancelled,
-            on_call=functools.partial(report_call, self, caller),
+            on_call=functools.partial(report_model_call, self, caller),
             reserve=self.reserve,
         )
 
@@ -212,7 +212,7 @@ class CodeRunner(Protocol):
         ...
 
 
-def report_call(turn: Turn, caller: str, completion: Completion, seconds: float) -> None:
+def report_model_call(turn: Turn, caller: str, completion: Completion, seconds: float) -> None:
     """Emit that a model answered, and what it cost.
 
     Args:
@@ -280,4 +280,4 @@ class PostStream:
         if self._stream is None:
             self.take(completion.text)
         self._stream = None
-        report_call(self._turn, self._caller, completion, seconds)
+        report_model_call(self._turn, self._caller, completion, seconds)

@@ -28,7 +28,7 @@ from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
 from tw_autogen.session.trust_review import Review, refuse_link, trust_lines
-from tw_autogen.session.workspace import PastSession, outside_reason, past_sessions, prune_sessions
+from tw_autogen.session.workspace import PastSession, past_sessions, prune_refusal_reason, prune_sessions
 
 __all__ = [
     "AGENT_DESCRIPTION",
@@ -62,7 +62,7 @@ __all__ = [
     "open_kernel",
     "open_session",
     "open_team",
-    "outside_reason",
+    "prune_refusal_reason",
     "past_sessions",
     "policy_of",
     "prune_sessions",

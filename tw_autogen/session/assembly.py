@@ -291,7 +291,7 @@ def check_roles(
         wanted = several(roles)
     try:
         with compared_with(settings.files):
-            found = tuple(map(project.role, wanted) if project else wanted)
+            found = tuple(map(project.resolve_role, wanted) if project else wanted)
             for one in found:
                 role_name(one)  # what can't be found is told now
     except RoleSpecError as error:

@@ -58,7 +58,7 @@ class Project:
         names = ", ".join(spec.name for spec in self.plugins)
         return f"plugins of {self.folder}: {names}" if names else ""
 
-    def role(self, wanted: RoleWanted) -> RoleWanted:
+    def resolve_role(self, wanted: RoleWanted) -> RoleWanted:
         """Return the folder of one of the project's roles for its name or alias, and anything else as it is.
 
         Raises:
@@ -75,7 +75,7 @@ class Project:
         Args:
             roles: Those that take part.
         """
-        own = [name for name, folder in self.roles.items() if folder in map(self.role, roles)]
+        own = [name for name, folder in self.roles.items() if folder in map(self.resolve_role, roles)]
         plugins = [spec.name for spec in self.plugins if spec.runs_in == "host"]
         kinds = {"roles": own, "plugins": plugins}
         return tuple(

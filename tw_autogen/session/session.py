@@ -40,7 +40,7 @@ from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
 from tw_autogen.private_files import keep_private_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
-from tw_autogen.role import Role, Turn, checked_post, report_call, role_error
+from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
 from tw_autogen.safe_folder import real_path, remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
@@ -228,7 +228,7 @@ class Session:
             folder,
             model,
             private=[str(self.folder), str(self.folder.parent)],
-            request=ModelRequest(on_call=functools.partial(report_call, turn, _LEARNER)),
+            request=ModelRequest(on_call=functools.partial(report_model_call, turn, _LEARNER)),
         )
 
     def open_round(

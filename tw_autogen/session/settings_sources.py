@@ -61,7 +61,7 @@ def read_settings(
     place = Path(project) if project else Path.cwd()
     make = _reader(keywords, place, environ)
     found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
-    files = Review(found).remembered() if found.trust is not Trust.full else None
+    files = Review(found).still_trusted_files() if found.trust is not Trust.full else None
     if files is None:
         return found
     with compared_with(files):

@@ -156,7 +156,7 @@ class Review:
         """Return the names of `prompts` as far as a person reads them, on one line."""
         return _listed(self.prompts)
 
-    def remembered(self) -> TrustedFiles | None:
+    def still_trusted_files(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
         known, _ = self._store.read(self.folder)
         sha256, files = self._hashed() if known else ("", None)
@@ -333,7 +333,7 @@ def _worded(one: LeftOut) -> Iterator[Want]:
     """Word what one setting would do; each MCP server for itself."""
     value = one.setting.value
     if one.key == "plugin.mcp_servers":
-        yield from (Want(one.key, words, words, starts=True) for words in _servers(value))
+        yield from (Want(one.key, words, words, starts=True) for words in _server_lines(value))
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
@@ -359,7 +359,7 @@ def _links_of(one: LeftOut) -> str:
     return words
 
 
-def _servers(value: Any) -> Iterator[str]:
+def _server_lines(value: Any) -> Iterator[str]:
     """Word what MCP servers would do, with whole command lines; variables stay as they are written."""
     try:
         servers = read_mcp_servers(value, fill=False)

@@ -114,7 +114,7 @@ def prune_sessions(workspace: Path, days: float, *, dry_run: bool = False) -> tu
     return gone, problems
 
 
-def outside_reason(settings: Settings) -> str:
+def prune_refusal_reason(settings: Settings) -> str:
     """Return why nothing is removed from a workspace that a folder's file names outside of that folder; else empty.
 
     Args:

@@ -22,7 +22,7 @@ from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.main import ErrorReportingGroup
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.round_summary import short
-from tw_autogen.cli.terminal import clean, err, marks, out
+from tw_autogen.cli.terminal import clean, marks, stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import settings_of
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
@@ -94,7 +94,7 @@ def _run(
         raise ConfigError(f"{own} is, or holds, a link out of this folder; say where results are kept: --out DIR")
     folder = folder or own
     results = Results(folder, about)
-    console, known = err(color=not options.no_color), sum(results.get(one.id) is not None for one in tasks)
+    console, known = stderr_console(color=not options.no_color), sum(results.get(one.id) is not None for one in tasks)
     console.print(f"{len(tasks)} questions, {known} of them known; results in {folder}", soft_wrap=True)
     progress = _Progress(console, len(tasks), known)
     run_bench(tasks, lambda: _open(options, model, folder), results, jobs=jobs, on_result=progress)
@@ -102,7 +102,7 @@ def _run(
     if as_json:
         click.echo(json.dumps({"schema_version": 1, **about, **summary.to_dict()}, indent=2, ensure_ascii=False))
     else:
-        _print(out(color=not options.no_color), name, model.name, summary)
+        _print(stdout_console(color=not options.no_color), name, model.name, summary)
     return Exit.done
 
 

@@ -16,10 +16,10 @@ from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
 
 from tw_autogen.errors import HostCallError
-from tw_autogen.hosts.agent_plugin import asked_plugin
 from tw_autogen.hosts.agent_role import asked_role
 from tw_autogen.hosts.agentchat.agent import TaskWeaverAgent
 from tw_autogen.hosts.agentchat.event_loops import wait_for
+from tw_autogen.hosts.asked_plugin import asked_plugin
 from tw_autogen.hosts.call_chain import asking
 from tw_autogen.plugin import Parameters, PluginSpec, Returns
 from tw_autogen.role import Role
@@ -47,7 +47,7 @@ def agent_plugin(
             twice at once.
         name: What code calls it; empty: its name.
         description: For the model; empty: its description.
-        parameters: As in `tw_autogen.hosts.agent_plugin.asked_plugin`, like all the rest.
+        parameters: As in `tw_autogen.hosts.asked_plugin.asked_plugin`, like all the rest.
         returns: What a call gives.
         remember: Leave it as it is between calls; otherwise it is reset before each one.
         calls: How often code may call it for one request.

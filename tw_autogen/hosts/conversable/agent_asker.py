@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import HostCallError
-from tw_autogen.hosts.agent_plugin import asked_plugin
 from tw_autogen.hosts.agent_role import asked_role
+from tw_autogen.hosts.asked_plugin import asked_plugin
 from tw_autogen.hosts.call_chain import Link, asking, chain, continued
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
 from tw_autogen.hosts.conversable.autogen_import import import_autogen

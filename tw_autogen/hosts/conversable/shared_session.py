@@ -45,7 +45,7 @@ class _Foreign:
     intro: str
 
 
-class Sharing(Protocol):
+class SessionMember(Protocol):
     """A member, as its shared session sees it."""
 
     name: str
@@ -100,7 +100,7 @@ class SharedChat(Conversation):
         here = self.round
         return here.posts[-1] if here and here.state is RoundState.created and not self._answered else None
 
-    def reply(self, member: Sharing, chat: Sequence[Line], sender: Any, stopped: threading.Event) -> str | None:
+    def reply(self, member: SessionMember, chat: Sequence[Line], sender: Any, stopped: threading.Event) -> str | None:
         """Return a member's answer to what the chat holds for it; None if it has none.
 
         Args:
@@ -141,7 +141,7 @@ class SharedChat(Conversation):
         self.end_round()
         super().close()
 
-    def _hear(self, session: Session, member: Sharing, chat: Sequence[Line], *, goes_on: bool) -> bool:
+    def _hear(self, session: Session, member: SessionMember, chat: Sequence[Line], *, goes_on: bool) -> bool:
         """Make posts of what was said; return whether there is something to say to it."""
         here = session.rounds[-1] if session.rounds else None
         is_open = here is not None and here.state is RoundState.created
@@ -170,14 +170,14 @@ class SharedChat(Conversation):
             session.post(said_by, one.text, send_to=receiver, images=one.images)
         return True
 
-    def _open_round(self, session: Session, member: Sharing, line: Line) -> None:
+    def _open_round(self, session: Session, member: SessionMember, line: Line) -> None:
         self._answered = False
         self.opener = line.name or "user"
         request, files = self.opening(session, line.text, self._shared.house_rules)
         session.open_round(request, files, images=line.images, send_to=member.name)
         self._begun = True
 
-    def _speak(self, session: Session, member: Sharing, sender: Any, group: Any) -> str:
+    def _speak(self, session: Session, member: SessionMember, sender: Any, group: Any) -> str:
         roles = {role.name: role for role in session.roles}
         agents = list(group.agents) if group is not None else []
         present = self._shared.present([*agents, sender])
@@ -207,7 +207,7 @@ class SharedChat(Conversation):
             raise
         return self._spoken(session, member, post)
 
-    def _spoken(self, session: Session, member: Sharing, post: Post) -> str:
+    def _spoken(self, session: Session, member: SessionMember, post: Post) -> str:
         here = session.rounds[-1]
         self._shared.publish(here.read_board(), self._agent(post.send_to))
         if post.send_to != USER:
@@ -275,14 +275,14 @@ class SharedSession:
         self._workspace = workspace
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
-        self._members: dict[str, Sharing] = {}
+        self._members: dict[str, SessionMember] = {}
         self._lock = threading.RLock()
         read = read_settings(settings, trust=trust)
         most_open = read.read("session", SessionSettings).most_open
         me = weakref.proxy(self)
         self.chats = Conversations(lambda partner: SharedChat(me, partner, me._files, read), most_open=most_open)
 
-    def join(self, member: Sharing) -> None:
+    def join(self, member: SessionMember) -> None:
         """Take in a member.
 
         Raises:
