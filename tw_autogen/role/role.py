@@ -53,8 +53,8 @@ class Turn:
         variables: The session's variables, by name: what requests brought beside words and files.
         reserve: Surrounds each call of a model and its `report_model_call`, from any thread:
             `with turn.reserve(messages) as answered:`; call `answered()` between the two, so that the report takes the
-            place of what was reserved. Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or money, what calls under way
-            are expected to cost included.
+            place of what was reserved. Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or
+            money, what calls under way are expected to cost included.
     """
 
     round: Round
