@@ -208,7 +208,8 @@ def write_journal(folder):
 
 
 def write_transferred(folder):
-    asked = {"what": "write", "file": "sub/it.txt", "place": 0, "data": base64.b64encode(b"written"), "last": True}
+    data = base64.b64encode(b"written").decode()
+    asked = {"what": "write", "file": "sub/it.txt", "place": 0, "data": data, "last": True}
     FileTransfer(folder, 1000).answer(asked)
 
 
@@ -572,7 +573,7 @@ def test_words_about_files_see_no_link(inside, outside):
 
 def test_pieces_of_a_transferred_file_come_in_order_and_within_the_limit(inside):
     transfer = FileTransfer(inside, 10)
-    piece = {"what": "write", "file": "it", "data": base64.b64encode(b"12345678"), "last": False}
+    piece = {"what": "write", "file": "it", "data": base64.b64encode(b"12345678").decode(), "last": False}
     transfer.answer({**piece, "place": 0})
 
     with pytest.raises(PermissionError, match="a piece for byte 1, expected byte 8"):

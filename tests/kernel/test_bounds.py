@@ -1,6 +1,7 @@
 """One message has one budget of memory for all that lies in it, and each field of it has the type that it should."""
 
 import gc
+import itertools
 import json
 import threading
 import tracemalloc
@@ -15,6 +16,7 @@ from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
 
 MEGA = 1 << 20
+TAKEN = itertools.count()
 MOST = 32 * MEGA
 SECONDS = 30
 
@@ -36,7 +38,7 @@ def forged(folder, header, *, numbers=0, stream=b""):
     """Describe a table by a header of one's own; its numbers are zeros that take nothing on the disk."""
     folder = folder / ".tw-exchange"
     folder.mkdir(exist_ok=True)
-    name = f"{len(list(folder.iterdir()))}.table"
+    name = f"{next(TAKEN)}.table"  # one that is read is removed meanwhile
     text = json.dumps(header).encode()
     with open(folder / name, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + numbers.to_bytes(8, "little") + text)

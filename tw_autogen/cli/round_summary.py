@@ -121,7 +121,7 @@ class RoundSummary:
         """Return the footer of a round.
 
         Example:
-            >>> Tally(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600).line()
+            >>> RoundSummary(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600).line()
             '3 model calls · 4.1k in (2.0k cached) / 0.6k out'
         """
         parts = [f"{self.calls} model call{'s' * (self.calls != 1)}"]

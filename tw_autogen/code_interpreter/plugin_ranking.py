@@ -67,7 +67,7 @@ def select_plugins(
 
     Example:
         >>> specs = [PluginSpec("tell_joke", "Tell a joke."), PluginSpec("sql_pull_data", "Pull rows from a database.")]
-        >>> chosen = choose(specs, "Which databases are there?", budget_chars=10)
+        >>> chosen = select_plugins(specs, "Which databases are there?", budget_chars=10)
         >>> [spec.name for spec in chosen.specs]
         ['sql_pull_data']
 

@@ -11,10 +11,10 @@ from docstring_parser import Docstring, DocstringStyle, ParseError, parse
 
 _PROMPTS = (">>> ", "... ")
 _MARKS = (
-    (DocstringStyle.REST, _FIELDS := re.compile(r"^\s*:", re.MULTILINE)),
-    (DocstringStyle.GOOGLE, re.compile(r":\s*$", re.MULTILINE)),
-    (DocstringStyle.NUMPYDOC, re.compile(r"^\s*(--|\.\. )", re.MULTILINE)),
-    (DocstringStyle.EPYDOC, re.compile(r"^\s*@", re.MULTILINE)),
+    (DocstringStyle.REST, _FIELDS := re.compile(r"^[^\S\n]*:", re.MULTILINE)),
+    (DocstringStyle.GOOGLE, re.compile(r":[^\S\n]*$", re.MULTILINE)),
+    (DocstringStyle.NUMPYDOC, re.compile(r"^[^\S\n]*(--|\.\. )", re.MULTILINE)),
+    (DocstringStyle.EPYDOC, re.compile(r"^[^\S\n]*@", re.MULTILINE)),
 )
 """Without which a text is in none of these forms: each takes long to look for its own."""
 

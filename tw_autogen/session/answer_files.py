@@ -40,7 +40,7 @@ def is_named_in(name: str, text: str) -> bool:
         text: The user's words.
 
     Example:
-        >>> is_named("chart.png", "save it as chart.png."), is_named("chart.png", "see barchart.png")
+        >>> is_named_in("chart.png", "save it as chart.png."), is_named_in("chart.png", "see barchart.png")
         (True, False)
     """
     if not is_document(name):

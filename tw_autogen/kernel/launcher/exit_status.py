@@ -12,7 +12,7 @@ def describe_exit(code: int) -> str:
         code: As `subprocess` gives it: below zero, the number of the signal that killed it.
 
     Example:
-        >>> words(3), words(-11)
+        >>> describe_exit(3), describe_exit(-11)
         ('exit code 3', 'killed by SIGSEGV')
     """
     if code >= 0:
