@@ -467,7 +467,10 @@ def _add_interpreter(places: _Places, python: str, folder: Path) -> None:
     for place in ("lib*/python*/*-packages", "Lib/site-packages"):
         for pattern in ("*.pth", "sitecustomize*", "usercustomize*"):
             for found in home.glob(f"{place}/{pattern}"):
-                places.add_code([found]) if found.is_dir() else places.add(found)
+                if found.is_dir():
+                    places.add_code([found])
+                else:
+                    places.add(found)
 
 
 def _add_named(places: _Places, one: LeftOut, folder: Path) -> None:
