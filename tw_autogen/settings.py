@@ -531,7 +531,7 @@ def _config_list(text: str, known: list[str], read: Callable[[Path], bytes | Non
             yield ours, Setting(first[theirs], origin, file=file)
 
 
-def _listed(key: str, text: str, origin: str) -> list[Any]:
+def _parse_list(key: str, text: str, origin: str) -> list[Any]:
     """Read a list that is written as text: `a,b`, or `['a', 'b']` as in YAML, JSON and Python."""
     text = text.strip()
     if not text.startswith(("[", "(", "{", '"', "'")):
@@ -562,7 +562,7 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     if isinstance(value, bool) and ("on" if value else "off") in get_args(hint):
         value = "on" if value else "off"  # which YAML takes for a flag
     if isinstance(value, str) and str(hint).startswith("tuple"):
-        value = _listed(key, value, setting.origin)
+        value = _parse_list(key, value, setting.origin)
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
         with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
             value = yaml.safe_load(value)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
-from tw_autogen.cli.trust_prompt import settings_of
+from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
 
@@ -29,7 +29,7 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     made now and kept in the cache.
     """
     options = Options(**shared)
-    settings = settings_of(options, partial(click.echo, err=True))
+    settings = read_settings_and_warn(options, partial(click.echo, err=True))
     ranker = resolve_ranker(settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings))
     index = DocumentIndex.build(folder, globs=globs or DocumentIndex.GLOBS, passage_chars=chars)
     index.prepare(ranker)

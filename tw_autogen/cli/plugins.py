@@ -19,7 +19,7 @@ from rich.text import Text
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean, link, marks, stdout_console
-from tw_autogen.cli.trust_prompt import settings_of
+from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.kernel import KernelSettings, LocalKernel
@@ -108,7 +108,7 @@ def check(
     settings. Ends with 1 if something is wrong.
     """
     options = Options(sets=sets, project=project, trust=trust)
-    settings = settings_of(options, lambda words: click.echo(visible_line(words), err=True))
+    settings = read_settings_and_warn(options, lambda words: click.echo(visible_line(words), err=True))
     trusted = project is not None or settings.trust is Trust.full
     own = _plugin_folder(project, settings)
     files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))

@@ -113,7 +113,7 @@ class RoundSummary:
             }
 
     @property
-    def paths(self) -> list[Path]:
+    def artifact_paths(self) -> list[Path]:
         """The artifacts' files, in the order in which they came."""
         return [Path(path) for path in self.artifacts]
 

@@ -17,7 +17,7 @@ from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
 from tw_autogen.cli.terminal import stderr_console, stdout_console
-from tw_autogen.cli.trust_prompt import settings_of
+from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.scenario import (
@@ -218,7 +218,7 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
 
 
 def _model(options: Options, seconds: float) -> OpenAIModel:
-    settings = settings_of(options, partial(click.echo, err=True))
+    settings = read_settings_and_warn(options, partial(click.echo, err=True))
     return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.trust_prompt import settings_of
+from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.workspace_choice import fallback_workspace
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.events import Handler
@@ -48,7 +48,7 @@ def open_session_for(
         SandboxError: no sandbox can stand around the code here.
         ModelError: the server that should say which model it has does not answer.
     """
-    settings = settings_of(options, say)
+    settings = read_settings_and_warn(options, say)
     workspace, elsewhere = (options.workspace, "") if options.workspace else fallback_workspace(settings)
     said = ""
     if not settings.read("session", SessionSettings).user_folder:

@@ -19,7 +19,9 @@ from tw_autogen.settings import Settings
 HOW = "--trust"
 
 
-def settings_of(options: Options, say: Callable[[str], None], *, keywords: Mapping[str, Any] | None = None) -> Settings:
+def read_settings_and_warn(
+    options: Options, say: Callable[[str], None], *, keywords: Mapping[str, Any] | None = None
+) -> Settings:
     """Read the settings as the shared options say, and say what of an untrusted folder does not count.
 
     Args:

@@ -43,7 +43,7 @@ _TAKEN = ("MPLBACKEND", "NO_COLOR", "TERM", "IPYTHONDIR", "LANG", "LC_*", "TZ", 
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerOptions:
     """What a container is started with.
 
     Args:
@@ -114,7 +114,7 @@ class ContainerProcess(CommandProcess):
         OSError: the engine's command can't be started.
     """
 
-    def __init__(self, launch: Launch, container: Container) -> None:
+    def __init__(self, launch: Launch, container: ContainerOptions) -> None:
         _check(launch)
         self._engine = container.engine
         self._name = f"tw-{secrets.token_hex(8)}"
@@ -223,7 +223,7 @@ class ContainerKernel(LiveKernel):
     ) -> None:
         super().__init__(folder, settings=settings)
         names = self._settings.environment
-        self._container = Container(engine, image, python, network, memory, pids, tmp, names, tuple(options))
+        self._container = ContainerOptions(engine, image, python, network, memory, pids, tmp, names, tuple(options))
 
     def _place(self, process: str) -> str:
         one = self._container

@@ -26,7 +26,7 @@ from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, envir
 from tw_autogen.kernel.kernel_process import Launch, LocalProcess, Process, StartProcess
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed, SupervisedProcess, launch_one
-from tw_autogen.kernel.sandbox_levels import failed, levels, plan, standing, stood, told, user_for, words
+from tw_autogen.kernel.sandbox_levels import failed, levels_to_try, plan, standing, stood, told, user_for, words
 from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
 from tw_autogen.kernel.settings import KernelSettings
 
@@ -101,14 +101,14 @@ class StartedKernel:
             self.connection,
             self.process,
             self.connection.said,
-            self.release,
+            self.give_folder_back,
             {"wall": told(self.level, settings, assignment_of(place, settings)), **(folder if self.bundled else {})},
             walls=words(self.level, settings),
             bundled=self.bundled,
             listens=self.way == "warm",
         )
 
-    def release(self) -> None:
+    def give_folder_back(self) -> None:
         """Return its folder to its owner."""
         self.place = None
 
@@ -119,7 +119,7 @@ class StartedKernel:
             self.connection.clear()
         else:
             self.connection.close()
-        self.release()
+        self.give_folder_back()
 
 
 @dataclass
@@ -162,7 +162,7 @@ class SupervisedKernel(StartedKernel):
         """Return what a client is made from, once the kernel has its session's folders."""
         return replace(super().handle(settings), uid=self.uid, watch=self.process.watch)
 
-    def release(self) -> None:
+    def give_folder_back(self) -> None:
         """Return its folder to its owner."""
         if self.place is not None:
             OWNERSHIP.leave(self.place.folder, self.uid)
@@ -198,14 +198,14 @@ def start(
     try:
         if not supervised:
             return _start_plain(standing(settings), settings, place)
-        for level in levels(settings):
+        for level in levels_to_try(settings):
             try:
                 return _started(level, settings, place, _launched(settings), lent=lent)
             except SandboxFailed as error:
                 failed(level, str(error))
     except OSError as error:
         raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=folder) from error
-    raise AssertionError("`levels` ends with an error")
+    raise AssertionError("`levels_to_try` ends with an error")
 
 
 def _launched(settings: KernelSettings) -> _LaunchSupervised:

@@ -21,7 +21,7 @@ from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import SUPERVISED, StartedKernel, start
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
 from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed
-from tw_autogen.kernel.sandbox_levels import failed, levels, standing
+from tw_autogen.kernel.sandbox_levels import failed, levels_to_try, standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import await_kernel_info
 from tw_autogen.safe_folder import remove_folder, temporary_folder
@@ -164,7 +164,7 @@ def begin_warm_pool(settings: KernelSettings, *, supervised: bool = SUPERVISED) 
         OSError: the server can't be started.
         SandboxError: no sandbox can be set up.
     """
-    level = next(levels(settings)) if supervised else standing(settings)
+    level = next(levels_to_try(settings)) if supervised else standing(settings)
     forks = supervised and settings.fork
     if forks and level == BUBBLEWRAP:
         raise KernelError("kernels behind bubblewrap are not forked")

@@ -56,7 +56,7 @@ _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
 
 
-def levels(settings: KernelSettings) -> Iterator[str]:
+def levels_to_try(settings: KernelSettings) -> Iterator[str]:
     """Yield the levels to try, the strongest first; ends with an error if none is left.
 
     Args:
@@ -210,7 +210,7 @@ def standing(settings: KernelSettings) -> str:
     Raises:
         SandboxError: none can stand here.
     """
-    for level in levels(settings):
+    for level in levels_to_try(settings):
         if level == OFF or (level, settings.python) in _known:
             return level
         why = _try(level, settings)
@@ -218,7 +218,7 @@ def standing(settings: KernelSettings) -> str:
             stood(level, settings)
             return level
         failed(level, why)
-    raise AssertionError("`levels` ends with an error")
+    raise AssertionError("`levels_to_try` ends with an error")
 
 
 def stood(level: str, settings: KernelSettings) -> None:

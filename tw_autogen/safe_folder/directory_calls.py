@@ -282,7 +282,7 @@ def give(at: At, name: str, owner_of: OwnerOf) -> None:
     with contextlib.suppress(OSError):
         found = os.open(name, _PATH | _NOFOLLOW, dir_fd=int(at))
         try:
-            owner = _owner(os.fstat(found), owner_of)
+            owner = _new_owner(os.fstat(found), owner_of)
             if owner is not None:
                 os.chown(f"/proc/self/fd/{found}", *owner)  # a descriptor of O_PATH takes no fchown
         finally:
@@ -315,7 +315,7 @@ def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
                     if one.is_dir(follow_symlinks=False):
                         folders.append(one.name)
                         continue
-                    owner = _owner(one.stat(follow_symlinks=False), owner_of)
+                    owner = _new_owner(one.stat(follow_symlinks=False), owner_of)
                     if owner is not None and fixed:
                         os.chown(one.name, *owner, dir_fd=fd, follow_symlinks=False)
                     elif owner is not None:
@@ -328,7 +328,7 @@ def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
     return folders
 
 
-def _owner(about: os.stat_result, owner_of: OwnerOf) -> tuple[int, int] | None:
+def _new_owner(about: os.stat_result, owner_of: OwnerOf) -> tuple[int, int] | None:
     return None if stat.S_IFMT(about.st_mode) in (stat.S_IFCHR, stat.S_IFBLK) else owner_of(about)
 
 

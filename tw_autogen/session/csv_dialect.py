@@ -128,7 +128,7 @@ def find_dialect(path: Path) -> CsvDialect:
     rows = list(csv.reader(io.StringIO("\n".join(lines[above:])), delimiter=separator))
     decimal, thousands = _decimal(rows[1:], separator)
     wide = bool(rows) and any(len(row) > len(rows[0]) for row in rows)
-    return CsvDialect(separator, encoding, decimal, thousands, above, _codes(rows, thousands), wide)
+    return CsvDialect(separator, encoding, decimal, thousands, above, _code_columns(rows, thousands), wide)
 
 
 def read_table(path: Path, dialect: CsvDialect, *, rows: int | None = None) -> pd.DataFrame:
@@ -239,7 +239,7 @@ def _decimal(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, str]:
     return ",", "." if any(_GROUPED.fullmatch(value) for value in values) else ""
 
 
-def _codes(rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:
+def _code_columns(rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:
     """Return the names of columns in which a value looks like a number and is none."""
     if not rows:
         return ()

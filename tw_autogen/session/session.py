@@ -289,7 +289,7 @@ class Session:
             except BaseException as error:
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
                 raise
-            self._describe_earlier(profile if sources else "")
+            self._pin_unread_profiles(profile if sources else "")
             return self.rounds[-1]
 
     def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
@@ -540,7 +540,7 @@ class Session:
             self.emit(PlanChanged(round_id, post.send_from, post.plan))
         self.emit(PostClosed(round_id, post_id, post))
 
-    def _describe_earlier(self, profile: str) -> None:
+    def _pin_unread_profiles(self, profile: str) -> None:
         """Pin up the files of earlier requests in which nobody ran code: their descriptions were read by no worker.
 
         Args:

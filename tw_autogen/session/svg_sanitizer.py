@@ -138,7 +138,7 @@ class _Writer:
             raise UnsafeSvgError(f"<{self._open[-1]}> holds an element")
         if len(self._open) >= _DEEPEST:
             raise UnsafeSvgError(f"its elements are nested more than {_DEEPEST} deep")
-        kept = _kept(local, attributes)
+        kept = _safe_attributes(local, attributes)
         self._close_tag()
         if not self._open:
             self._root = kept
@@ -183,7 +183,7 @@ def _written(attributes: list[tuple[str, str]]) -> str:
     return "".join(f" {key}={quoteattr(value)}" for key, value in attributes)
 
 
-def _kept(element: str, attributes: dict[str, str]) -> list[tuple[str, str]]:
+def _safe_attributes(element: str, attributes: dict[str, str]) -> list[tuple[str, str]]:
     """Return the attributes that are written, and raise at those that could do something."""
     kept = []
     for name, value in attributes.items():

@@ -23,7 +23,7 @@ from tw_autogen.cli.main import ErrorReportingGroup
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.round_summary import short
 from tw_autogen.cli.terminal import clean, marks, stderr_console, stdout_console
-from tw_autogen.cli.trust_prompt import settings_of
+from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import Session, open_session, read_settings
@@ -115,7 +115,7 @@ def _chosen(tasks: Sequence[Task], levels: Sequence[str]) -> Sequence[Task]:
 
 
 def _model(options: Options) -> OpenAIModel:
-    return resolve_model(settings_of(options, partial(click.echo, err=True)).read("model", ModelSettings))
+    return resolve_model(read_settings_and_warn(options, partial(click.echo, err=True)).read("model", ModelSettings))
 
 
 def _open(options: Options, model: OpenAIModel, folder: Path) -> Session:

@@ -52,7 +52,8 @@ def test_what_code_does_to_its_own_processes_still_works(walled):
     code = (
         "import subprocess\nchild = subprocess.Popen(['sleep', '9'])\n"
         "for one in (0, os.getpid()):\n    resource.prlimit(one, resource.RLIMIT_CORE, (0, 0))\n"
-        "    os.sched_setaffinity(one, os.sched_getaffinity(one))\n    os.setpriority(os.PRIO_PROCESS, one, 1)\n"
+        "    os.sched_setaffinity(one, os.sched_getaffinity(one))\n"
+        "    os.setpriority(os.PRIO_PROCESS, one, os.getpriority(os.PRIO_PROCESS, one) + 1)\n"
         "child.kill()\nchild.wait()"
     )
     ran = walled.execute(code, seconds=SECONDS)

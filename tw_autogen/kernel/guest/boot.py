@@ -82,7 +82,7 @@ def load() -> None:
                 importlib.import_module(name)
     finally:
         del sys.modules["debugpy"]
-    _kind()
+    _kernel_app_class()
 
 
 class _BareSys:
@@ -134,7 +134,7 @@ def _listening_app() -> Any:
 
 
 @functools.cache
-def _kind() -> Any:
+def _kernel_app_class() -> Any:
     """Return our kind of application; made before a kernel is, so that forked ones have them."""
     import zmq
     from IPython.core.profiledir import ProfileDir
@@ -188,7 +188,7 @@ def prepare() -> Any:
     from traitlets.config import Config
 
     load()
-    app = _kind().instance(config=Config(_CONFIG))
+    app = _kernel_app_class().instance(config=Config(_CONFIG))
     app.log.setLevel("WARNING")  # or several records a cell are made and thrown away
     shell_module = vars(interactiveshell)
     store = shell_module.get(_STORE)

@@ -161,7 +161,7 @@ class Bridge:
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
         if self.session.checkpoint and not failed and result.info.raw_cell:
-            self.session.checkpoint.note(result.info.raw_cell, self._transform_of(result.info))
+            self.session.checkpoint.note_classes(result.info.raw_cell, self._transform_of(result.info))
         self._display.end()
         self._descriptors.drain()
         for stream in self._streams:

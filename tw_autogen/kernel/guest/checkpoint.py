@@ -239,7 +239,7 @@ class Checkpoint:
         self._wanted: tuple[int, Mapping[str, Any]] | None = None
         self._urgent = False
 
-    def note(self, code: str, transform: Callable[[str], str]) -> None:
+    def note_classes(self, code: str, transform: Callable[[str], str]) -> None:
         """Remember the statements of a cell that made classes.
 
         Args:
