@@ -29,9 +29,23 @@ def loads(text: str | bytes) -> Any:
     # Counting is what small messages can afford; only many brackets make it worth a look.
     if text.count(lists) + text.count(objects) > DEEPEST and too_deep(value):  # type: ignore[arg-type] # of the text's own type
         raise ValueError(f"nested more than {DEEPEST} deep")
-    if (r"\ud" if isinstance(text, str) else rb"\ud") in text.lower():  # type: ignore[operator] # as above
-        # Half a surrogate pair can be written to no file.
-        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    halves = (r"\ud", r"\uD") if isinstance(text, str) else (rb"\ud", rb"\uD")
+    if any(one in text for one in halves):  # type: ignore[operator] # as above
+        value = replace_half_pairs(value)
+    return value
+
+
+def replace_half_pairs(value: Any) -> Any:
+    """Return values of JSON with a `?` for half a surrogate pair, which can be sent nowhere and written to no file.
+
+    Args:
+        value: Returned itself if there is none in it.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.loads(text.encode("utf-8", "replace"))
     return value
 
 

@@ -58,6 +58,15 @@ def visible_line(text: str) -> str:
     return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), line)
 
 
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be written as UTF-8; the name of a file may hold bytes that are none."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _shown(character: str) -> str:
     code = ord(character)
     if not _is_hidden(code):

@@ -85,7 +85,9 @@ def _make_missing(opened: SafeFolder, names: Sequence[str], last_mode: int) -> N
 
 
 def open_private(path: Path) -> TextIO:
-    """Open a file of a session for appending text, readable by its owner alone; one that exists is tightened.
+    r"""Open a file of a session for appending text, readable by its owner alone; one that exists is tightened.
+
+    Half a surrogate pair, as in a file's name that is no UTF-8, is written as JSON has it: `\udcff`.
 
     Raises:
         OSError: it can't be opened, or is a link, no regular file, another user's, or one with a second name.
@@ -100,7 +102,7 @@ def open_private(path: Path) -> TextIO:
     except BaseException:
         file.close()
         raise
-    return io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+    return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def touch_private(path: Path) -> None:

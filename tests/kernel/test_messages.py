@@ -1,6 +1,7 @@
 """What the host takes from a kernel's messages: signed ones only, each once, whatever else they hold."""
 
 import json
+import tracemalloc
 
 import pytest
 import zmq
@@ -72,6 +73,23 @@ def test_what_has_another_form_is_passed_over(sent):
     ):
         assert Reader(KEY).read(parts) is None
     assert Reader(KEY).read(signed(header, b"{}", b"{}", b'{"text": "\xff"}'))["content"] == {"text": "\ufffd"}
+
+
+@pytest.mark.parametrize("which", ["header", "parent", "content"])
+def test_a_part_that_would_take_too_much_memory_is_not_read(which):
+    session = Session(key=KEY, signature_scheme="hmac-sha256")
+    text = json.dumps({"msg_type": "stream", "text": "\U0001f600" + "a" * (33 << 20)}, ensure_ascii=False).encode()
+    parts = {"header": b'{"msg_type": "stream"}', "parent": b"{}", "metadata": b"{}", "content": b"{}", which: text}
+    signed = [b"<IDS|MSG>", session.sign(list(parts.values())), *parts.values()]
+    tracemalloc.start()
+    try:
+        read = Reader(KEY).read(signed)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert (read["content"] == {}) if which == "content" else (read is None)
+    assert peak < 1 << 20
 
 
 def test_over_sockets_it_is_the_same(sent):

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from tw_autogen.escaped_text import is_unicode
 from tw_autogen.kernel import Artifact
 from tw_autogen.safe_folder import SafeFolder
 
@@ -22,12 +23,15 @@ Snapshot = Mapping[Path, tuple[int, int]]
 
 
 def snapshot(folder: Path) -> Snapshot:
-    """Take down when each file below the folder was last written, and its size; hidden ones and links are left out."""
+    """Take down when each file below the folder was last written, and its size.
+
+    Hidden ones, links, and names that are no UTF-8 are left out.
+    """
     found: dict[Path, tuple[int, int]] = {}
     with contextlib.suppress(FileNotFoundError), SafeFolder(folder) as opened:
         entries = opened.walk(enter=lambda name: not name.startswith((".", "__")))
         for one in itertools.islice(entries, _MOST_ENTRIES):
-            if one.is_file and not one.name.rpartition("/")[2].startswith("."):
+            if one.is_file and not one.name.rpartition("/")[2].startswith(".") and is_unicode(one.name):
                 found[folder / one.name] = (one.info.st_mtime_ns, one.info.st_size)
                 if len(found) > _MOST_FILES:  # somebody else's tree: not worth the time of every cell
                     break

@@ -69,6 +69,8 @@ class Reader:
 
 
 def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | None:
+    if max(len(header), len(parent)) > _LARGEST_HEADER:
+        return None
     read = _object(header)
     if read is None or not isinstance(read.get("msg_type"), str) or read["msg_type"] in _UNREAD:
         return None
@@ -99,6 +101,7 @@ _LOOK_SECONDS = 0.01
 _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
+_LARGEST_HEADER = 64 << 10
 _LARGEST_PART = 64 << 20
 """The bytes of one part of a message; a connection that brings more is cut."""
 

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.model.chat_model import ChatModel, Completion, Message
 
 _ON_DELAY: ContextVar[Callable[[str], None] | None] = ContextVar("on_delay", default=None)
@@ -96,6 +97,9 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
     Raises:
         ModelError: as `ChatModel.complete`.
     """
+    messages = replace_half_pairs(request.messages)  # a file's name may hold one
+    if messages is not request.messages:
+        request = replace(request, messages=messages)
     if isinstance(model, RequestModel) and type(model).complete is RequestModel.complete:
         return model.answer(request)
     return model.complete(

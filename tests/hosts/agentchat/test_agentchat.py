@@ -315,6 +315,18 @@ def test_it_goes_into_a_component_and_back(tmp_path):  # C50
         assert again.dump_component().config[one] == component.config[one]
 
 
+def test_a_file_is_written_down_by_its_name_not_by_what_a_link_of_that_name_leads_to(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "key.csv").write_text("SECRET", encoding="utf-8")
+    (tmp_path / "here/sales.csv").symlink_to("../key.csv")
+    monkeypatch.chdir(tmp_path / "here")
+    client = OpenAIChatCompletionClient(model="m", api_key="none", base_url="http://127.0.0.1:9/v1", model_info=INFO)
+    component = TaskWeaverAgent("analyst", client, files=["sales.csv"]).dump_component()
+
+    assert component.config["files"] == [str(tmp_path / "here/sales.csv")]
+    assert TaskWeaverAgent.load_component(component).dump_component().config["files"] == component.config["files"]
+
+
 @pytest.mark.parametrize(
     ("more", "named"),
     [

@@ -150,10 +150,10 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             model_client_stream=model_client_stream,
             plugins=[str(one) for one in plugins],
             roles=None if roles is None else [str(one) for one in roles],
-            files=[str(Path(one).resolve()) for one in files],
+            files=[str(Path(one).absolute()) for one in files],
             workspace=None if workspace is None else str(workspace),
             settings=dict(settings or {}),
-            project=None if project is None else str(Path(project).resolve()),
+            project=None if project is None else str(Path(project).absolute()),
             mcp_servers=file_of_servers,
             policy=str(policy) if isinstance(policy, str | Path) else None,
             hand_on=hand_on,
@@ -344,4 +344,4 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
 def _file(mcp_servers: McpWanted | None) -> str | None:
     """Return the path of a file of MCP servers; None for what stands in one, where secrets may be."""
     named = isinstance(mcp_servers, Path) or isinstance(mcp_servers, str) and not mcp_servers.lstrip().startswith("{")
-    return str(Path(mcp_servers).expanduser().resolve()) if named and isinstance(mcp_servers, str | Path) else None
+    return str(Path(mcp_servers).expanduser().absolute()) if named and isinstance(mcp_servers, str | Path) else None

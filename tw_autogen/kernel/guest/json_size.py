@@ -6,13 +6,15 @@ MOST_BYTES = 256 << 20
 """What the values of one message or host call may take."""
 
 _PER_CONTAINER, _PER_VALUE, _PER_QUOTE = 64, 32, 28
+_WIDEST = 4
 
 
 def estimate_parsed_bytes(text: str | bytes) -> int:
-    """Return about how many bytes Python takes for the values of a JSON text; it may be somewhat more than it is.
+    """Return about how many bytes Python takes for the values of a JSON text; it may be more than it is.
 
     Args:
-        text: JSON, or what claims to be.
+        text: JSON, or what claims to be. Of bytes the text that they become is counted too, with 4 bytes for each of
+            them if one is not ASCII: a single wide character makes all others of a text as wide.
 
     Example:
         >>> estimate_parsed_bytes("[1, 2, 3]")
@@ -22,7 +24,9 @@ def estimate_parsed_bytes(text: str | bytes) -> int:
         containers, values, quotes = text.count("{") + text.count("["), text.count(","), text.count('"')
     else:
         containers, values, quotes = text.count(b"{") + text.count(b"["), text.count(b","), text.count(b'"')
-    return len(text) + _PER_CONTAINER * containers + _PER_VALUE * values + _PER_QUOTE * quotes
+    width = 1 if text.isascii() else _WIDEST
+    held = width * len(text) * (2 if isinstance(text, bytes) else 1)
+    return held + _PER_CONTAINER * containers + _PER_VALUE * values + _PER_QUOTE * quotes
 
 
 def check_call_size(request: str) -> None:
