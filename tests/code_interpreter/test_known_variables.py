@@ -1,5 +1,7 @@
 """What a model is told of variables: what is new to it, and no more."""
 
+import pytest
+
 from tw_autogen.code_interpreter.known_variables import KnownVariables
 from tw_autogen.kernel import Variable
 from tw_autogen.kernel.guest.variable_summary import describe
@@ -82,3 +84,40 @@ def test_of_hundreds_of_variables_none_that_exists_is_told_as_gone():
     assert "Gone" not in told()
     del namespace["key"]
     assert "Gone: key" in told()
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["for i in range(3): pass\nx = i"], "x"),
+        (["for i, x in enumerate([]): pass", "i = 3"], "i"),
+        (["with open('a') as i: x = 1"], "x"),
+        (["for x in (): pass\nx = 3"], "ix"),
+        (["broken ("], "ix"),
+    ],
+)
+def test_loop_variables_and_files_are_not_told_until_they_are_assigned(cells, told):
+    known = KnownVariables(1000)
+    for cell in cells:
+        known.note_code(cell)
+    there = [Variable("i", "int", "1"), Variable("x", "int", "1"), Variable("file", "TextIOWrapper")]
+
+    fresh = "".join(known.fresh(there))
+
+    assert fresh == told
+    assert known.news(there) == "\n".join(f"{name}: int, 1" for name in told)
+
+
+def test_small_containers_are_told_with_their_content():
+    values = {"a": [1, "x"], "b": {"limit": [2, 5]}, "c": [object()], "d": list(range(99)), "e": ("é",), "f": {}}
+
+    told = {name: summary for name, _, summary in describe(values, hidden=())}
+
+    assert told == {
+        "a": "2 items: [1, 'x']",
+        "b": "1 key: {'limit': [2, 5]}",
+        "c": "1 item",
+        "d": "99 items",
+        "e": "1 item: ('é')",
+        "f": "0 keys",
+    }

@@ -149,3 +149,15 @@ def test_a_thread_that_prints_for_ever_hides_no_other_cells_end(kernel):
     assert len(execution.stdout) <= LIMIT
     assert execution.stdout.endswith("mine\n")
     works(kernel)
+
+
+def test_the_ends_of_prints_are_known_and_long_output_is_kept_as_a_variable(kernel):
+    first = run(kernel, "print('a', 'b'); print('c\\n' * 2500); print('no end', end='')\n'result'", seconds=30)
+    again = run(kernel, "print(len(last_output))", seconds=30)
+    run(kernel, "last_output = 'mine'\nprint('d' * 5000)", seconds=30)
+    mine = run(kernel, "print(last_output)\ndel last_output", seconds=30)
+
+    assert (first.print_ends, first.kept_as) == ((4, 5005), "last_output")
+    assert "last_output" not in [one.name for one in first.variables]
+    assert (again.stdout, again.kept_as) == (f"{4 + 5001 + 6 + 9}\n", "")
+    assert mine.stdout == "mine\n"

@@ -117,7 +117,7 @@ class CodeInterpreter(Role):
     @property
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
-        return static_prompt(self._policy, self._selection.prompt())
+        return static_prompt(self._policy, self._selection.prompt(), self._settings.report_chars)
 
     def offer(self, request: str) -> str:
         """Name the plugins that fit a request, where there are too many to name them all in the intro."""
@@ -275,6 +275,7 @@ class CodeInterpreter(Role):
                 continue
             execution = self._run(work, cells, turn)
             told = report_texts.execution_report(execution, execution.artifacts, limit, code=work.code)
+            mine.variables.note_code(work.code)
             work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 from tw_autogen.kernel import Variable
 
 _GONE_NAMES = 20
+_FILES = frozenset(
+    {"TextIOWrapper", "BufferedReader", "BufferedWriter", "BufferedRandom", "FileIO", "GzipFile", "ZipFile"}
+)
 
 
 class KnownVariables:
@@ -21,10 +25,19 @@ class KnownVariables:
         self._limit_chars = limit_chars
         self._told: dict[str, str] = {}
         self._seen: dict[str, str] = {}
+        self._passing: set[str] = set()
+
+    def note_code(self, code: str) -> None:
+        """Note which names a cell that ran has only used in passing: variables of its loops and `with` blocks.
+
+        They are not told until another cell assigns them.
+        """
+        passing, assigned = _bound_names(code)
+        self._passing = (self._passing | passing) - assigned
 
     def fresh(self, variables: Sequence[Variable]) -> list[str]:
         """Return the names of those that are new or changed since `news`, whether it could tell all of them or not."""
-        return [one.name for one in variables if _differs(self._seen.get(one.name), one)]
+        return [one.name for one in self._lasting(variables) if _differs(self._seen.get(one.name), one)]
 
     def news(self, variables: Sequence[Variable]) -> str:
         """Return which variables are new, changed or gone since the last telling, a line each; empty if none are.
@@ -32,7 +45,7 @@ class KnownVariables:
         Args:
             variables: Those that exist now.
         """
-        now = {one.name: self._line(one) for one in variables}
+        now = {one.name: self._line(one) for one in self._lasting(variables)}
         fresh = [name for name, line in now.items() if self._told.get(name) != line]
         gone = [name for name in self._told if name not in now]
         lines = self._within([now[name] for name in reversed(fresh)])[::-1]
@@ -45,6 +58,9 @@ class KnownVariables:
             more = f" and {len(gone) - _GONE_NAMES} more" if len(gone) > _GONE_NAMES else ""
             lines.append(f"Gone: {', '.join(gone[:_GONE_NAMES])}{more}")
         return "\n".join(lines)
+
+    def _lasting(self, variables: Sequence[Variable]) -> list[Variable]:
+        return [one for one in variables if one.name not in self._passing and one.type not in _FILES]
 
     def forget(self) -> None:
         """Take nothing for told any more, because what was told is not in the prompt now."""
@@ -64,6 +80,30 @@ class KnownVariables:
                 break
             kept.append(line if left >= 0 else f"{line[: self._limit_chars]}…")
         return kept
+
+
+def _bound_names(code: str) -> tuple[set[str], set[str]]:
+    """Return the names that a cell binds in `for`, `with` and `except` alone, and those that it binds otherwise.
+
+    Args:
+        code: A cell's; of one that is no plain Python nothing is known.
+    """
+    try:
+        tree = ast.parse(code)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return set(), set()
+    targets = [node.target for node in ast.walk(tree) if isinstance(node, ast.For)]
+    targets += [
+        one.optional_vars
+        for node in ast.walk(tree)
+        if isinstance(node, ast.With)
+        for one in node.items
+        if one.optional_vars
+    ]
+    passing_nodes = {one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    stored = {node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    assigned = {node.id for node in stored - passing_nodes}
+    return {node.id for node in passing_nodes} - assigned, assigned
 
 
 def _differs(told: str | None, now: Variable) -> bool:

@@ -39,19 +39,25 @@ FORWARDED = (
 )
 
 
-def static_prompt(policy: Policy, plugins: str) -> str:
+def static_prompt(policy: Policy, plugins: str, report_chars: int) -> str:
     """Return the text that every prompt begins with.
 
     Args:
         policy: What code may do.
         plugins: What is said of plugins, whatever the task.
+        report_chars: How much of a cell's output fits.
     """
     if policy.only_plugins:
         return _ONLY_PLUGINS.substitute(rules=policy.summary(), plugins=plugins).strip()
     installing = _INSTALLING[policy.install]
     files = _FILES if policy.files else _NO_FILES
     return _PROMPT.substitute(
-        rules=policy.summary(), plugins=plugins, installing=installing, files=files, conventions=CONVENTIONS
+        rules=policy.summary(),
+        plugins=plugins,
+        installing=installing,
+        files=files,
+        conventions=CONVENTIONS,
+        report_chars=report_chars,
     ).strip()
 
 

@@ -6,11 +6,13 @@ import ast
 import re
 from collections.abc import Sequence
 
+from tw_autogen.code_interpreter.output_fit import fit
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, is_mentioned
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
+_KEPT = "(Cut to fit; the whole output is in the variable `{}`. Print the part of it that is needed and left out here.)"
 _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 """The mark that a kernel leaves where a cell has printed more than it keeps."""
 
@@ -67,7 +69,8 @@ def output_text(
         limit_chars: How long the text may be; longer output keeps head and tail.
         form: The form that the request asks for; None: no particular one.
     """
-    said = [cut(trimmed(execution.stdout), limit_chars), cut(trimmed(execution.result or ""), limit_chars)]
+    printed = fit(execution.stdout, limit_chars, execution.print_ends)
+    said = [trimmed(printed), trimmed(fit(execution.result or "", limit_chars))]
     text = "\n".join(part for part in said if part)
     alone = is_json(text) or (form is not None and form.fits(text))
     unnamed = [] if alone else [one for one in artifacts if not is_mentioned(one.path.name, text)]
@@ -94,14 +97,16 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
         head = "The code failed."
     logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in execution.logs)
     parts = {
-        "Printed": execution.stdout,
+        "Printed": fit(execution.stdout, limit_chars, execution.print_ends),
         "Not complete": lost_output(execution),
-        "Result": execution.result or "",
-        "Standard error": execution.stderr,
-        "Log": logs,
-        "Error": execution.error,
+        "Result": fit(execution.result or "", limit_chars),
+        "Standard error": cut(execution.stderr, limit_chars),
+        "Log": cut(logs, limit_chars),
+        "Error": cut(execution.error, limit_chars),
     }
-    shown = [f"{name}:\n{cut(trimmed(text), limit_chars)}" for name, text in parts.items() if text.strip()]
+    shown = [f"{name}:\n{trimmed(text)}" for name, text in parts.items() if text.strip()]
+    kept = execution.kept_as and max(len(execution.stdout), len(execution.result or "")) > limit_chars
+    shown += [_KEPT.format(execution.kept_as)] if kept else []
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
     last = _last_assigned(code) if nothing else ""
     nothing += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
@@ -136,6 +141,18 @@ def warnings_of(execution: Execution) -> list[str]:
     if lost := lost_output(execution):
         found.append(lost)
     return found
+
+
+def empty_arrays(execution: Execution, made: Sequence[str]) -> list[str]:
+    """Return a sentence for each new array or column that holds nothing but missing values: a count of it is no count.
+
+    Args:
+        execution: The cell's.
+        made: Names of the variables that are new or changed.
+    """
+    kinds = ("Series", "ndarray")
+    found = [one for one in execution.variables if one.name in made and one.type in kinds]
+    return [f"{one.name} holds nothing but nan" for one in found if re.search(r"\(all (?:nan|missing)\)", one.summary)]
 
 
 def _last_assigned(code: str) -> str:

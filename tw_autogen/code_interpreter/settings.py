@@ -27,7 +27,8 @@ class CodeInterpreterSettings:
         max_tries: How often code is written again after findings, and, counted apart, after failures.
         model_seconds: How long one call of the model may take.
         cell_seconds: How long one cell may run, without the time spent in host calls.
-        report_chars: How much of the result, of what was printed, and of an error is reported, each.
+        report_chars: How much of the result, of what was printed, and of an error is reported, each. Longer output is
+            cut print by print, and is whole in the kernel's variable `last_output`.
         answer_chars: Of an answer that code has printed and that is longer than this, chats and prompts get the
             beginning, and all of it is a file too. `Answer.text` and the command line's output have it whole. JSON is
             not cut.
@@ -53,7 +54,7 @@ class CodeInterpreterSettings:
     max_tries: int = field(default=3, metadata=LOWER)
     model_seconds: float = field(default=300.0, metadata=LOWER)
     cell_seconds: float = field(default=180.0, metadata=LOWER)
-    report_chars: int = field(default=4000, metadata=LOWER)
+    report_chars: int = field(default=10_000, metadata=LOWER)
     answer_chars: int = field(default=20_000, metadata=LOWER)
     variables_chars: int = field(default=2000, metadata=LOWER)
     plugin_chars: int = field(default=8000, metadata=LOWER)

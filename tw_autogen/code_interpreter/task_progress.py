@@ -92,6 +92,7 @@ class TaskProgress:
         told = report_texts.execution_report(self.execution, self.artifacts, limit_chars, code=self.code)
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
         made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
+        made += "".join(f"\nCareful: {one}." for one in report_texts.empty_arrays(self.execution, self.made))
         return f"{note}{called}{told}{self._printed_before(limit_chars)}{made}"
 
     def whole_answer(self, receiver: str) -> str:
@@ -122,6 +123,7 @@ class TaskProgress:
         status = "SUCCESS" if self.execution.ok else "FAILURE"
         warnings = [
             *report_texts.warnings_of(self.execution),
+            *report_texts.empty_arrays(self.execution, self.made),
             *(["bare results, in no words"] if self.unworded else []),
         ]
         extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}

@@ -25,6 +25,7 @@ ROLLBACK = "rollback"
 _MOST_CHARS, _VALUE_CHARS, _ROW_CHARS = 1 << 20, 10_000, 50
 """What all rows of one kind in a report may hold, and one value; what a row counts besides. A kernel sends less."""
 _ERROR_CHARS = 100_000
+_MOST_PRINTS, _NAME_CHARS = 1000, 60
 
 
 def went_well(outcome: RawResult) -> bool:
@@ -131,7 +132,17 @@ def execution_of(
         error="" if ok else error_text(outcome, lost=lost),
         state_lost=bool(outcome.died),
         seconds=max(0.0, outcome.seconds - outcome.host_seconds),
+        print_ends=_print_ends(report),
+        kept_as=kept if str.isidentifier(kept := str(report.get("kept_as") or "")[:_NAME_CHARS]) else "",
     )
+
+
+def _print_ends(report: dict[str, Any]) -> tuple[int, ...]:
+    """Return where prints ended; empty where that is no ascending list of numbers, because code wrote it."""
+    found = report.get("print_ends")
+    ends = found[:_MOST_PRINTS] if isinstance(found, list) else []
+    sane = all(type(one) is int for one in ends) and ends == sorted(ends)
+    return tuple(ends) if sane else ()
 
 
 def _artifacts(report: dict[str, Any], folder: Path, most: int) -> Iterator[Artifact]:

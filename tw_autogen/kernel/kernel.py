@@ -118,6 +118,8 @@ class Execution:
         state_lost: The kernel was ended, and all variables with it; the next cell gets a fresh one with plugins loaded,
             and with what `KernelSettings.checkpoint_seconds` brings back, if that is set: `error` says so.
         seconds: Wall-clock time of the cell, without the time spent in host calls.
+        print_ends: Where in `stdout` the first prints end, in characters, ascending; empty if that is not known.
+        kept_as: The variable in which long output is kept whole, with the result's text; empty if it is in none.
     """
 
     ok: bool
@@ -130,6 +132,8 @@ class Execution:
     error: str = ""
     state_lost: bool = False
     seconds: float = 0.0
+    print_ends: tuple[int, ...] = ()
+    kept_as: str = ""
 
 
 OnOutput = Callable[[str, str], None]

@@ -33,6 +33,9 @@ from .tamper_guard import Guard, Interrupts, pack_tolerantly, reply_on_error, su
 from .traceback_text import Cells, kind_of, own_words, short_warning, trace
 
 SOURCE = "tw_autogen"
+_LAST_OUTPUT = "last_output"
+_LONG_OUTPUT_CHARS = 4000
+"""What a cell printed, with its result, is kept as the variable `last_output` if it is longer than this."""
 QUIET = "quiet"
 """In a report: no output comes behind this reply, and no `idle`."""
 
@@ -164,6 +167,7 @@ class Bridge:
             self.session.checkpoint.note_classes(result.info.raw_cell, self._transform_of(result.info))
         self._display.end()
         self._descriptors.drain()
+        kept_as = self._keep_long_output()
         for stream in self._streams:
             stream.end_cell()
         self._quiet = not (self.session.remote or any(stream.spoke for stream in self._streams))
@@ -174,6 +178,8 @@ class Bridge:
             {
                 "error": error,
                 "result": self._display.result,
+                "print_ends": self._streams[0].print_ends,
+                "kept_as": kept_as,
                 "artifacts": [[one.name, one.kind, self._relative(one.path), one.preview] for one in kept],
                 "logs": logs,
                 "variables": self.session.variables(),
@@ -184,6 +190,19 @@ class Bridge:
             }
         )
         self._display.result = None
+
+    def _keep_long_output(self) -> str:
+        """Keep long output as `last_output`, unless code has a variable of its own under that name.
+
+        Returns:
+            The variable's name; empty if nothing was kept.
+        """
+        text = "\n".join(filter(None, (self._streams[0].text(), self._display.result)))
+        names, hidden = self._shell.user_ns, self._shell.user_ns_hidden
+        if len(text) <= _LONG_OUTPUT_CHARS or names.get(_LAST_OUTPUT) is not hidden.get(_LAST_OUTPUT):
+            return ""
+        names[_LAST_OUTPUT] = hidden[_LAST_OUTPUT] = text
+        return _LAST_OUTPUT
 
     def _transform_of(self, info: Any) -> Callable[[str], str]:
         """Return what makes Python of a cell; of the one that has just run, the shell knows it."""

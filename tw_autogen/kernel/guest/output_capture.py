@@ -18,6 +18,8 @@ MARK_CHARS = 60
 
 _FLUSH_SECONDS, _FLUSH_SHARE = 0.05, 0.1
 """How much of a cell's time may go into flushing: so much at once, and this part of the rest."""
+_MOST_PRINTS = 1000
+"""Of how many prints in one cell it is noted where they end."""
 
 
 class Clipped:
@@ -104,6 +106,9 @@ class LimitedStream:
         self._dirty = False
         self.spoke = False
         """Whether something was sent since the cell began."""
+        self.print_ends: list[int] = []
+        """Where prints have ended since the cell began, in characters: `print` writes its line break for itself."""
+        self._written = 0
         self._flushed = self._began = 0.0
         self._limit = 0
         self._descriptor: int | None = None
@@ -151,6 +156,9 @@ class LimitedStream:
                 if "\n" in text:
                     self._write_to_descriptor()
                 return len(text)
+            self._written += len(text)
+            if text == "\n" and len(self.print_ends) < _MOST_PRINTS:
+                self.print_ends.append(self._written)
             head = self._kept.add(text)
             if head and not self._between:
                 self._dirty = self.spoke = True
@@ -182,11 +190,16 @@ class LimitedStream:
         with self._lock:
             late, self._kept = self._kept.text(), Clipped(self._limit)
             self._between = self.spoke = False
-            self._unsaid = []
+            self._unsaid, self.print_ends, self._written = [], [], 0
             self._crash_output.begin_cell()
             self._began, self._flushed = time.monotonic(), 0.0
             if late:
                 self.write(late)
+
+    def text(self) -> str:
+        """Return what was kept of the running cell's output."""
+        with self._lock:
+            return self._kept.text()
 
     def end_cell(self) -> None:
         """Write the tail; the next flush is one, whatever went before."""

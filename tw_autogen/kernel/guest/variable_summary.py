@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -15,6 +16,9 @@ _MOST_SUMMARIES = 200
 _MOST_VARIABLES = 5000
 _SCALARS = (bool, int, float, complex, type(None))
 _Told = TypeVar("_Told")
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+_MOST_ITEMS, _MOST_TEXT = 20, 60
+"""Containers that are longer, or hold longer texts, are told by their number of items alone."""
 _SIZED = (list, tuple, set, frozenset, dict, bytes, bytearray)
 
 
@@ -23,7 +27,7 @@ def summary(value: Any) -> str:
 
     Example:
         >>> summary([1, 2, 3]), summary("abc"), summary(4.5), summary(object())
-        ('3 items', "'abc'", '4.5', '')
+        ('3 items: [1, 2, 3]', "'abc'", '4.5', '')
     """
     if type(value) in _SCALARS:
         return _short(str(value) if abs(_size(value)) < 1e300 else type(value).__name__)
@@ -35,7 +39,10 @@ def summary(value: Any) -> str:
         if is_a(value, kind):
             count = kind.__len__(value)
             word = {"dict": "key", "bytes": "byte", "bytearray": "byte"}.get(kind.__name__, "item")
-            return f"{count} {word}{'' if count == 1 else 's'}" + (_keys(value) if is_a(value, dict) else "")
+            told = f"{count} {word}{'' if count == 1 else 's'}"
+            if plain := _plain_text(value, 2):
+                return f"{told}: {plain}" if count else told
+            return told + (_keys(value) if is_a(value, dict) else "")
     if is_a(value, types.FunctionType) or is_a(value, type):
         return _definition(value)
     return _of_data(value)
@@ -111,6 +118,30 @@ def _definition(value: Any) -> str:
     return f"({names})" + (f": {first}" if first else "")
 
 
+def _plain_text(value: Any, depth: int) -> str:
+    """Return a small container of plain values as text; empty for others: no code of the values' own is run.
+
+    Args:
+        value: Any.
+        depth: How many containers may be in one another.
+    """
+    if is_a(value, str):
+        return str.__repr__(value) if str.__len__(value) <= _MOST_TEXT else ""
+    if type(value) in _SCALARS:
+        return str(value) if abs(_size(value)) < 1e300 else ""
+    if any((one.__module__, one.__name__) == ("numpy", "generic") for one in type(value).__mro__):
+        return str(value)
+    kind: Any = next((one for one in _CONTAINERS if is_a(value, one)), None)
+    if kind is None or not depth or kind.__len__(value) > _MOST_ITEMS:
+        return ""
+    if kind is dict:
+        pairs = [(_plain_text(key, depth - 1), _plain_text(one, depth - 1)) for key, one in dict.items(value)]
+        return f"{{{', '.join(f'{key}: {one}' for key, one in pairs)}}}" if all(map(all, pairs)) else ""
+    texts = [_plain_text(one, depth - 1) for one in kind.__iter__(value)]
+    form = {list: "[{}]", tuple: "({})"}.get(kind, "{{{}}}")
+    return form.format(", ".join(texts)) if all(texts) else ""
+
+
 def _keys(value: dict[Any, Any]) -> str:
     names = [key for key in list(dict.keys(value))[:8] if type(key) is str]
     more = ", …" if dict.__len__(value) > len(names) else ""
@@ -133,7 +164,7 @@ def _of_data(value: Any) -> str:
                 return str(value)
         if root == "numpy":
             if kind.__name__ == "ndarray":
-                return f"shape {tuple(value.shape)}, {value.dtype}"
+                return f"shape {tuple(value.shape)}, {value.dtype}{_not_a_number(value)}"
             if kind.__name__ == "generic":
                 return str(value)
         if root == "datetime":
@@ -154,7 +185,13 @@ def _frame(frame: Any) -> str:
 
 def _missing(series: Any) -> str:
     count = int(series.isna().sum()) if len(series) <= _MOST_CELLS else 0
-    return f" ({count} missing)" if count else ""
+    return f" ({'all' if count == len(series) else count} missing)" if count else ""
+
+
+def _not_a_number(array: Any) -> str:
+    counted = array.dtype.kind == "f" and array.size <= _MOST_CELLS
+    count = int(sys.modules["numpy"].isnan(array).sum()) if counted else 0
+    return f" ({'all' if count == array.size else count} nan)" if count else ""
 
 
 def _short(text: str) -> str:
