@@ -29,7 +29,7 @@ LAYERS = [
     {"hosts"},
     {"cli"},
 ]
-MOST_NAMES = 268
+MOST_NAMES = 269
 """The names on all faces together; less is better."""
 FRAMEWORKS = {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "ag2", "agent_framework"}
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

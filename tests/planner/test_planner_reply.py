@@ -88,8 +88,9 @@ def test_fields_are_found_by_other_names(fields):
     assert (reply.send_to, reply.message, str(reply.plan)) == ("CodeInterpreter", "add", "1. add")
 
 
-def test_the_message_to_the_only_worker_is_the_plan_where_none_was_sent():
-    reply = read_reply('{"send_to": "Echo", "message": "add\\n them"}', ["Echo"], has_plan=False)
+@pytest.mark.parametrize("workers", [["Echo"], ["CodeInterpreter", "Echo"]])
+def test_the_message_to_a_worker_is_the_plan_where_none_was_sent(workers):
+    reply = read_reply('{"send_to": "Echo", "message": "add\\n them"}', workers, has_plan=False)
 
     assert (str(reply.plan), reply.current_plan_step) == ("1. add them", "1")
 
@@ -156,7 +157,6 @@ def test_then_is_forgotten_in_a_message_to_the_user():
         ({"send_to": "Cook"}, "`send_to` is 'Cook', and nobody here is called that: write one of CodeInterpreter"),
         ({"send_to": None}, "`send_to` is missing: write one of CodeInterpreter, Echo, User"),
         ({"message": " "}, "`message` is missing or empty"),
-        ({"init_plan": None, "plan": None}, "`init_plan` and `plan` are missing: this request has no plan yet"),
         ({"plan": "1. a <sequentially depends on 4>"}, "`plan`: step 1 depends on step 4"),
         ({"send_to": "User", "stop": "InProcess"}, "`stop` is 'InProcess' in a message to the User: write one of Comp"),
         ({"send_to": "User", "stop": "Bored"}, "`stop` is 'Bored' in a message to the User"),

@@ -16,7 +16,7 @@ from tw_autogen.code_interpreter.plugin_ranking import needs_selection
 from tw_autogen.code_interpreter.plugin_tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState
-from tw_autogen.code_interpreter.prompts import introduction, static_prompt
+from tw_autogen.code_interpreter.prompts import code_rules, introduction, static_prompt
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.shown_plugins import ShownPlugins
 from tw_autogen.code_interpreter.task_progress import TaskProgress
@@ -33,10 +33,17 @@ from tw_autogen.role import Killable, PostStream, Role, Turn
 NAME = "CodeInterpreter"
 USER = "User"
 _UNCUT_CHARS = 1_000_000
+_BEGINNING_CHARS = 4000
+"""How much of a long answer chats and prompts get."""
 _MEND = (
     "If you can mend it, send a new block with what still has to run: the variables that exist are listed; print again "
     "what the answer needs. If it can't be done, say why in words, without a block."
 )
+
+
+_SENT = "This code came with the task."
+_LOOKED = "That was a look. Go on: do the task, or look once more."
+_LAST_LOOK = "That was the last look of this task. Do the task now."
 
 
 class CodeInterpreter(Role):
@@ -117,7 +124,12 @@ class CodeInterpreter(Role):
     @property
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
-        return static_prompt(self._policy, self._selection.prompt(), self._settings.report_chars)
+        return static_prompt(self._policy, self._selection.prompt(), self._settings)
+
+    @property
+    def code_rules(self) -> str:
+        """The rules for code that comes with a task; empty where this role only calls plugins."""
+        return "" if self._policy.only_plugins else code_rules(self._policy, self._settings)
 
     def offer(self, request: str) -> str:
         """Name the plugins that fit a request, where there are too many to name them all in the intro."""
@@ -150,7 +162,7 @@ class CodeInterpreter(Role):
         self._shorten(mine, turn)
         self._tell_task(mine, asked, turn)
         forwarded = asked.content(AttachmentType.then) == USER
-        work = self._work(mine, cells, turn, forwarded=forwarded)
+        work = self._work(mine, cells, turn, forwarded=forwarded, sent=_sent_code(mine, asked))
         if asked.send_from == USER or (forwarded and work.execution and not report_texts.lost_output(work.execution)):
             self._keep_answer(work, turn)
         post = self._report(work, asked.send_from)
@@ -239,7 +251,9 @@ class CodeInterpreter(Role):
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 
-    def _work(self, mine: PromptState, cells: CellRunner, turn: Turn, *, forwarded: bool) -> TaskProgress:
+    def _work(
+        self, mine: PromptState, cells: CellRunner, turn: Turn, *, forwarded: bool, sent: CodeReply | None
+    ) -> TaskProgress:
         """Write, check and run code until it runs, or until the tries are used up.
 
         Args:
@@ -248,12 +262,13 @@ class CodeInterpreter(Role):
             turn: As in `reply`.
             forwarded: The output goes to the user unseen, so that code was told to raise an error if there is no
                 answer: a first error of this kind is reported, and not tried again.
+            sent: The code that came with the task, in place of the model's first reply.
         """
         form = AnswerForm.read(turn.round.user_query)
         work = TaskProgress(form=form, unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
         while True:
-            reply = self._write(mine, turn)
+            reply, sent = sent or self._write(mine, turn), None
             _go_on(turn)
             work.thought, work.code = reply.thought, reply.code or ""
             if reply.code is None:
@@ -279,6 +294,11 @@ class CodeInterpreter(Role):
             work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
+            if execution.ok and work.may_look_on(self._settings.max_tries):
+                work.record_look(limit)
+                last = work.looked == self._settings.max_tries
+                mine.history.append_user(f"{told}{exist}\n{_LAST_LOOK if last else _LOOKED}")
+                continue
             if execution.ok:
                 mine.history.append_user(f"{told}{exist}")
                 return work
@@ -322,7 +342,7 @@ class CodeInterpreter(Role):
                 file.write(text.encode("utf-8", "replace"))
             work.artifacts.append(Artifact(path.name, "file", path, f"all {len(text)} characters of the answer"))
             turn.emit(ArtifactSaved(path.name, "file", str(path), work.artifacts[-1].preview))
-            head = text[: self._settings.report_chars]
+            head = text[: min(_BEGINNING_CHARS, self._settings.report_chars)]
             work.beginning = f"{head}\n… the whole answer, {len(text)} characters, is in {path.name}"
         work.answer = text
 
@@ -358,6 +378,15 @@ class CodeInterpreter(Role):
         )
         mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
+
+
+def _sent_code(mine: PromptState, asked: Post) -> CodeReply | None:
+    """Return the code that came with a task, and note it in the history as the reply to it; None if none came."""
+    code = asked.content(AttachmentType.code)
+    if not code.strip():
+        return None
+    mine.history.append_assistant(f"{_SENT}\n```python\n{code.strip()}\n```")
+    return CodeReply(_SENT, code)
 
 
 def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:

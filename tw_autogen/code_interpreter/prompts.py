@@ -7,9 +7,11 @@ from pathlib import Path
 from string import Template
 
 from tw_autogen.code_interpreter.policy import Policy
+from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.conversation import CONVENTIONS
 
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
+_RULES = Template(Path(__file__).with_name("code_rules.md").read_text(encoding="utf-8"))
 _ONLY_PLUGINS = Template(Path(__file__).with_name("only_plugins.md").read_text(encoding="utf-8"))
 _INSTALLING = {
     "never": "- If a library is missing, use another way and say so in a printed line; nothing can be installed.",
@@ -32,32 +34,42 @@ _INTRO_ONLY_PLUGINS = (
 )
 _SAME_CHARS = 200
 FORWARDED = (
-    "What you print is the answer that the User gets; nobody looks at it in between. If they asked for a "
-    "form, such as JSON, print that and nothing else; if not, whole sentences in the language of the "
-    "request, with the numbers asked for, their units and what was chosen. If there is no answer, as when "
-    "a file or column is missing, raise an error that says why, and what is there instead."
+    "What the task's last block prints is the answer that the User gets; nobody looks at it in between: the form that "
+    "they asked for, with nothing around it unless they asked for that too; or whole sentences in the language of the "
+    "request, with the numbers asked for, their units and what was chosen."
 )
 
 
-def static_prompt(policy: Policy, plugins: str, report_chars: int) -> str:
+def static_prompt(policy: Policy, plugins: str, settings: CodeInterpreterSettings) -> str:
     """Return the text that every prompt begins with.
 
     Args:
         policy: What code may do.
         plugins: What is said of plugins, whatever the task.
-        report_chars: How much of a cell's output fits.
+        settings: How much of a cell's output fits, and how many tries a task has.
     """
     if policy.only_plugins:
         return _ONLY_PLUGINS.substitute(rules=policy.summary(), plugins=plugins).strip()
-    installing = _INSTALLING[policy.install]
-    files = _FILES if policy.files else _NO_FILES
     return _PROMPT.substitute(
         rules=policy.summary(),
         plugins=plugins,
-        installing=installing,
-        files=files,
+        code_rules=code_rules(policy, settings),
         conventions=CONVENTIONS,
-        report_chars=report_chars,
+        looks=settings.max_tries,
+    ).strip()
+
+
+def code_rules(policy: Policy, settings: CodeInterpreterSettings) -> str:
+    """Return the rules for code, whoever writes it; without those of the policy that refuse it.
+
+    Args:
+        policy: What code may do.
+        settings: How much of a cell's output fits.
+    """
+    return _RULES.substitute(
+        installing=_INSTALLING[policy.install],
+        files=_FILES if policy.files else _NO_FILES,
+        report_chars=settings.report_chars,
     ).strip()
 
 

@@ -14,6 +14,8 @@ from tw_autogen.kernel import Artifact, Execution
 _WRONG_CHARS = 600
 _MADE_NAMES = 20
 _WHY_CHARS = 160
+_LOOK_CHARS = 1500
+_LOOK = re.compile(r"\s*#[ \t]*look[ \t]*(?::[^\n]*)?(?:\n|\Z)")
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _CELL = re.compile(r"\bcell \d+")
 
@@ -35,6 +37,7 @@ class TaskProgress:
         gave_up: The tries are used up, or the work went in circles.
         looped: The same code has failed in the same way twice.
         own_error: The code has raised its error itself, to say why there is no answer.
+        looks: What code printed that only looked, in short, each time.
         made: Names of variables that are new or changed.
         answer: What goes to the user as it is, whole; empty where nothing does.
         form: What the request asks its answer to look like.
@@ -54,6 +57,7 @@ class TaskProgress:
     gave_up: bool = False
     looped: bool = False
     own_error: bool = False
+    looks: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     answer: str = ""
     form: AnswerForm = field(default_factory=AnswerForm)
@@ -73,6 +77,25 @@ class TaskProgress:
         self.gave_up = self.gave_up or self.looped
         return self.looped
 
+    @property
+    def looked(self) -> int:
+        """How many cells only looked."""
+        return len(self.looks)
+
+    def may_look_on(self, most: int) -> bool:
+        """Return whether the newest code only looks, by its first line, and is one of the first so many that do."""
+        return self.looked < most and _LOOK.match(self.code) is not None
+
+    def record_look(self, limit_chars: int) -> None:
+        """Keep in short what the newest code has printed.
+
+        Args:
+            limit_chars: How much of each part of it a model was shown.
+        """
+        assert self.execution is not None  # noqa: S101 - it has run; for the type checker
+        text = report_texts.output_text(self.execution, (), limit_chars)
+        self.looks.append(report_texts.cut(text, _LOOK_CHARS))
+
     def message(self, limit_chars: int, receiver: str) -> str:
         """Return what came of the task, in words.
 
@@ -82,7 +105,7 @@ class TaskProgress:
                 form that was asked for; anybody else gets a report.
         """
         if not self.code:
-            return report_texts.cut(self.thought, 4 * limit_chars)
+            return f"{report_texts.cut(self.thought, 4 * limit_chars)}{'' if receiver == 'User' else self._seen()}"
         note = self._note()
         if self.findings or self.execution is None:
             return f"{note}{report_texts.findings_report(self.findings)}"
@@ -93,7 +116,7 @@ class TaskProgress:
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
         made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
         made += "".join(f"\nCareful: {one}." for one in report_texts.empty_arrays(self.execution, self.made))
-        return f"{note}{called}{told}{self._printed_before(limit_chars)}{made}"
+        return f"{note}{called}{told}{self._printed_before(limit_chars)}{self._seen()}{made}"
 
     def whole_answer(self, receiver: str) -> str:
         """Return the answer of which the message has only the beginning; empty if the message has it all.
@@ -109,7 +132,8 @@ class TaskProgress:
         """Return thought, code, verification, status, result and files, in TaskWeaver's types."""
         kind = AttachmentType
         if not self.code:
-            return [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE")]
+            seen = {"looked": self.looked} if self.looks else None
+            return [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE", seen)]
         said = [
             Attachment(kind.thought, self.thought),
             Attachment(kind.reply_type, "python"),
@@ -162,6 +186,10 @@ class TaskProgress:
             if kept
             else ""
         )
+
+    def _seen(self) -> str:
+        """Return what earlier cells of the task were run to see, in short."""
+        return "".join(f"\nSeen before:\n{one}" for one in self.looks if one)
 
     def _note(self) -> str:
         """Describe in a line how many tries it took, where it took more than one."""

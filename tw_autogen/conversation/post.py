@@ -12,10 +12,10 @@ from tw_autogen.conversation.plan import Plan
 
 
 class AttachmentType(str, Enum):
-    """What an attachment holds; TaskWeaver's names and values, and two more.
+    """What an attachment holds; TaskWeaver's names and values, and three more.
 
-    `then` is whom a worker's answer is forwarded to, `answer` the whole text of an answer of which the message has the
-    beginning.
+    `then` is whom a worker's answer is forwarded to, `code` the Python that comes with a task, `answer` the whole text
+    of an answer of which the message has the beginning.
     """
 
     init_plan = "init_plan"
@@ -24,6 +24,7 @@ class AttachmentType(str, Enum):
     plan_reasoning = "plan_reasoning"
     stop = "stop"
     then = "then"
+    code = "code"
     answer = "answer"
     thought = "thought"
     reply_type = "reply_type"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
@@ -29,9 +29,10 @@ from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
+from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import ChatHistory, Recall, add_examples
-from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
+from tw_autogen.role import PostStream, Role, TakesCode, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
 
 NAME = "Planner"
@@ -45,7 +46,13 @@ _REJECTED = (
     "(Nothing of that was sent. The User does not agree with the plan: {reason}. Reply again with a plan that does "
     "what they want, or tell the User why it can't be done.)"
 )
+_DOUBTS = (
+    "(This has not gone to the User yet: {}. Have a worker look at it once more, or, if it is right all the same, "
+    "answer with it and say why it is.)"
+)
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
+_CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
+_CODE_FIELD = "- code: see Code; null to others, and to $coder where it writes the code itself.\n"
 
 
 @dataclass(frozen=True)
@@ -141,11 +148,22 @@ class Planner(Role):
         """The static text that every prompt begins with."""
         workers = "\n\n".join(f"## {one.name}\n{one.intro}" for one in self._workers)
         receivers = ", ".join([*(one.name for one in self._workers), USER])
+        coder, rules = self._coder
         prompt = _PROMPT.substitute(
-            workers=workers or "There are none: answer yourself.", receivers=receivers, conventions=CONVENTIONS
+            workers=workers or "There are none: answer yourself.",
+            receivers=receivers,
+            conventions=CONVENTIONS,
+            code=_CODE.substitute(coder=coder, rules=rules) if coder else "",
+            code_field=Template(_CODE_FIELD).substitute(coder=coder) if coder else "",
         ).strip()
         rules = self._settings.instructions.strip()
         return f"{prompt}\n\n# House rules\n{rules}" if rules else prompt
+
+    @property
+    def _coder(self) -> tuple[str, str]:
+        """The name of the worker that takes code, and the rules for it; both empty if none does."""
+        taking = ((one.name, one.code_rules) for one in self._workers if isinstance(one, TakesCode))
+        return next((one for one in taking if one[1]), ("", ""))
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Answer the newest post: to a worker with the next step, or to the user.
@@ -174,12 +192,15 @@ class Planner(Role):
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
         forwarded = _forward(here, self.name, form)
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
-        if forwarded is not None and (mine.corrected or not problems):
+        doubts = implausible(_full_answer(forwarded), here.user_query) if forwarded and not mine.corrected else []
+        if forwarded is not None and (mine.corrected or not (problems or doubts)):
             mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
             return replace(_with_problems(forwarded, problems), plan=mine.plan)
         self._append_posts(mine, memory, turn)
         if problems:
             self._send_back(mine, problems, turn)
+        elif doubts:
+            mine.history.append_user(_DOUBTS.format("; ".join(doubts)))
         shown = mine.history.messages[1:]
         reply = self._ask(mine, turn, form)
         problems = self._problems_of(reply, form, asked, shown)
@@ -208,9 +229,13 @@ class Planner(Role):
 
     def _append_posts(self, mine: _PlannerState, memory: Memory, turn: Turn | None = None) -> None:
         """Append the posts that are new; without a turn, those of examples."""
-        for new in mine.history.unread(memory):
+        for new, follows in _with_next(mine.history.unread(memory)):
             if isinstance(new, Round):
                 mine.history.append_user(f"(That request failed, because {new.error or 'it was stopped'}.)")
+            elif turn and isinstance(follows, Post) and _is_forwarded(new, follows, self.name):
+                mine.history.append_user(
+                    f"From: {new.send_from}\n(The code ran, and what it printed went to the User.)"
+                )
             elif new.send_from == self.name:
                 mine.history.append_assistant(_as_json(new))
             else:
@@ -235,7 +260,7 @@ class Planner(Role):
         return "".join(f"\n\n{offer}" for offer in fresh)
 
     def _ask(self, mine: _PlannerState, turn: Turn, form: AnswerForm) -> PlannerReply:
-        names = [one.name for one in self._workers]
+        names, coder = [one.name for one in self._workers], self._coder[0]
         growing = PostStream(turn, self.name, FieldStream)
         worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
         counted = turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
@@ -245,8 +270,8 @@ class Planner(Role):
         def once() -> tuple[PlannerReply, Completion]:
             return ask(
                 self._model,
-                growing.request(counted, schema=reply_schema(names)),
-                ReplyReader(names, has_plan=mine.plan is not None, form=form, worked=worked),
+                growing.request(counted, schema=reply_schema(names, code=bool(coder))),
+                ReplyReader(names, has_plan=mine.plan is not None, form=form, worked=worked, coder=coder),
                 tries=self._settings.tries,
             )
 
@@ -346,6 +371,7 @@ class Planner(Role):
             AttachmentType.init_plan: str(reply.init_plan or ""),
             AttachmentType.plan: str(reply.plan or ""),
             AttachmentType.current_plan_step: _step_text(mine.plan, reply.current_plan_step),
+            AttachmentType.code: reply.code,
             AttachmentType.then: reply.then,
             AttachmentType.stop: reply.stop.value,
         }
@@ -373,6 +399,20 @@ def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
     return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value), *whole))
 
 
+def _with_next(posts: Iterable[Post | Round]) -> Iterator[tuple[Post | Round, Post | Round | None]]:
+    """Yield each post with the one that follows; the last one with None."""
+    listed = list(posts)
+    yield from zip(listed, [*listed[1:], None], strict=True)
+
+
+def _is_forwarded(post: Post, follows: Post, name: str) -> bool:
+    """Return whether a post's output went to the user as the next post: that one has no reasoning of a model's."""
+    unworded = (
+        follows.send_from == name and follows.send_to == USER and not follows.content(AttachmentType.plan_reasoning)
+    )
+    return unworded and bool(post.content(AttachmentType.execution_result))
+
+
 def _full_answer(post: Post) -> str:
     return post.content(AttachmentType.answer, post.message)
 
@@ -388,8 +428,9 @@ def _with_problems(post: Post, problems: Sequence[str]) -> Post:
 
 def _unrun_note(post: Post) -> str:
     """Return a note where a role that runs code has answered in words."""
+    status = post.attachment(AttachmentType.execution_status)
     in_words = post.content(AttachmentType.reply_type) == "text"
-    unrun = in_words and post.content(AttachmentType.execution_status) == "NONE"
+    unrun = in_words and status is not None and status.content == "NONE" and not status.extra
     return " (no code ran: these are words alone)" if unrun else ""
 
 
@@ -425,6 +466,8 @@ def _as_json(post: Post) -> str:
     if len(message) > _ANSWER_CHARS and post.send_to == USER:
         message = f"{message[:_ANSWER_CHARS]}\n… ({len(message)} characters went to the User; this is the beginning)"
     said = {one.type.value: one.content for one in post.attachments} | {"send_to": post.send_to, "message": message}
-    fields = reply_schema(())["properties"]
+    fields = reply_schema((), code=AttachmentType.code.value in {one.type.value for one in post.attachments})[
+        "properties"
+    ]
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     return json.dumps({key: said.get(names.get(key, key)) or None for key in fields}, ensure_ascii=False)

@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.conversation import AnswerForm, Plan, Step, is_json, unfenced_json
 from tw_autogen.errors import Unreadable
-from tw_autogen.model import NoObject, read_object
+from tw_autogen.model import NoObject, read_code, read_object
 
 USER = "User"
 _ALIASES = {
@@ -26,6 +26,7 @@ _FIELDS = {
     "current_plan_step": ("currentplanstep", "currentstep"),
     "send_to": ("sendto", "to", "recipient", "receiver"),
     "message": ("message", "response", "content", "answer", "reply", "text"),
+    "code": ("code", "python", "pythoncode"),
     "then": ("then",),
     "stop": ("stop",),
 }
@@ -39,6 +40,7 @@ _TEXTS = ("text", "description", "task", "action", "instruction", "content", "ti
 """The fields of a step that was sent as an object in which its words may stand; the first that is text counts."""
 _FALLBACK_CHARS = 4000
 _STEP_CHARS = 200
+_PYTHON_BLOCK = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*(?:python|py)[ \t]*$", re.I | re.M)
 _FORM = ". The form:\n"
 _NO_WORDS = "(The model's answer has no words: it was asked again, and sent an empty message again.)"
 
@@ -88,6 +90,7 @@ class PlannerReply:
         plan: The merged plan, or None where unchanged.
         current_plan_step: Which step this is; empty where unchanged.
         then: `User` if a worker's answer may go straight on to the user; else empty.
+        code: Python that goes with the step; empty: none.
     """
 
     send_to: str
@@ -98,13 +101,15 @@ class PlannerReply:
     plan: Plan | None = None
     current_plan_step: str = ""
     then: str = ""
+    code: str = ""
 
 
-def reply_schema(workers: Sequence[str]) -> Mapping[str, Any]:
+def reply_schema(workers: Sequence[str], *, code: bool = False) -> Mapping[str, Any]:
     """Return the JSON schema of a reply.
 
     Args:
         workers: The names that may be written to, beside the user's.
+        code: Whether a worker takes code.
 
     Returns:
         A strict schema in OpenAI's sense: every field is required, and what may be absent may be null.
@@ -117,6 +122,7 @@ def reply_schema(workers: Sequence[str]) -> Mapping[str, Any]:
         "current_plan_step": maybe,
         "send_to": {"type": "string", "enum": [*workers, USER]},
         "message": text,
+        **({"code": maybe} if code else {}),
         "then": {"type": ["string", "null"], "enum": [USER, None]},
         "stop": {"type": "string", "enum": [stop.value for stop in Stop]},
     }
@@ -138,11 +144,19 @@ class ReplyReader:
         has_plan: This round has a plan already, so plan fields may be absent.
         form: The form that the request asks its answer to have.
         worked: A worker has answered in this round.
+        coder: The worker that takes code; empty: none does.
     """
 
     def __init__(
-        self, workers: Sequence[str], *, has_plan: bool, form: AnswerForm | None = None, worked: bool = False
+        self,
+        workers: Sequence[str],
+        *,
+        has_plan: bool,
+        form: AnswerForm | None = None,
+        worked: bool = False,
+        coder: str = "",
     ) -> None:
+        self._coder = coder
         self._workers = tuple(workers)
         self._has_plan = has_plan
         self._form = form or AnswerForm()
@@ -169,7 +183,9 @@ class ReplyReader:
             if self._empty > 1:
                 return PlannerReply(USER, _NO_WORDS, Stop.TaskFailure, reasoning)
         try:
-            return read_reply(text, self._workers, has_plan=self._has_plan, any_stop=loose, as_json=as_json)
+            return read_reply(
+                text, self._workers, has_plan=self._has_plan, any_stop=loose, as_json=as_json, coder=self._coder
+            )
         except NoObject as unreadable:
             self._in_words += 1
             if self._is_answer(unreadable.words):
@@ -238,12 +254,19 @@ def _reason_of_empty(text: str) -> str | None:
 
 
 def read_reply(
-    text: str, workers: Sequence[str], *, has_plan: bool, any_stop: bool = False, as_json: bool = False
+    text: str,
+    workers: Sequence[str],
+    *,
+    has_plan: bool,
+    any_stop: bool = False,
+    as_json: bool = False,
+    coder: str = "",
 ) -> PlannerReply:
     """Parse a reply.
 
     Fields are found whatever the case of their names, or by another usual name (`response` for `message`). The message
-    to the only worker is the plan of a request that has none.
+    to a worker is the plan of a request that has none. Code for the worker that takes it stands in the field `code`, or
+    in a fenced Python block beside the object.
 
     Args:
         text: The whole reply.
@@ -251,6 +274,7 @@ def read_reply(
         has_plan: This round has a plan already, so plan fields may be absent.
         any_stop: An unknown `stop` in a message to the User is read as `Completed`.
         as_json: A message that is an object stays JSON; otherwise it is written as lines.
+        coder: The worker that takes code; empty: none does.
 
     Raises:
         Unreadable: with everything that is wrong, in words for the model.
@@ -261,14 +285,15 @@ def read_reply(
         fields["message"] = _lines(said["message"])
     problems: list[str] = []
     send_to = _receiver(fields, workers, problems)
+    code = _code(fields["code"], text) if coder and send_to == coder else ""
+    if code and not fields["message"].strip(" \n.…"):
+        fields["message"] = fields["reasoning"].strip() or "Run this code."
     if not fields["message"].strip(" \n.…"):
         problems.append("`message` is missing or empty: write what you want to tell the receiver")
     stop = _stop(fields, send_to, problems, any_stop=any_stop)
     init_plan, plan = _plan(said, "init_plan", problems), _plan(said, "plan", problems)
     step = fields["current_plan_step"].strip()
     if not has_plan and plan is None and send_to in workers:
-        if init_plan is None and len(workers) > 1:
-            problems.append("`init_plan` and `plan` are missing: this request has no plan yet")
         plan, step = init_plan or Plan((Step(1, _one_line(fields["message"])),)), step or "1"
     then = fields["then"].strip()
     if problems:
@@ -282,7 +307,16 @@ def read_reply(
         plan,
         step,
         USER if match_name(then, [USER]) and send_to in workers else "",
+        code,
     )
+
+
+def _code(field: str, text: str) -> str:
+    """Return the Python of a field, or of the fenced blocks beside it; empty if there is none."""
+    if field.strip():
+        return (read_code(field).code or field).strip("\n").rstrip()
+    beside = _PYTHON_BLOCK.search(text)
+    return (read_code(text[beside.start() :]).code or "") if beside else ""
 
 
 def match_name(said: str, known: Sequence[str]) -> str:

@@ -156,6 +156,16 @@ class Offering(Protocol):
 
 
 @runtime_checkable
+class TakesCode(Protocol):
+    """A worker that runs code which comes with a task, as an attachment `code`, and goes on with it where it fails."""
+
+    @property
+    def code_rules(self) -> str:
+        """Rules for whoever writes that code, as lines of a prompt; empty if code is not taken."""
+        ...
+
+
+@runtime_checkable
 class Interruptible(Protocol):
     """A role that can be stopped in the middle of an answer."""
 

@@ -92,6 +92,7 @@ def plans(
     step: str | None = None,
     stop: str | None = None,
     then: str | None = None,
+    code: str | None = None,
     reasoning: str = "This is the next step.",
 ) -> str:
     """Write a Planner's reply.
@@ -107,6 +108,7 @@ def plans(
         step: The current step; the plan's first line if not given.
         stop: `Completed` to the user, `InProcess` to others, if not given.
         then: `User`, if the worker's answer may be forwarded.
+        code: Python that goes with the step.
         reasoning: Why.
 
     Returns:
@@ -129,6 +131,7 @@ def plans(
         "stop": stop or ("Completed" if to == "User" else "InProcess"),
         "send_to": to,
         "message": message,
+        "code": code,
         "then": then,
     }
     return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
