@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.code_interpreter import Policy, find_policy, verify
+from tw_autogen.code_interpreter import CodeInterpreterSettings, Policy, find_policy, verify
 from tw_autogen.code_interpreter.policy import POLICIES, read_policy
 from tw_autogen.code_interpreter.prompts import introduction, static_prompt
 from tw_autogen.conversation import CONVENTIONS
@@ -106,8 +106,8 @@ def test_the_summary_says_it_in_a_few_lines(name):
 
 
 def test_where_files_are_refused_neither_model_is_told_that_it_has_them():
-    open_ones = static_prompt(POLICIES["default"], ""), introduction(POLICIES["default"], 3)
-    strict = static_prompt(POLICIES["strict"], ""), introduction(POLICIES["strict"], 3)
+    open_ones = static_prompt(POLICIES["default"], "", CodeInterpreterSettings()), introduction(POLICIES["default"], 3)
+    strict = static_prompt(POLICIES["strict"], "", CodeInterpreterSettings()), introduction(POLICIES["strict"], 3)
 
     assert "save what they ask for" in open_ones[0]
     assert "reads and writes files" in open_ones[1]
@@ -119,4 +119,8 @@ def test_where_files_are_refused_neither_model_is_told_that_it_has_them():
 def test_both_roles_read_what_a_request_leaves_open_by_one_text():
     planner = Planner(ScriptedModel([])).prompt
 
-    assert planner.count(CONVENTIONS) == static_prompt(POLICIES["default"], "").count(CONVENTIONS) == 1
+    assert (
+        planner.count(CONVENTIONS)
+        == static_prompt(POLICIES["default"], "", CodeInterpreterSettings()).count(CONVENTIONS)
+        == 1
+    )

@@ -32,9 +32,7 @@ def test_an_unreadable_reply_is_told_what_was_wrong_and_each_prompt_starts_with_
     assert model.calls[1][:2] == model.calls[0] == asked()
     assert model.calls[1][2] == {"role": "assistant", "content": "It is 42."}
     assert model.calls[1][3]["role"] == "user"
-    assert (
-        "could not be read: there is no JSON object in it; reply with one JSON object" in model.calls[1][3]["content"]
-    )
+    assert "can't be used: there is no JSON object in it; reply with one JSON object" in model.calls[1][3]["content"]
     assert messages[:4] == model.calls[1]
 
 

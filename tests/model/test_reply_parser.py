@@ -255,3 +255,22 @@ def test_code_is_shown_while_its_line_still_grows_and_a_fence_never():
     assert stream.feed("`python\nprint(") == [("reply_content", "print(")]
     assert stream.feed("1)\n`") == [("reply_content", "1)\n")]
     assert stream.feed("``\nDone.") == [("thought", "Done.")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (
+            "I add.\nimport math\nprint(math.pi)\nThis prints pi.\nIt is known.\nAsk me more.",
+            "import math\nprint(math.pi)",
+        ),
+        ("import math\nprint(math.pi)\n" + "This prints pi.\n" * 5, "import math\nprint(math.pi)"),
+        ("Why?\nBecause.\nSo.\nimport math\nprint(math.pi)\nThis prints pi.\nIt is known.", None),
+        ('{"reply_type": "text", "reply_content": "I add."}\n```python\n1 + 1\n```', "1 + 1"),
+        ('{"reply_type": "text", "reply_content": "I add."}\nThe code:\n\n```python\n1 + 1\n```\nDone.', "1 + 1"),
+        ('{"reply_type": "text", "reply_content": "Write ```python, then code."}', None),
+        ('{"reply_type": "text", "reply_content": "I add."}', None),
+    ],
+)
+def test_code_with_prose_behind_it_and_behind_an_object_is_found(reply, code):
+    assert read_code(reply).code == code

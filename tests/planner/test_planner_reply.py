@@ -282,3 +282,40 @@ def test_what_was_said_last_is_not_lost(reply, said):
 
     assert (answer.send_to, answer.stop) == ("User", Stop.TaskFailure)
     assert answer.message == f"{said}\n\n(The model's replies could not be read: `send_to` is 'Cook')"
+
+
+@pytest.mark.parametrize(
+    ("said", "receiver"),
+    [
+        ("code_interpreter", "CodeInterpreter"),
+        ("Code Interpreter", "CodeInterpreter"),
+        ("CodeInterpreter (Python)", "CodeInterpreter"),
+        ("to: CodeInterpreter", "CodeInterpreter"),
+        ("CodeInterpreter and Echo", "CodeInterpreter"),
+        ("CodeInterpreter, WebExplorer", ""),
+        ("Web", ""),
+    ],
+)
+def test_a_receiver_is_found_with_words_around_its_name(said, receiver):
+    assert match_name(said, ["CodeInterpreter", "WebExplorer", "User"]) == receiver
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        ('{"send_to": "CodeInterpreter", "message": "go", "code": "print(1)"}', "print(1)"),
+        ('{"send_to": "CodeInterpreter", "message": "go", "code": ["x = 1", "print(x)"]}', "x = 1\nprint(x)"),
+        ('{"send_to": "CodeInterpreter", "message": "go", "code": "```python\\nprint(1)\\n```"}', "print(1)"),
+        ('{"send_to": "CodeInterpreter", "code": "print(1)"}', "print(1)"),
+        ('{"send_to": "CodeInterpreter", "message": "go"}\nSo:\n```python\nprint(1)\n```\n', "print(1)"),
+        ('```json\n{"send_to": "CodeInterpreter", "message": "go"}\n```', ""),
+        ('{"send_to": "CodeInterpreter", "message": "go", "code": null}', ""),
+        ('{"send_to": "Echo", "message": "go", "code": "print(1)"}', ""),
+        ('{"send_to": "User", "message": "Here it is", "code": "print(1)"}', ""),
+    ],
+)
+def test_code_is_read_for_the_worker_that_takes_it(reply, code):
+    read_code = read_reply(reply, WORKERS, has_plan=True, coder="CodeInterpreter")
+
+    assert read_code.code == code
+    assert read_reply(reply.replace('Interpreter"', 'Interpreter", "message": "go"'), WORKERS, has_plan=True).code == ""

@@ -84,10 +84,9 @@ def introduction(policy: Policy, max_tries: int) -> str:
         return _INTRO_ONLY_PLUGINS
     files = "reads and writes files in the working folder, " if policy.files else ""
     return (
-        "Writes Python for one task, checks it, runs it in a kernel that remembers variables from task to task, "
-        f"and mends its own errors up to {max_tries} times. It {files}works on tables, fits models, draws charts. It "
-        "reports what was printed, the last value, "
-        f"errors, and files made. Its code may not: {policy.refused()}."
+        "Writes Python for one task, runs it in a kernel that remembers variables from task to task, "
+        f"and mends its own errors up to {max_tries} times. It {files}works on tables, fits models, draws charts. "
+        f"Its code may not: {policy.refused()}."
     )
 
 

@@ -123,7 +123,7 @@ class AnswerForm:
     def _wrong_value(self, name: str, placeholder: str, value: str | None) -> str:
         if not value:
             return f"@{name}[…] with its value in the brackets is missing"
-        if value == placeholder and not any(map(str.isdigit, placeholder)):
+        if _is_placeholder(value, placeholder):
             return f"@{name}[{value}] still holds the placeholder: put the value there"
         said = self.request.casefold()
         if value.casefold() == "nan" and not re.search(r"\bnan\b", said):
@@ -133,6 +133,15 @@ class AnswerForm:
         if _ASSIGNMENT.match(value) and "=" not in placeholder:
             return f"@{name}[{value}]: the bare value belongs there, without its name"
         return ""
+
+
+def _is_placeholder(value: str, placeholder: str) -> bool:
+    """Return True for the placeholder, or dots; `{x_value}`, `X value` and the like are `x_value` too."""
+    if any(map(str.isdigit, placeholder)):
+        return False
+    made_up = "_" in placeholder or value[:1] in ("{", "<")
+    same = made_up and re.sub(r"[\W_]", "", value.casefold()) == re.sub(r"[\W_]", "", placeholder.casefold())
+    return value == placeholder or same or not value.strip(" .…_")
 
 
 def _is_mention(request: str, found: re.Match[str]) -> bool:

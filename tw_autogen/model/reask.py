@@ -72,7 +72,7 @@ def ask(
                 reply=reply.text,
                 problems=tuple(problems),
             )
-        messages.append({"role": "user", "content": f"Your reply could not be read: {problems[-1]}. Reply again."})
+        messages.append({"role": "user", "content": f"That reply can't be used: {problems[-1]}. Reply again."})
 
 
 def _problem(unreadable: Unreadable, reply: Completion) -> str:

@@ -44,6 +44,12 @@ _READS_PER_CHAR = 40
 """How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
 
 
+_BEHIND = re.compile(
+    r"\}[ \t]*\n(?:[^\n`{}\"]{0,200}\n){0,3}(?P<block>[ \t]*```[ \t]*(?:python|py)[ \t]*\n.*)", re.I | re.S
+)
+"""A fenced block behind an object, with few words between them."""
+
+
 class NoObject(Unreadable):
     """A reply in words, without any JSON object; `words` are these, without thoughts in tags."""
 
@@ -311,6 +317,8 @@ def _read_json_form(text: str) -> CodeReply | None:
         return None
     words = "\n".join(map(str, content)) if isinstance(content, list) else str(content)
     if str(reply.get("reply_type") or "python").lower() not in ("python", "code"):
+        if behind := _BEHIND.search(text):
+            return CodeReply(words.strip(), _read_blocks(behind["block"], "write the code there").code)
         return CodeReply(words.strip() or str(reply.get("thought") or ""), None)
     fenced = _read_blocks(words, "write the code there") if words.strip() else CodeReply("", None)
     code = fenced.code or words.strip("\n").rstrip()

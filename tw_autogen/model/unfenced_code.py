@@ -8,6 +8,7 @@ import re
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
 _CLOSING = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE)
 _PROSE_LINES = 6  # before unfenced code
+_INTRODUCING_LINES = 2
 _MOST_CUTS = 40
 _MOST_FENCES = 20
 _LONGEST_CHARS = 50_000
@@ -22,7 +23,8 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
 
     Returns:
         The words before the code, the code, and the words after it; None if there is no code. A single word or a
-        `name: value` is none, and where words come first, there must be at least as many lines of code as of words.
+        `name: value` is none. Where words come first, there must be at least as many lines of code as of words, or few
+        words before code that imports something or prints.
 
     Example:
         >>> unfenced("x = 6 * 7\nprint(x)\nThis prints 42.")
@@ -39,7 +41,10 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
         before, after = lines[:start], lines[start + len(code) :]
         said = sum(bool(line.strip()) for line in before)
         words = said and said + sum(bool(line.strip()) for line in after)
-        if words <= sum(bool(line.strip()) for line in code) and _does_something("\n".join(code), alone=not said):
+        program = said <= _INTRODUCING_LINES and _is_program("\n".join(code))
+        if (program or words <= sum(bool(line.strip()) for line in code)) and _does_something(
+            "\n".join(code), alone=not said
+        ):
             return tuple("\n".join(part).strip() for part in (before, code, after))  # type: ignore[return-value]
     return None
 
@@ -129,6 +134,13 @@ def _is_word(node: ast.stmt, stored: set[str]) -> bool:
         return False
     names = [one for one in ast.walk(node.value) if isinstance(one, ast.Name)]
     return not any(isinstance(one, ast.Call) for one in ast.walk(node)) and not any(one.id in stored for one in names)
+
+
+def _is_program(code: str) -> bool:
+    """Return True if code of several lines imports something and prints, as no example in prose does."""
+    body = ast.parse(_MAGIC.sub(r"\1pass", code)).body
+    prints = any(isinstance(one, ast.Name) and one.id == "print" for node in body for one in ast.walk(node))
+    return len(body) > 1 and prints and any(isinstance(node, ast.Import | ast.ImportFrom) for node in body)
 
 
 def _does_something(code: str, *, alone: bool) -> bool:

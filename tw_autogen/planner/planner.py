@@ -52,7 +52,7 @@ _DOUBTS = (
 )
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 _CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
-_CODE_FIELD = "- code: see Code; null to others, and to $coder where it writes the code itself.\n"
+_CODE_FIELD = "- code: see Code; else null.\n"
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Planner(Role):
             receivers=receivers,
             conventions=CONVENTIONS,
             code=_CODE.substitute(coder=coder, rules=rules) if coder else "",
-            code_field=Template(_CODE_FIELD).substitute(coder=coder) if coder else "",
+            code_field=_CODE_FIELD if coder else "",
         ).strip()
         rules = self._settings.instructions.strip()
         return f"{prompt}\n\n# House rules\n{rules}" if rules else prompt

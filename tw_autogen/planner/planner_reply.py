@@ -39,6 +39,7 @@ _REFUSAL = re.compile(
 _TEXTS = ("text", "description", "task", "action", "instruction", "content", "title", "name", "step", "plan")
 """The fields of a step that was sent as an object in which its words may stand; the first that is text counts."""
 _FALLBACK_CHARS = 4000
+_LONG_NAME = 8
 _STEP_CHARS = 200
 _PYTHON_BLOCK = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*(?:python|py)[ \t]*$", re.I | re.M)
 _FORM = ". The form:\n"
@@ -322,8 +323,8 @@ def _code(field: str, text: str) -> str:
 def match_name(said: str, known: Sequence[str]) -> str:
     """Return the one known name that is meant; empty if none is, or more than one may be.
 
-    Case, blanks, underscores and a leading "the" do not count; then come the words that loose models use for the User
-    and for the CodeInterpreter.
+    Case, blanks, underscores, a leading "the" and words around a long name do not count; then come the words that loose
+    models use for the User and for the CodeInterpreter.
 
     Args:
         said: What the model wrote.
@@ -342,6 +343,9 @@ def match_name(said: str, known: Sequence[str]) -> str:
     plain = folded.removeprefix("the")
     meant = [name for name, words in _ALIASES.items() if name in known and plain in words]
     others = [name for name in known if name not in meant and (plain in _folded(name) or _folded(name) in plain)]
+    held = [name for name in known if len(_folded(name)) >= _LONG_NAME and _folded(name) in plain]
+    if len(held) == 1 and others in ([], held):
+        return held[0]
     return meant[0] if len(meant) == 1 and not others else ""
 
 
