@@ -50,6 +50,7 @@ _ROOMS = {
     ),
     "kernel": ("Execution", "Kernel", "LocalKernel"),
     "model": ("ChatModel", "OpenAIModel", "Ranker"),
+    "notebook": ("load_ipython_extension", "unload_ipython_extension"),
     "planner": ("Planner",),
     "plugin": ("Plugin", "PluginContext", "PluginSpec", "callable_plugin", "register_plugin", "test_plugin"),
     "recall": ("DocumentIndex", "Passage"),

@@ -78,7 +78,7 @@ class CellRunner:
         """
         self._count += 1
         cell = self._count
-        self._put(turn.variables)
+        self.put(turn.variables)
         for name in sorted(names_used(code, list(self._waiting.values()))):
             self._load(self._waiting.pop(name))
         for plugin in self._host_plugins:
@@ -129,9 +129,15 @@ class CellRunner:
             return False
         return True
 
-    def _put(self, variables: Mapping[str, Any]) -> None:
+    def put(self, variables: Mapping[str, Any], *, anew: bool = False) -> None:
+        """Make variables in the kernel.
+
+        Args:
+            variables: Values by name.
+            anew: Make also those that were made before of the same object.
+        """
         for name, value in variables.items():
-            if name not in self._variables or self._variables[name] is not value:
+            if anew or name not in self._variables or self._variables[name] is not value:
                 self.kernel.put(name, value)
                 self._variables[name] = value
 

@@ -150,7 +150,7 @@ class CodeInterpreter(Role):
             RoundTimedOut: the round's time is over.
         """
         turn: Turn = kwargs.get("turn") or Turn(memory.rounds[-1], Path.cwd())
-        cells = self._open(turn)
+        cells = self._open(turn.folder)
         asked = memory.last_post
         mine = self._states.get(memory.session_id)
         if mine is None:
@@ -181,7 +181,7 @@ class CodeInterpreter(Role):
             RoundInterrupted: the round was stopped.
             RoundTimedOut: the round's time is over.
         """
-        work, cells = TaskProgress(code=code), self._open(turn)
+        work, cells = TaskProgress(code=code), self._open(turn.folder)
         self._judge(work, turn)
         if not work.findings:
             self._run(work, cells, turn)
@@ -191,6 +191,22 @@ class CodeInterpreter(Role):
     def variables(self) -> tuple[Variable, ...]:
         """Return the variables that exist in the kernel now."""
         return self._cells.kernel.variables() if self._cells else ()
+
+    def get_variable(self, name: str) -> Any:
+        """Return a copy of a variable; see `KeepsVariables`."""
+        if self._cells is None:
+            raise KeyError(name)
+        return self._cells.kernel.get(name)
+
+    def put_variable(self, name: str, value: Any, *, folder: Path) -> None:
+        """Make a variable; see `KeepsVariables`.
+
+        Args:
+            name: An identifier.
+            value: Its value.
+            folder: As of `Turn`.
+        """
+        self._open(folder).put({name: value}, anew=True)
 
     def interrupt(self) -> None:
         """Stop the running cell, keep variables."""
@@ -210,10 +226,10 @@ class CodeInterpreter(Role):
                 self._cells.kernel.close()
         self._states.clear()
 
-    def _open(self, turn: Turn) -> CellRunner:
+    def _open(self, folder: Path) -> CellRunner:
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker
-            self._cells = self._cells_of(self._make(turn.folder), self._plugins)
+            self._cells = self._cells_of(self._make(folder), self._plugins)
             if len(self._cells.plugins) < len(self._plugins):
                 self._offer_only(self._cells.plugins)
         return self._cells
@@ -245,7 +261,7 @@ class CodeInterpreter(Role):
 
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
         """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
-        news = mine.variables.news(self._open(turn).kernel.variables())
+        news = mine.variables.news(self._open(turn.folder).kernel.variables())
         plugins = self._selection.task(mine.shown, mine.history, turn, asked.message, name=self.name)
         lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
@@ -362,7 +378,7 @@ class CodeInterpreter(Role):
         growing = PostStream(turn, self.name, CodeStream)
         offered = [spec for spec in self._plugins if not self._selection.on or spec.name in mine.shown.names]
         tools = tools_of(offered) if self._policy.only_plugins else None
-        taken = [one.name for one in self._open(turn).kernel.variables()] if tools else []
+        taken = [one.name for one in self._open(turn.folder).kernel.variables()] if tools else []
 
         def once() -> tuple[CodeReply, Completion]:
             return ask(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
@@ -10,8 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
+from tw_autogen.escaped_text import visible
 from tw_autogen.kernel.guest.artifacts import FileNames
+from tw_autogen.picture_files import is_picture, picture_of
 from tw_autogen.safe_folder import SafeFolder, kept_path
+from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,18 @@ class Artifact:
         """Return one line of a Markdown list: name, place, and the first line of the preview."""
         preview = next(iter(self.preview.strip().splitlines()), "")
         return f"- [{self.path.name}]({self.path.as_uri()})" + (f": {preview}" if preview else "")
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """Return what a notebook shows: the picture, if it is one that can be shown, and name, place and preview."""
+        bundle: dict[str, Any] = {"text/plain": visible("\n".join(filter(None, (str(self.path), self.preview))))}
+        if is_picture(self.path):
+            try:
+                mime, content = picture_of(self.path)
+            except (OSError, UnsafeSvgError) as error:
+                bundle["text/plain"] += visible(f"\n(not shown: {error})")
+            else:
+                bundle[mime] = content.decode() if mime == "image/svg+xml" else base64.b64encode(content).decode()
+        return bundle
 
 
 @dataclass(frozen=True)

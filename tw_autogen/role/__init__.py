@@ -7,6 +7,7 @@ from tw_autogen.role.post_validation import checked_post, offer_of, role_error
 from tw_autogen.role.role import (
     CodeRunner,
     Interruptible,
+    KeepsVariables,
     Killable,
     Placed,
     PostStream,
@@ -23,6 +24,7 @@ from tw_autogen.role.spec import RoleSpec
 __all__ = [
     "CodeRunner",
     "Interruptible",
+    "KeepsVariables",
     "Killable",
     "Placed",
     "PostStream",

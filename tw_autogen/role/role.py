@@ -222,6 +222,30 @@ class CodeRunner(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsVariables(Protocol):
+    """A role that runs code, and whose variables the host may read and set between rounds."""
+
+    def get_variable(self, name: str) -> Any:
+        """Return a copy of a variable.
+
+        Raises:
+            KeyError: there is none of that name.
+            TypeError: it is of a type that doesn't cross.
+        """
+        ...
+
+    def put_variable(self, name: str, value: Any, *, folder: Path) -> None:
+        """Make a variable.
+
+        Args:
+            name: An identifier.
+            value: JSON values, tables, and what else `Session.ask` takes.
+            folder: The session's, for a kernel that is not there yet.
+        """
+        ...
+
+
 def report_model_call(turn: Turn, caller: str, completion: Completion, seconds: float) -> None:
     """Emit that a model answered, and what it cost.
 

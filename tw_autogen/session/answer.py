@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import reprlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, Round
+from tw_autogen.escaped_text import visible
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.session.answer_files import save_files
+from tw_autogen.session.answer_html import answer_html, code_cells
 
 USER = "User"
 _log = logging.getLogger(__name__)
@@ -108,6 +111,31 @@ class Answer:
     def files_markdown(self) -> str:
         """Return a Markdown list of the files, each with place and preview; empty if there are none."""
         return "\n".join(one.markdown() for one in self.artifacts)
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The code of this round that ran to its end, a text each time a role ran some."""
+        return tuple(post.content(AttachmentType.reply_content) for post in code_cells(self.round))
+
+    @property
+    def note(self) -> str:
+        """One line: why the round stopped, unless it is completed, and what it has cost."""
+        calls = f"{self.usage.calls} model call{'s' * (self.usage.calls != 1)}"
+        stopped = "" if self.stop in ("", "Completed") else self.stop
+        return " · ".join(filter(None, (stopped, calls, f"{self.seconds.total:.1f} s" if self.seconds.total else "")))
+
+    def __repr__(self) -> str:
+        """Return a short text; `text`, `artifacts` and `round` have it all."""
+        files = f", {len(self.artifacts)} artifact{'s' * (len(self.artifacts) != 1)}" if self.artifacts else ""
+        return f"<Answer {reprlib.repr(self.text)}{files}, {self.note}>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """Return what a notebook shows: the answer with pictures, and folded its plan and code; as text, the words."""
+        plain = "\n".join(part for part in (self.message.rstrip(), *(str(one.path) for one in self.artifacts)) if part)
+        return {
+            "text/plain": visible(plain or "(The answer is empty.)"),
+            "text/html": answer_html(self.round, self.message, self.artifacts, self.note),
+        }
 
     def markdown(self) -> str:
         """Return Markdown for a chat: the message, then a line for each file."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +21,11 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
-from tw_autogen.safe_folder import held_folder, read_unlinked
+from tw_autogen.picture_files import is_picture, picture_of
+from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.event_journal import read_journal
-from tw_autogen.session.svg_sanitizer import UnsafeSvgError, safe_svg
 from tw_autogen.shipped_folders import shipped_folder
+from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
     import nbformat
@@ -35,7 +35,6 @@ _EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
 _NEEDS_PLUGINS = (
     'The code calls plugins of tw-autogen; to run it again, install them: `pip install "tw-autogen[data]"`.'
 )
-_LARGEST_IMAGE_BYTES = 5_000_000
 
 
 def _nbformat() -> Any:
@@ -219,20 +218,14 @@ def _picture(artifact: Mapping[str, Any]) -> dict[str, str]:
     """Return an artifact as data by MIME type: its picture if it is one and still there, and always its name."""
     path = Path(artifact["path"])
     name = path.name + (f": {artifact['preview']}" if artifact.get("preview") else "")
-    data = {"text/plain": name}
-    if path.suffix.lower() in (".png", ".svg"):
-        with contextlib.suppress(OSError):
-            content = read_unlinked(path, limit_bytes=_LARGEST_IMAGE_BYTES)
-            if path.suffix.lower() == ".png":
-                data["image/png"] = base64.b64encode(content).decode("ascii")
-            else:
-                data |= _drawing(content.decode("utf-8", errors="replace"), name)
-    return data
-
-
-def _drawing(text: str, name: str) -> dict[str, str]:
-    """Return an SVG as data by MIME type; one that could run or load something is named only, with the reason."""
+    if not is_picture(path):
+        return {"text/plain": name}
     try:
-        return {"image/svg+xml": safe_svg(text)}
+        mime, content = picture_of(path)
+    except OSError:
+        return {"text/plain": name}
     except UnsafeSvgError as error:
         return {"text/plain": f"{name} (not shown: {error})"}
+    if mime == "image/svg+xml":
+        return {"text/plain": name, mime: content.decode()}
+    return {"text/plain": name, mime: base64.b64encode(content).decode("ascii")}

@@ -46,8 +46,11 @@ from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
 from tw_autogen.session.data_profile import profile_request
+from tw_autogen.session.earlier_files import EarlierFiles
 from tw_autogen.session.event_journal import JOURNAL, Journal
 from tw_autogen.session.mentioned_files import Named, NamedFiles
+from tw_autogen.session.notebook_access import NotebookAccess
+from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
 from tw_autogen.session.routing import allowed_receivers, next_speaker
@@ -56,12 +59,11 @@ from tw_autogen.session.team import PLANNER, Team
 
 _LEARNER = "Learner"
 _STOPPED = "it was stopped by the user"
-_MOST_DESCRIBED = 3
 _ACTIVE_SESSIONS: ContextVar[frozenset[str]] = ContextVar("active_sessions", default=frozenset())
 """The sessions of which a step is being taken; also in threads that work for it."""
 
 
-class Session:
+class Session(NotebookAccess):
     """Rounds between a user and roles.
 
     Args:
@@ -121,7 +123,8 @@ class Session:
         self._cancelled = threading.Event()
         self._stop_reason = ""
         self._why_closed = ""
-        self._undescribed: list[str] = []  # files of requests in which nobody ran code
+        self._earlier = EarlierFiles()
+        self._set: dict[str, Any] = {}
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = real_path(folder or self._temporary or Path())
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
@@ -160,7 +163,8 @@ class Session:
             SessionClosedError: the session is closed.
         """
         self._refuse_inside()
-        with self._lock:
+        progress = shown_progress(self.subscribe, self.unsubscribe, wanted=self._settings.notebook_progress)
+        with self._lock, progress:
             self.open_round(text, files, variables, images=images)
             with self._closing_what_fails():
                 while (role := self.next_role()) is not None:
@@ -279,7 +283,7 @@ class Session:
                 with readable_by_path(sources, self.folder, distrusted=self._distrusted) as paths:
                     profile = profile_request(
                         paths,
-                        variables,
+                        {**self._set, **variables},
                         self._settings.profile_chars,
                         names=[path.name if path.parent == self.folder else str(path) for path in placed],
                         on_problem=self._report_unreadable,
@@ -289,6 +293,7 @@ class Session:
             except BaseException as error:
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
                 raise
+            self._set.clear()
             self._pin_unread_profiles(profile if sources else "")
             return self.rounds[-1]
 
@@ -541,23 +546,12 @@ class Session:
         self.emit(PostClosed(round_id, post_id, post))
 
     def _pin_unread_profiles(self, profile: str) -> None:
-        """Pin up the files of earlier requests in which nobody ran code: their descriptions were read by no worker.
-
-        Args:
-            profile: Of this request's files; empty if it has none.
-        """
+        """Pin up the files of earlier requests in which nobody ran code; `profile` describes those of this request."""
         runner = self._team.runner
-        if runner is None or not self._team.planned:
-            return
-        here, before = self.rounds[-1], self.rounds[-2] if len(self.rounds) > 1 else None
-        if before and any(post.send_from == runner.name for post in before.posts):
-            self._undescribed.clear()
-        if self._undescribed:
-            words = "\n\n".join(["Earlier requests brought:", *self._undescribed[-_MOST_DESCRIBED:]])
-            here.write_board(USER, words)
-            self.emit(BoardWritten(here.id, USER, words))
-        if profile:
-            self._undescribed.append(profile)
+        words = self._earlier.bulletin(self.rounds, runner.name, profile) if runner and self._team.planned else ""
+        if words:
+            self.rounds[-1].write_board(USER, words)
+            self.emit(BoardWritten(self.rounds[-1].id, USER, words))
 
     def _folder_note(self) -> str:
         """Return what code may do in the folder that the user works in, and what becomes of files that it makes."""

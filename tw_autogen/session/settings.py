@@ -38,6 +38,7 @@ class SessionSettings:
             of agents with groups and services close after an hour.
         keep_days: On the command line, sessions of the workspace in which nothing happened for so many days are removed
             when one is opened; 0: they stay for ever.
+        notebook_progress: In a notebook, show below the cell what a request does while it runs.
         profile_chars: How much of a request the description of its files and data may take.
     """
 
@@ -56,4 +57,5 @@ class SessionSettings:
     most_open: int = 16
     idle_seconds: float = 0.0
     keep_days: float = 30.0
+    notebook_progress: bool = True
     profile_chars: int = field(default=4000, metadata=LOWER)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tw_autogen.session.svg_sanitizer import UnsafeSvgError, safe_svg
+from tw_autogen.svg_sanitizer import UnsafeSvgError, safe_svg
 
 
 def svg(inner="", attributes=""):

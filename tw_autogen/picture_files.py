@@ -1,0 +1,36 @@
+"""`picture_of`: a picture file that code made, as MIME type and content that can stand in a notebook or page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tw_autogen.safe_folder import read_unlinked
+from tw_autogen.svg_sanitizer import safe_svg
+
+LARGEST_PICTURE_BYTES = 5_000_000
+_TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
+
+
+def is_picture(path: Path) -> bool:
+    """Return whether a file's suffix is that of a picture that `picture_of` reads."""
+    return path.suffix.lower() in _TYPES
+
+
+def picture_of(path: Path) -> tuple[str, bytes]:
+    """Read a picture of at most 5 MB; no link is followed.
+
+    Args:
+        path: A file whose suffix is .png, .svg, .jpg or .jpeg; code may have written it.
+
+    Returns:
+        MIME type and content. An SVG is written anew by `safe_svg`; others are as they are in the file.
+
+    Raises:
+        OSError: it can't be read, is a link, or is larger.
+        UnsafeSvgError: the SVG could run or load something.
+    """
+    mime = _TYPES[path.suffix.lower()]
+    content = read_unlinked(path, limit_bytes=LARGEST_PICTURE_BYTES)
+    if mime == "image/svg+xml":
+        content = safe_svg(content.decode("utf-8", errors="replace")).encode()
+    return mime, content

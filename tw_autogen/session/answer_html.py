@@ -1,0 +1,178 @@
+"""An answer as HTML for a notebook: words, pictures, and folded what led to them; nothing in it runs or loads."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
+from tw_autogen.escaped_text import visible
+from tw_autogen.kernel import Artifact
+from tw_autogen.picture_files import is_picture, picture_of
+from tw_autogen.svg_sanitizer import UnsafeSvgError
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+_MOST_CHARS = 50_000
+"""Of a cell or an output; what is longer is cut, with a note."""
+_MOST_MARKDOWN_CHARS = 20_000
+"""Of an answer; a hostile one of that length takes a second or two."""
+_MOST_PICTURE_BYTES = 20_000_000
+_MARKS = {Status.done: "✓", Status.current: "▸", Status.pending: "○"}
+_PRE = "white-space:pre-wrap;margin:0.3em 0 0.6em 0;padding:0.4em 0.8em;border-left:3px solid rgba(128,128,128,0.4)"
+_DIM = "opacity:0.7;font-size:90%"
+
+
+def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
+    r"""Return Markdown as HTML, in which no HTML of its own, script, or address that is loaded is left.
+
+    Args:
+        text: Written by a model; the time it takes is linear, and what exceeds 20 000 characters is cut.
+        pictures: HTML of pictures by file name: shown where the text has an image of that name. Of other images only
+            the description is shown.
+
+    Example:
+        >>> markdown_html("**3** <b>x</b> ![chart](http://x/a.png)", {})
+        '<p><strong>3</strong> &lt;b&gt;x&lt;/b&gt; chart</p>\n'
+    """
+    return str(_renderer().render(_cut(text, _MOST_MARKDOWN_CHARS), {"pictures": pictures}))
+
+
+def plan_html(plan: Plan) -> str:
+    """Return the steps of a plan, each with the mark of its status."""
+    steps = "".join(f"<div>{_MARKS[step.status]} {_escaped(f'{step.id}. {step.text}')}</div>" for step in plan.steps)
+    return f'<div style="margin:0.3em 0 0.6em 0">{steps}</div>'
+
+
+def output_html(text: str) -> str:
+    """Return text as it stands, hidden characters as escapes; what exceeds 50 000 characters is cut."""
+    return f'<pre style="{_PRE}">{_escaped(_cut(text))}</pre>'
+
+
+def note_html(text: str) -> str:
+    """Return a line about what is shown."""
+    return f'<div style="{_DIM}">{_escaped(text)}</div>'
+
+
+def folded_html(head: str, body: str, *, is_open: bool = False) -> str:
+    """Return a part that opens with a click.
+
+    Args:
+        head: The line that is always shown, as text.
+        body: HTML.
+        is_open: Whether it is open to begin with.
+    """
+    return f"<details{' open' if is_open else ''}><summary>{_escaped(head)}</summary>{body}</details>"
+
+
+def answer_html(here: Round, text: str, artifacts: Sequence[Artifact], note: str) -> str:
+    """Return an answer with its pictures, files, plan and code.
+
+    Args:
+        here: The round it comes from.
+        text: Its words, Markdown.
+        artifacts: Its files; pictures are shown, up to 20 MB together, others are named.
+        note: A last line, such as what it has cost.
+    """
+    pictures, files = _shown(artifacts)
+    words = markdown_html(text, pictures) if text.strip() else note_html("(The answer is empty.)")
+    parts = [words, *(picture for picture in pictures.values() if picture not in words)]
+    parts += [f'<ul style="margin:0.3em 0">{"".join(files)}</ul>'] if files else []
+    plan = next((post.plan for post in reversed(here.posts) if post.plan is not None), None)
+    if plan is not None:
+        done = sum(step.status is Status.done for step in plan.steps)
+        head = f"Plan: {done} of {len(plan.steps)} steps done"
+        parts.append(folded_html(head, plan_html(plan), is_open=done < len(plan.steps)))
+    parts += _code(here)
+    parts += [note_html(note)] if note else []
+    return f"<div>{''.join(parts)}</div>"
+
+
+def code_cells(here: Round) -> list[Post]:
+    """Return the posts of a round whose code ran to its end, in their order."""
+    return [post for post in here.posts if post.content(AttachmentType.execution_status) == "SUCCESS"]
+
+
+def _code(here: Round) -> Iterable[str]:
+    posts = [post for post in here.posts if post.attachment(AttachmentType.reply_content) is not None]
+    if not posts:
+        return
+    body = ""
+    for post in posts:
+        body += f'<pre style="{_PRE}"><code>{_escaped(_cut(post.content(AttachmentType.reply_content)))}</code></pre>'
+        status = post.content(AttachmentType.execution_status)
+        result = post.content(AttachmentType.execution_result) or post.content(AttachmentType.code_error)
+        head = {"SUCCESS": "Output", "FAILURE": "It failed"}.get(status, "Not run")
+        body += note_html(head) + output_html(result) if result.strip() else ""
+    yield folded_html(f"Code: {len(posts)} cell{'s' * (len(posts) != 1)}", body)
+
+
+def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
+    """Return pictures as HTML by file name, and the other files as items of a list."""
+    pictures: dict[str, str] = {}
+    files, room = [], _MOST_PICTURE_BYTES
+    for one in artifacts:
+        problem = ""
+        if is_picture(one.path):
+            try:
+                mime, content = picture_of(one.path)
+            except (OSError, UnsafeSvgError) as error:
+                problem = f"not shown: {error}"
+            else:
+                if len(content) <= room:
+                    room -= len(content)
+                    pictures[one.path.name] = _picture(one.path, mime, content)
+                    continue
+                problem = "not shown: the pictures of this answer are too large"
+        files.append(_file(one, problem))
+    return pictures, files
+
+
+def _picture(path: Path, mime: str, content: bytes) -> str:
+    source = f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
+    name = _escaped(path.name)
+    return f'<div><img src="{source}" alt="{name}" title="{name}" style="max-width:100%;background:white"></div>'
+
+
+def _file(one: Artifact, problem: str) -> str:
+    preview = problem or next(iter(one.preview.strip().splitlines()), "")
+    said = f": {_escaped(preview)}" if preview else ""
+    return f'<li><code title="{_escaped(str(one.path))}">{_escaped(one.path.name)}</code>{said}</li>'
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text))
+
+
+def _cut(text: str, limit_chars: int = _MOST_CHARS) -> str:
+    if len(text) <= limit_chars:
+        return text
+    return f"{text[:limit_chars]}\n… ({len(text) - limit_chars} characters more)"
+
+
+def _renderer() -> MarkdownIt:
+    """Return a Markdown renderer; its import takes 50 ms and is needed in notebooks only."""
+    from markdown_it import MarkdownIt
+
+    renderer = MarkdownIt("js-default", {"html": False})
+    renderer.add_render_rule("image", _image)
+    renderer.add_render_rule("link_open", _link)
+    return renderer
+
+
+def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:
+    """Render an image of Markdown: a picture of the answer, else its description; no address is ever loaded."""
+    name = str(tokens[index].attrs.get("src", "")).rpartition("/")[2]
+    return str(env["pictures"].get(name) or html.escape(tokens[index].content))
+
+
+def _link(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:
+    """Render the beginning of a link so that what it leads to learns nothing of this page."""
+    tokens[index].attrSet("rel", "noopener noreferrer nofollow")
+    tokens[index].attrSet("target", "_blank")
+    render: Callable[..., str] = self.renderToken
+    return render(tokens, index, options, env)

@@ -1,0 +1,149 @@
+"""`NotebookAccess`: what a session offers in a notebook: `await`, variables by name, and how it is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.conversation import Round, RoundState
+from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import visible
+from tw_autogen.role import KeepsVariables
+from tw_autogen.session.answer import Answer
+from tw_autogen.session.answer_html import folded_html, note_html, output_html
+from tw_autogen.session.request_inputs import FilesWanted, checked_inputs
+from tw_autogen.session.team import Team
+
+
+class NotebookAccess(ABC):
+    """The part of `Session` that notebooks use, on top of the rest of it."""
+
+    id: str
+    closed: bool
+    rounds: list[Round]
+    folder: Path
+    variables: dict[str, Any]
+    _lock: threading.RLock
+    _team: Team
+    _set: dict[str, Any]
+    """Variables that were set by name since the newest request, which the next one describes."""
+
+    @abstractmethod
+    def _refuse_inside(self) -> None: ...
+    @abstractmethod
+    def _refuse_closed(self) -> None: ...
+    @abstractmethod
+    def _refuse_second(self) -> None: ...
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """Describe in one line where code runs."""
+
+    @abstractmethod
+    def ask(
+        self,
+        text: str,
+        files: FilesWanted = (),
+        variables: Mapping[str, Any] | None = None,
+        *,
+        images: Sequence[str] = (),
+    ) -> Answer:
+        """Answer a request."""
+
+    @abstractmethod
+    def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
+        """Stop the round that is running."""
+
+    async def aask(
+        self,
+        text: str,
+        files: FilesWanted = (),
+        variables: Mapping[str, Any] | None = None,
+        *,
+        images: Sequence[str] = (),
+    ) -> Answer:
+        """Answer a request as `ask` does, on a worker thread; a notebook may `await` it.
+
+        Where the awaiting task is cancelled, the round is interrupted; session and variables stay.
+
+        Args:
+            text: As in `ask`.
+            files: As in `ask`.
+            variables: As in `ask`.
+            images: As in `ask`.
+
+        Raises:
+            RoundError: as in `ask`, and so for its other errors.
+        """
+        work = asyncio.ensure_future(asyncio.to_thread(self.ask, text, files, variables, images=images))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self.interrupt()
+            with contextlib.suppress(Exception):  # what an interrupted round raises is known
+                await work
+            raise
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a copy of a variable of the code: JSON values, tables, Series, and what else `ask` takes.
+
+        Raises:
+            KeyError: code has made no variable of this name.
+            TypeError: it is of a type that doesn't cross.
+            ConfigError: no role here keeps variables.
+            SessionBusyError, SessionClosedError: as in `ask`.
+        """
+        with self._between_rounds() as keeper:
+            return keeper.get_variable(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Make a variable for the code, as those that `ask` takes; the next request describes it to the Planner.
+
+        Raises:
+            ConfigError: as in `ask` of variables, or no role here keeps variables.
+            SessionBusyError, SessionClosedError: as in `ask`.
+        """
+        checked_inputs((), {name: value})
+        with self._between_rounds() as keeper:
+            keeper.put_variable(name, value, folder=self.folder)
+            self._set[name] = self.variables[name] = value
+
+    @contextlib.contextmanager
+    def _between_rounds(self) -> Iterator[KeepsVariables]:
+        """Yield the role that keeps variables, while no round is open."""
+        self._refuse_inside()
+        with self._lock:
+            self._refuse_closed()
+            self._refuse_second()
+            runner = self._team.runner
+            if not isinstance(runner, KeepsVariables):
+                raise ConfigError(f"{self.id}: no role here keeps variables; it has {', '.join(self._team.names)}")
+            yield runner
+
+    def __repr__(self) -> str:
+        """Return a short text: id, state, requests, and where code runs."""
+        state = "closed" if self.closed else "busy" if self._is_busy else "open"
+        return f"<Session {self.id}, {state}, {len(self.rounds)} requests, code runs in: {self.where}>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """Return what a notebook shows: one line, and folded the requests with their answers."""
+        parts = [note_html(repr(self))]
+        for here in self.rounds:
+            last = here.posts[-1].message if here.posts and here.state is not RoundState.created else ""
+            parts.append(folded_html(_head(here.user_query), output_html(here.error or last)))
+        return {"text/plain": visible(repr(self)), "text/html": f"<div>{''.join(parts)}</div>"}
+
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self.rounds) and self.rounds[-1].state is RoundState.created
+
+
+def _head(query: str, limit_chars: int = 120) -> str:
+    line = " ".join(query.split())
+    return line if len(line) <= limit_chars else f"{line[:limit_chars]}…"
