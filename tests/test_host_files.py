@@ -88,7 +88,6 @@ TABLE = {
     "tw_autogen/recall/examples.py": "the user's documents, examples and lessons",
     "tw_autogen/recall/lessons.py": "the user's documents, examples and lessons",
     "tw_autogen/recall/recall.py": "the user's documents, examples and lessons",
-    "tw_autogen/recall/new_text_files.py": "the user's documents, examples and lessons",
     "tw_autogen/role/role_finder.py": "the user's roles",
     "tw_autogen/role/role_source.py": "the user's roles",
     "tw_autogen/role/taskweaver/api.py": "the user's roles",

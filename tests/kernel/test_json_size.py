@@ -65,6 +65,16 @@ def test_a_table_is_refused_by_the_memory_that_it_would_take(codec, tmp_path, he
         codec.unpack(forged(tmp_path, header=header, size=size))
 
 
+@pytest.mark.parametrize("size", [0, 1, 15])
+def test_a_table_in_a_file_that_is_cut_is_refused(codec, tmp_path, size):
+    packed = forged(tmp_path, header=of())
+    with open(tmp_path / ".tw-exchange" / packed["file"], "r+b") as file:
+        file.truncate(size)
+
+    with pytest.raises(ValueError, match="a table's file has no 16 bytes"):
+        codec.unpack(packed)
+
+
 @pytest.mark.parametrize("zone", ZONES, ids=lambda one: repr(one)[:30])
 def test_a_time_zone_that_is_no_name_or_offset_is_refused_and_no_file_is_opened(codec, tmp_path, zone):
     time = {"kind": "time", "dtype": "M8[ns]", "zone": zone, "values": {"dtype": "<i8", "start": 0, "count": 1}}

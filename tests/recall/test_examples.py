@@ -175,3 +175,15 @@ def test_an_example_is_written_through_no_link(tmp_path):
         create_text_file(tmp_path / "new.yaml", "rounds: []")
 
     assert not (tmp_path / "elsewhere.yaml").exists()
+
+
+def test_an_example_is_written_to_no_folder_that_a_link_of_the_current_one_leads_to(tmp_path, monkeypatch):
+    for name in ("here", "private"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "here/examples").symlink_to("../private")
+    monkeypatch.chdir(tmp_path / "here")
+
+    with pytest.raises(ConfigError, match=r"examples/new\.yaml can't be written: .*link"):
+        create_text_file(tmp_path / "here/examples/new.yaml", "rounds: []")
+
+    assert list((tmp_path / "private").iterdir()) == []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import held_folder
 
 
 def without_paths(text: str, private: Sequence[str]) -> str:
@@ -29,15 +29,15 @@ def create_text_file(path: Path, text: str) -> Path:
     """Write a new file, and create its folders.
 
     Args:
-        path: Where nothing exists yet.
+        path: Where nothing exists yet. Its folder is opened as `held_folder` does.
         text: The content, written as UTF-8.
 
     Raises:
-        ConfigError: something has this name, even a dangling link, or it can't be written; says why.
+        ConfigError: something has this name, even a dangling link, a link of the current folder leads there, or it
+            can't be written; says why.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with SafeFolder(path.parent.resolve()) as folder, folder.create_file(path.name) as file:
+        with held_folder(path.parent) as folder, folder.create_file(path.name) as file:
             file.write(text.encode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} can't be written: {error.strerror or error}") from error

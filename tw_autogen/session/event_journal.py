@@ -35,6 +35,7 @@ if sys.platform != "win32":
 
 JOURNAL = "events.jsonl"
 """Name of the file, beside the session's folder."""
+_LARGEST_BYTES = 256 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -107,10 +108,10 @@ def read_journal(path: Path | str) -> Iterator[Event]:
     """Yield the events of a journal, oldest first; a last line that was cut off by a crash is passed over.
 
     Raises:
-        OSError: there is no such file, or it is no regular one.
+        OSError: there is no such file, it is no regular one, or it is larger than 256 MB.
     """
     with SafeFolder(Path(path).parent) as folder:  # a folder that code may write to: no link, no FIFO
-        lines = folder.read_file(Path(path).name).decode("utf-8").splitlines()
+        lines = folder.read_file(Path(path).name, limit_bytes=_LARGEST_BYTES).decode("utf-8").splitlines()
     for number, line in enumerate(lines):
         try:
             plain = json.loads(line)

@@ -140,7 +140,9 @@ def unpack_table(name: str, codec: Codec, bounds: Bounds) -> Any:
     try:
         with codec.exchange.open(name) as file:
             size = file.seek(0, 2) - _LENGTHS.size
-            memory.claim(max(0, size))  # a file may be sparse, and a few bytes on the disk stand for many
+            if size < 0:
+                raise ValueError(f"a table's file has no {_LENGTHS.size} bytes")
+            memory.claim(size)  # a file may be sparse, and a few bytes on the disk stand for many
             file.seek(0)
             length, more = _LENGTHS.unpack(file.read(_LENGTHS.size))
             if length + more > size:

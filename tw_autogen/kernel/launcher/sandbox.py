@@ -17,7 +17,7 @@ from .seccomp import prepare as prepare_filter
 from .seccomp import refuse
 
 NAMESPACES, LANDLOCK, BUBBLEWRAP, OFF = "namespaces", "landlock", "bubblewrap", "off"
-_ENCLOSED = {"connects": True, "signals": True, "truncates": True, "others": True}
+_ENCLOSED = {"signals": True, "truncates": True, "others": True}
 """What the filter of system calls may allow where namespaces hide all else."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _OWN = ("auxv", "cgroup", "cmdline", "comm", "fd", "limits", "maps", "smaps", "stat", "statm", "status", "task")
@@ -142,7 +142,7 @@ class Sandbox:
         known = landlock.version()
         drop_privileges(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
-        refuse(**self._filter(connects=network, signals=signals, truncates=truncates, others=False))
+        refuse(**self._filter(signals=signals, truncates=truncates, others=False))
 
     def _filter(self, **rest: bool) -> dict[str, Any]:
         shared_bytes = self._plan["limits"]["memory_bytes"] // 4

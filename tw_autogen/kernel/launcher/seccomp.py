@@ -1,11 +1,12 @@
 """A filter of system calls: those that code needs are allowed, every other one is refused.
 
-`ALLOWED` lists what is allowed; a call that is not there, such as one of a later release of Linux, doesn't
-pass. Some calls are allowed for some arguments only: sockets other than Unix streams, new namespaces in `clone`, typing
-into a terminal, large or huge-page shared memory, and what is done to other processes. Reserving space on the disk is
-refused, because it takes no time in which it could be watched. The filter doesn't look at paths (the file system's part
-of the sandbox does), and it can't read structures that a call points to. Calls in another processor's numbering
-(32-bit, x32) are refused as a whole. Tried by tests from inside kernels, as root and as an ordinary user.
+`ALLOWED` lists what is allowed; a call that is not there, such as one of a later release of Linux, doesn't pass. Some
+calls are allowed for some arguments only: sockets other than Unix streams, leases on files (whoever opens such a file
+waits), new namespaces in `clone`, typing into a terminal, large or huge-page shared memory, and what is done to other
+processes. Reserving space on the disk is refused, because it takes no time in which it could be watched. The filter
+doesn't look at paths (the file system's part of the sandbox does), and it can't read structures that a call points to.
+Calls in another processor's numbering (32-bit, x32) are refused as a whole. Tried by tests from inside kernels, as root
+and as an ordinary user.
 """
 
 from __future__ import annotations
@@ -111,22 +112,22 @@ _NEW_NAMESPACES = 0x7E020080
 _CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
 _UNIX, _STREAM, _SEQUENCED, _KIND_OF_SOCKET = 1, 1, 5, 0xF
 _OF_TERMINALS = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX; FIOSETOWN, SIOCSPGRP: signals to another process
-_SET_OWNER = (8, 15)  # F_SETOWN, F_SETOWN_EX
+_SET_OWNER, _SET_LEASE = (8, 15), 1024  # F_SETOWN, F_SETOWN_EX; F_SETLEASE
 _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """What their first argument says where the second one is a process, and not a group or a user."""
 
 _MEMFD_CREATE, _CLONE3 = (319, 279), (435, 435)
 _MARKS = (
-    "chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "utime", "utimes", "futimesat", "setxattr",
-    "lsetxattr", "removexattr", "lremovexattr",
+    "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat",
+    "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
 )  # fmt: skip
-"""What is written about a file: mode, owner, times."""
+"""What is written about a file: mode, owner, times, extended attributes."""
 _OF_PROCESS = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")
 """Threads are named like processes there, and libraries do this to their own."""
 _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill", "pidfd_send_signal", "fcntl")
 _WITH_RULES = {
-    "clone", "ioctl", "fallocate", "socket", "socketpair", "connect", "truncate", "mmap", "utimensat", "prlimit64",
+    "clone", "ioctl", "fallocate", "socket", "socketpair", "connect", "truncate", "mmap", "prlimit64",
     *_SIGNALS, *_MARKS, *_OF_PROCESS, *_THIS_PROCESS,
 }  # fmt: skip
 _ALLOWED, _REFUSED, _MISSING = "", "refused", "missing"
@@ -135,18 +136,18 @@ _PACK = struct.Struct("HBBI").pack
 _LINE = 8
 
 
-def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> None:
+def refuse(*, network: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> None:
     """Filter system calls from now on, for this thread and all that it starts. It can't be undone.
 
     Args:
-        network: Sockets of every family may be made; otherwise Unix streams only, because a datagram can be sent to
-            any path and its data is not counted where it lies.
-        connects: Unix sockets may be connected; where the file system's part of the sandbox hides those of the host.
+        network: Sockets of every family may be made and connected; otherwise Unix streams only, because a datagram can
+            be sent to any path and its data is not counted where it lies, and none is connected: a folder that is
+            mounted read-only may hold sockets of other programs, to which that is no obstacle.
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway, but for the supervisor, whose limits and
-            priority can't be set. Otherwise mode, owner and times of a file that
-            is given by its path stay as they are, without an error, because much code sets them for good measure;
+            priority can't be set. Otherwise mode, owner, times and extended attributes of a file stay as they are,
+            of one that is open for reading too, without an error, because much code sets them for good measure;
             and so do the processors of a process that is not this one; its limits and priority can't be set.
         shared_bytes: How large one piece of shared memory may be, below 4 GB, and no files in memory outside a file
             system that counts them (`memfd_create`); 0 for no limit.
@@ -160,7 +161,6 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
     filtering = program(
         machine,
         network=network,
-        connects=connects,
         signals=signals,
         truncates=truncates,
         others=others,
@@ -171,9 +171,7 @@ def refuse(*, network: bool, connects: bool, signals: bool, truncates: bool, oth
     prctl_pointer(PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(head))
 
 
-def program(
-    machine: str, *, network: bool, connects: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int
-) -> bytes:
+def program(machine: str, *, network: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> bytes:
     """Return the filter in classic BPF; arguments as of `refuse`, the machine as `platform.machine` names it.
 
     It is remembered; a filter that names no process is the same in forked processes.
@@ -181,14 +179,13 @@ def program(
     Args:
         machine: As `platform.machine` names it.
         network: As of `refuse`.
-        connects: As of `refuse`.
         signals: As of `refuse`.
         truncates: As of `refuse`.
         others: As of `refuse`.
         shared_bytes: As of `refuse`.
     """
     ours = 0 if signals and others else os.getpid()
-    return _program(machine, ours, network, connects, signals, truncates, others, shared_bytes)
+    return _program(machine, ours, network, signals, truncates, others, shared_bytes)
 
 
 @functools.lru_cache(maxsize=4)
@@ -196,7 +193,6 @@ def _program(
     machine: str,
     ours: int,
     network: bool,
-    connects: bool,
     signals: bool,
     truncates: bool,
     others: bool,
@@ -208,11 +204,11 @@ def _program(
         + _YES,
         "ioctl": _if_one_of(1, _OF_TERMINALS, _NO) + _YES,
         "fallocate": _error(errno.EOPNOTSUPP),  # libc then writes zeros
+        "fcntl": _if_one_of(1, (_SET_LEASE,), _NO) + _YES,
         "memfd_create": _NONE if shared_bytes else _YES,
     }
     if not network:
         rules["socket"] = rules["socketpair"] = _unix_streams() + _YES
-    if not (network or connects):
         rules["connect"] = _NO
     if not truncates:
         rules["truncate"] = _NO
@@ -233,7 +229,7 @@ def _own_signals(ours: int) -> dict[str, bytes]:
         **dict.fromkeys(_SIGNALS, _unless_one_of(0, (ours, 0, -ours & 0xFFFFFFFF), _NO) + _YES),
         "tkill": _NO,
         "pidfd_send_signal": _NO,
-        "fcntl": _if_one_of(1, _SET_OWNER, _NO) + _YES,
+        "fcntl": _if_one_of(1, (*_SET_OWNER, _SET_LEASE), _NO) + _YES,
     }
 
 
@@ -257,7 +253,6 @@ def _own_files_and_processes(ours: int) -> dict[str, bytes]:
     }
     return {
         **dict.fromkeys(_MARKS, nothing_done),
-        "utimensat": _unless_one_of(1, (0,), nothing_done) + _YES,
         **dict.fromkeys(_OF_PROCESS, _unless_one_of(0, (0, ours), nothing_done) + _YES),
         "prlimit64": _unless_one_of(0, (0, ours), _NO) + _YES,
         **own_priority,
