@@ -23,6 +23,9 @@ from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500
 
+Kept = Mapping[str, Mapping[str, tuple[int, int]]]
+"""By path of a settings file or hook: device and number by path of the file, its folder and those on the way."""
+
 
 @dataclass(frozen=True)
 class KernelFolders:
@@ -33,12 +36,14 @@ class KernelFolders:
         read: Files and folders that it may read besides.
         environment: Variables that it has besides.
         known: Device and number by path, of those that were checked; a sandbox shows these or nothing.
+        kept: What `check_granted` has found in the folders that code may write to; None: it is looked for later.
     """
 
     folder: Path
     read: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    kept: Kept | None = None
 
 
 def environment_of(place: KernelFolders | None, settings: KernelSettings, level: str, own: Path) -> dict[str, str]:
@@ -84,11 +89,9 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         ]
 
     write = real(settings.write)
-    try:
-        kept = protected_in(write, place.folder, known=place.known) if settings.sandbox != OFF else {}
-    except PermissionError as error:
-        text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
-        raise KernelStartError(text, folder=place.folder) from error
+    kept: Kept = place.kept or {}
+    if place.kept is None and settings.sandbox != OFF:
+        kept = protected_in(write, place.folder, known=place.known)
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
@@ -100,28 +103,35 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
 
 
 def protected_in(
-    folders: Iterable[str], own: Path | None = None, *, known: Mapping[str, tuple[int, int]] = MappingProxyType({})
-) -> dict[str, dict[str, tuple[int, int]]]:
+    folders: Iterable[str],
+    own: Path | None = None,
+    *,
+    known: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    before: Kept = MappingProxyType({}),
+) -> Kept:
     """Return the settings files and hooks in folders that code may write to; they stay read-only.
-
-    By path, in order; each with what `protected_below` says of it and of the folders on the way.
 
     Args:
         folders: Absolute, links resolved.
         own: The kernel's folder, which is the code's own; what lies there is left out.
         known: What was checked of these folders.
+        before: Those of other folders, which are returned too.
 
     Raises:
-        PermissionError: a folder is not the one that was checked.
+        KernelStartError: a folder is not the one that was checked.
         OverflowError: there are more files, or more such files, than can be kept read-only.
     """
-    found: dict[str, dict[str, tuple[int, int]]] = {}
-    for folder in folders:
-        for path, identities in protected_below(folder, known=known.get(folder)):
-            if own is None or not Path(path).is_relative_to(own):
-                found[path] = identities
-            if len(found) > _MOST_KEPT:
-                raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
+    found = dict(before)
+    try:
+        for folder in folders:
+            for path, identities in protected_below(folder, known=known.get(folder)):
+                if own is None or not Path(path).is_relative_to(own):
+                    found[path] = identities
+                if len(found) > _MOST_KEPT:
+                    raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
+    except PermissionError as error:
+        text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
+        raise KernelStartError(text, folder=own or Path(folder)) from error
     return dict(sorted(found.items()))
 
 

@@ -273,18 +273,18 @@ class LocalKernel(LiveKernel):
             return str(error)
 
     def _open(self) -> KernelHandle:
+        kept = None
         if self._start is None:
-            check_granted(self._settings, self.folder)
+            kept = check_granted(self._settings, self.folder, known=self._pinned.known())
         packages = self._installer.prepare()
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
-        handle = self._begin(KernelFolders(self.folder, read, known=self._pinned.known()))
-        return replace(handle, options={**handle.options, "packages": packages})
-
-    def _begin(self, place: KernelFolders) -> KernelHandle:
+        place = KernelFolders(self.folder, read, known=self._pinned.known(), kept=kept)
         if self._start is not None:
-            return start_by(self._start, self._settings, place, walls=STARTED_OTHERWISE)
-        granted = self._pinned.granted()
-        return self._pool.take(granted, place).handle(granted)
+            handle = start_by(self._start, self._settings, place, walls=STARTED_OTHERWISE)
+        else:
+            granted = self._pinned.granted()
+            handle = self._pool.take(granted, place).handle(granted)
+        return replace(handle, options={**handle.options, "packages": packages})
 
     def close(self) -> None:
         """End the process; files stay, unless the folder is ours."""
