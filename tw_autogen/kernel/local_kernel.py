@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +15,7 @@ from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
 from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.guest.pip_install import INSTALL
-from tw_autogen.kernel.kernel import Execution, Loadable, OnOutput
+from tw_autogen.kernel.kernel import Execution, Loadable
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_process import StartProcess
 from tw_autogen.kernel.kernel_start import start_by
@@ -137,23 +136,7 @@ class LocalKernel(LiveKernel):
         if self._settings.sandbox != OFF:
             warn_of_importable((self.folder, *self._pinned.granted().write))
 
-    def execute(
-        self,
-        code: str,
-        *,
-        seconds: float,
-        on_output: OnOutput | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Execution:
-        """Run one cell; see `Kernel.execute`.
-
-        Args:
-            code: The cell.
-            seconds: How long it may run.
-            on_output: Called with stream and text as they come; None: nobody listens.
-            cancelled: Interrupts the cell when it is set.
-        """
-        ran = super().execute(code, seconds=seconds, on_output=on_output, cancelled=cancelled)
+    def _explained(self, ran: Execution) -> Execution:
         if self._on_refused is None or ran.ok:
             return ran
         lines = ran.error.split("\n")

@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
+from tw_autogen.closing import Closing
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment_variables import clean_environment, matcher, variables
@@ -193,7 +193,7 @@ def kernel_key(settings: KernelSettings) -> tuple[object, bool, tuple[int, ...]]
     return server_key(settings), settings.allow_network, limits
 
 
-class KernelPool:
+class KernelPool(Closing):
     """Makes kernels quickly; one for each process of the host, unless a `LocalKernel` is given another one.
 
     A fork server is started in the background when a kernel is likely to be needed. Until it is ready, and whenever
@@ -302,14 +302,6 @@ class KernelPool:
                 warm.close()
             if keeper is not None:
                 keeper.join(_LAST_SECONDS)  # it ends what it is just making
-
-    def __enter__(self) -> KernelPool:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _ready_server(self, key: object) -> WarmPool | None:
         """Return a server that is ready and up to date."""
