@@ -245,3 +245,16 @@ def test_a_start_looks_for_settings_files_once(world):
 
     assert "stays read-only, as settings files and hooks do" in ran.error
     assert looks == 1
+
+
+def test_settings_files_stay_read_only_in_the_folder_that_a_link_led_to_first(world):
+    link = world / "link"
+    link.symlink_to(world / "w/a")
+    with LocalKernel(world / "own", settings=KernelSettings(write=(str(link),))) as kernel:
+        link.unlink()
+        link.symlink_to(world / "home")
+        cells = [f"open('{world}/{name}', 'w').close()" for name in ("w/a/bin/Makefile", "w/a/bin/other")]
+        refused, granted = (kernel.execute(one, seconds=60) for one in cells)
+
+    assert "stays read-only, as settings files and hooks do" in refused.error
+    assert granted.ok

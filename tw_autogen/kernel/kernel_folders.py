@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -36,14 +36,14 @@ class KernelFolders:
         read: Files and folders that it may read besides.
         environment: Variables that it has besides.
         known: Device and number by path, of those that were checked; a sandbox shows these or nothing.
-        kept: What `check_granted` has found in the folders that code may write to; None: it is looked for later.
+        kept: What `check_granted` has found in folders that code may write to, by folder; others are looked at later.
     """
 
     folder: Path
     read: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    kept: Kept | None = None
+    kept: Mapping[str, Kept] = field(default_factory=dict)
 
 
 def environment_of(place: KernelFolders | None, settings: KernelSettings, level: str, own: Path) -> dict[str, str]:
@@ -89,50 +89,50 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         ]
 
     write = real(settings.write)
-    kept: Kept = place.kept or {}
-    if place.kept is None and settings.sandbox != OFF:
-        kept = protected_in(write, place.folder, known=place.known)
+    kept: dict[str, Mapping[str, tuple[int, int]]] = {}
+    for one in write if settings.sandbox != OFF else ():
+        looked = place.kept.get(one)
+        kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
         "read": real((*settings.read, *place.read)),
         "write": [str(place.folder), *write],
-        "kept": list(kept),
+        "kept": sorted(kept),
         "known": {path: list(found) for path, found in {**known, **place.known}.items()},
     }
 
 
 def protected_in(
-    folders: Iterable[str],
+    folder: str,
     own: Path | None = None,
     *,
     known: Mapping[str, tuple[int, int]] = MappingProxyType({}),
-    before: Kept = MappingProxyType({}),
+    others: int = 0,
 ) -> Kept:
-    """Return the settings files and hooks in folders that code may write to; they stay read-only.
+    """Return the settings files and hooks in a folder that code may write to; they stay read-only.
 
     Args:
-        folders: Absolute, links resolved.
+        folder: Absolute, links resolved.
         own: The kernel's folder, which is the code's own; what lies there is left out.
-        known: What was checked of these folders.
-        before: Those of other folders, which are returned too.
+        known: What was checked of this folder and others.
+        others: How many such files other folders hold.
 
     Raises:
-        KernelStartError: a folder is not the one that was checked.
+        KernelStartError: it is not the folder that was checked.
         OverflowError: there are more files, or more such files, than can be kept read-only.
     """
-    found = dict(before)
+    found: dict[str, Mapping[str, tuple[int, int]]] = {}
     try:
-        for folder in folders:
-            for path, identities in protected_below(folder, known=known.get(folder)):
-                if own is None or not Path(path).is_relative_to(own):
-                    found[path] = identities
-                if len(found) > _MOST_KEPT:
-                    raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
+        for path, identities in protected_below(folder, known=known.get(folder)):
+            if own is None or not Path(path).is_relative_to(own):
+                found[path] = identities
+            if others + len(found) > _MOST_KEPT:
+                raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
     except PermissionError as error:
         text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
         raise KernelStartError(text, folder=own or Path(folder)) from error
-    return dict(sorted(found.items()))
+    return found
 
 
 def make_stand_in_folders(own: Path) -> None:

@@ -6,7 +6,7 @@ import ast
 import os
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.guest.pip_install import INSTALL
 from tw_autogen.kernel.kernel import Execution, Loadable
-from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_folders import Kept, KernelFolders
 from tw_autogen.kernel.kernel_process import StartProcess
 from tw_autogen.kernel.kernel_start import start_by
 from tw_autogen.kernel.launcher.known_paths import resolve
@@ -256,7 +256,7 @@ class LocalKernel(LiveKernel):
             return str(error)
 
     def _open(self) -> KernelHandle:
-        kept = None
+        kept: Mapping[str, Kept] = {}
         if self._start is None:
             kept = check_granted(self._settings, self.folder, known=self._pinned.known())
         packages = self._installer.prepare()

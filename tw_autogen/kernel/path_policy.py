@@ -170,7 +170,7 @@ def check_granted(
     folder: Path | None = None,
     *,
     known: Mapping[str, tuple[int, int]] = MappingProxyType({}),
-) -> Kept:
+) -> dict[str, Kept]:
     """Refuse to grant what is not there, or what code could not read or write all the same, before any runs.
 
     Args:
@@ -179,14 +179,14 @@ def check_granted(
         known: What was checked of the folders, as of `protected_in`.
 
     Returns:
-        The settings files and hooks in what may be written, which stay read-only, as of `protected_in`.
+        By folder that may be written, its settings files and hooks, which stay read-only, as of `protected_in`.
 
     Raises:
         KernelStartError: a folder was exchanged since it was checked.
         ConfigError: names the setting, the path, and what to do.
         SandboxError: no wall can stand here.
     """
-    kept: Kept = {}
+    kept: dict[str, Kept] = {}
     for key, paths in (("read", settings.read), ("write", settings.write)):
         for one in paths:
             if not Path(one).expanduser().exists():
@@ -202,8 +202,9 @@ def check_granted(
             if key == "write" and settings.sandbox != OFF and _holds_temporary_files(Path(one).expanduser().resolve()):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {_TEMPORARY}")
             if key == "write" and settings.sandbox != OFF:
+                real, others = Path(one).expanduser().resolve(), sum(map(len, kept.values()))
                 try:
-                    kept = _protected(Path(one).expanduser().resolve(), kept, settings, folder, known)
+                    kept[str(real)] = _protected(real, settings, folder, known, others)
                 except _NotGrantedError as error:
                     raise ConfigError(f"kernel.write: {one} can't be granted: {error}") from None
             if folder and (why := shut_off_reason(folder, Path(one).expanduser(), settings)):
@@ -246,16 +247,16 @@ class _NotGrantedError(Exception):
 
 
 def _protected(
-    real: Path, before: Kept, settings: KernelSettings, own: Path | None, known: Mapping[str, tuple[int, int]]
+    real: Path, settings: KernelSettings, own: Path | None, known: Mapping[str, tuple[int, int]], others: int
 ) -> Kept:
-    """Return settings files and hooks in a folder that code may write to, besides those of other folders.
+    """Return the settings files and hooks in a folder that code may write to.
 
     Args:
         real: The folder, without links.
-        before: Those of other folders.
         settings: `sandbox` says which wall.
         own: The kernel's folder.
         known: As of `protected_in`.
+        others: As of `protected_in`.
 
     Raises:
         _NotGrantedError: they can't stay read-only.
@@ -264,7 +265,7 @@ def _protected(
     if is_protected(real.name) or ".git" in real.parts:
         raise _NotGrantedError("settings files and hooks stay read-only")
     try:
-        found = protected_in([str(real)], own, known=known, before=before)
+        found = protected_in(str(real), own, known=known, others=others)
     except OverflowError as error:
         why = f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder"
         raise _NotGrantedError(why) from None
