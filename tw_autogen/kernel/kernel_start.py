@@ -177,7 +177,6 @@ def start(
     *,
     server: ForkServer | None = None,
     lent: Connection | None = None,
-    supervised: bool = SUPERVISED,
 ) -> StartedKernel:
     """Start a kernel: forked where there is a server, else for itself behind the first sandbox that can be set up.
 
@@ -186,7 +185,6 @@ def start(
         place: Its session's folders; None: it is kept ready until `bind`, and may still be starting.
         server: Forks it.
         lent: Sockets of another client's, who wants heartbeats too.
-        supervised: It has a supervisor; otherwise it is a plain process.
 
     Raises:
         KernelError: it has ended, or the fork server's sandbox can't be set up for it.
@@ -198,7 +196,7 @@ def start(
         return _started(server.level, settings, place, server.fork, way="forked", lent=lent)
     folder = place.folder if place else Path()
     try:
-        if not supervised:
+        if not SUPERVISED:
             return _start_plain(standing(settings), settings, place)
         for level in levels_to_try(settings):
             try:
