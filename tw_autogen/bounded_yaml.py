@@ -127,10 +127,10 @@ def _plain(text: str) -> Any:
             continue
         else:
             raise _NotPlain
-        if type(into) is list:
+        if isinstance(into, list):
             into.append(value)
         elif key is not None:
-            into[key], key = value, None  # type: ignore[call-overload]  # a mapping
+            into[key], key = value, None
         elif type(value) is str:
             key = value
         else:

@@ -266,7 +266,7 @@ def compared_loader(loader: Loader, files: TrustedFiles) -> Loader:
         files: Knows the hashes.
     """
     compared = _LOADERS.get(type(loader))
-    return compared(loader.name, loader.path, files) if compared else loader  # type: ignore[attr-defined]
+    return compared(loader.name, loader.path, files) if compared else loader  # type: ignore[attr-defined]  # loaders of files have both
 
 
 def _finder_of(entry: str) -> machinery.FileFinder:

@@ -422,6 +422,7 @@ def test_where_nothing_can_be_installed_no_argument_is_unpacked():
     with LocalKernel() as kernel:
         kernel.execute("1", seconds=SECONDS)
         told = kernel.folder / ".tw-exchange" / "kept.table"
+        told.parent.mkdir(exist_ok=True)
         told.write_bytes(b"no table")
         ran = kernel.execute(RAW, seconds=SECONDS)
 

@@ -220,3 +220,41 @@ def test_a_link_that_code_has_put_beside_a_plugin_grants_nothing(world, level, m
         kernel.load(plugin)
         ran = kernel.execute(OPENS.format([str(world / "home/bin/tool")]), seconds=60)
     assert ran.result == "[False]", ran.error
+
+
+LOOKS = []
+"""What the host lists: the real paths of folders, while a test looks."""
+
+
+def _note(event, args):
+    if event == "os.scandir" and LOOKS:
+        place = args[0]
+        LOOKS.append(os.readlink(f"/proc/self/fd/{place}") if isinstance(place, int) else str(place))
+
+
+def test_a_start_looks_for_settings_files_once(world):
+    settings = KernelSettings(write=(str(world / "w"),))
+    with LocalKernel(world / "own", settings=settings) as kernel:
+        sys.addaudithook(_note)  # can't be removed; does nothing once the list is empty
+        LOOKS.append("")
+        try:
+            ran = kernel.execute(f"open('{world}/w/a/bin/Makefile', 'w')", seconds=60)
+            looks = LOOKS.count(str(world / "w"))
+        finally:
+            LOOKS.clear()
+
+    assert "stays read-only, as settings files and hooks do" in ran.error
+    assert looks == 1
+
+
+def test_settings_files_stay_read_only_in_the_folder_that_a_link_led_to_first(world):
+    link = world / "link"
+    link.symlink_to(world / "w/a")
+    with LocalKernel(world / "own", settings=KernelSettings(write=(str(link),))) as kernel:
+        link.unlink()
+        link.symlink_to(world / "home")
+        cells = [f"open('{world}/{name}', 'w').close()" for name in ("w/a/bin/Makefile", "w/a/bin/other")]
+        refused, granted = (kernel.execute(one, seconds=60) for one in cells)
+
+    assert "stays read-only, as settings files and hooks do" in refused.error
+    assert granted.ok

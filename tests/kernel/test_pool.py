@@ -253,8 +253,8 @@ def test_a_server_that_nobody_needs_ends_by_itself():
 def test_a_server_that_is_made_while_the_pool_closes_is_ended(monkeypatch):
     made, begins = [], threading.Event()
 
-    def begin_late(settings, *, supervised):
-        made.append(begin_warm_pool(settings, supervised=supervised))
+    def begin_late(settings):
+        made.append(begin_warm_pool(settings))
         begins.set()
         while not pool.closed:
             threading.Event().wait(0.01)

@@ -114,7 +114,7 @@ class PolicyChecker(ast.NodeVisitor):
             self._module.own.add(name)
             self._log.append(name)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:  # noqa: D102
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         every = syntax.arguments(node.args)
         self._add(node, self._rules.check_definition(node.name))
         self._visit_all([*node.args.defaults, *node.args.kw_defaults, *node.decorator_list])
@@ -125,18 +125,18 @@ class PolicyChecker(ast.NodeVisitor):
         self._within(scope, node.body)
         self._bind(node.name, node)
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+    visit_AsyncFunctionDef = visit_FunctionDef
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:  # noqa: D102
+    def visit_Lambda(self, node: ast.Lambda) -> None:
         self._visit_all([*node.args.defaults, *node.args.kw_defaults])
         self._within(Scope(self._scope, (one.arg for one in syntax.arguments(node.args))), [node.body])
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: D102
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._visit_all([*node.decorator_list, *node.bases, *node.keywords])
         self._within(Scope(self._scope), node.body)
         self._bind(node.name, node)
 
-    def visit_ListComp(self, node: Comprehension) -> None:  # noqa: D102
+    def visit_ListComp(self, node: Comprehension) -> None:
         targets = (each.id for one in node.generators for each in ast.walk(one.target) if isinstance(each, ast.Name))
         inner = Scope(self._scope, targets)
         for i, one in enumerate(node.generators):
@@ -144,9 +144,9 @@ class PolicyChecker(ast.NodeVisitor):
             self._within(inner, [one.target, *one.ifs])
         self._within(inner, [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
 
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
-    def visit_Assign(self, node: ast.Assign) -> None:  # noqa: D102
+    def visit_Assign(self, node: ast.Assign) -> None:
         self.visit(node.value)
         for target in node.targets:
             if isinstance(target, ast.Attribute):
@@ -155,27 +155,27 @@ class PolicyChecker(ast.NodeVisitor):
                 self._settings(target, [target.slice])
             self.visit(target)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: D102
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if self._is_settings(node.target):
             self._settings(node, [node.value])
         self._visit_all([node.value, node.target])
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: D102
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self._annotations([node.annotation])
         self._visit_all([node.value])
         if node.value is not None or not isinstance(node.target, ast.Name):
             self.visit(node.target)
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:  # noqa: D102
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit(node.value)
         self._block(node.target)  # it may not run: `0 and (x := 1)`
 
-    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:  # noqa: D102
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.visit(node.iter)
         self._block(node.target, *node.body)
         self._block(*node.orelse)
 
-    visit_AsyncFor = visit_For  # noqa: N815
+    visit_AsyncFor = visit_For
 
     def visit_If(self, node: ast.If | ast.While | ast.Try) -> None:
         """Visit the fields of `if`, `while` and `try`; each list in them is a block that may not run."""
@@ -185,21 +185,21 @@ class PolicyChecker(ast.NodeVisitor):
             else:
                 self.visit(value)
 
-    visit_While = visit_Try = visit_TryStar = visit_If  # noqa: N815
+    visit_While = visit_Try = visit_TryStar = visit_If
 
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:  # noqa: D102
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         self._visit_all([node.type])
         self._block(*([node.name] if node.name else []), *node.body)
 
-    def visit_match_case(self, node: ast.match_case) -> None:  # noqa: D102
+    def visit_match_case(self, node: ast.match_case) -> None:
         names = filter(None, map(syntax.bound_name, ast.walk(node.pattern)))
         self._block(*names, node.pattern, *([node.guard] if node.guard else []), *node.body)
 
-    def visit_Global(self, node: ast.Global) -> None:  # noqa: D102
+    def visit_Global(self, node: ast.Global) -> None:
         for name in self._plugins.intersection(node.names):
             self._within(self._module, [ast.copy_location(ast.Name(name, ast.Store()), node)])
 
-    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:  # noqa: D102
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         module: ModulePath = ()
         if isinstance(node, ast.ImportFrom):
             module = tuple((node.module or "").split("."))
@@ -211,7 +211,7 @@ class PolicyChecker(ast.NodeVisitor):
             self._imported(alias, path, name=alias.asname or path[-1])
             self._bind(alias.asname or (alias.name if module else path[0]), alias)
 
-    visit_ImportFrom = visit_Import  # noqa: N815
+    visit_ImportFrom = visit_Import
 
     def _imported(self, node: ast.AST, path: ModulePath, *, name: str) -> None:
         finding = self._rules.star(path[:-1]) if path[-1] == "*" else self._rules.path(path, importing=True)
@@ -222,7 +222,7 @@ class PolicyChecker(ast.NodeVisitor):
 
     # Names and attributes
 
-    def visit_Name(self, node: ast.Name) -> None:  # noqa: D102
+    def visit_Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._add(node, self._rules.check_definition(node.id))
             self._bind(node.id, node)
@@ -283,14 +283,14 @@ class PolicyChecker(ast.NodeVisitor):
         if call:
             self._add(node, self._rules.call(names[-1], call), end=True)
 
-    def visit_MatchClass(self, node: ast.MatchClass) -> None:  # noqa: D102
+    def visit_MatchClass(self, node: ast.MatchClass) -> None:
         for name in node.kwd_attrs:
             self._add(node, self._rules.attribute(name) or self._rules.reached(name))
             if self._strict and name in ("eval", "query"):
                 self._add(node, EVALUATED)
         self.generic_visit(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:  # noqa: D102
+    def visit_Subscript(self, node: ast.Subscript) -> None:
         self._namespace(node.value, node.slice)
         root, names = chain(node.value)
         if isinstance(node.ctx, ast.Store) and isinstance(root, ast.Name) and names == ("environ",):
@@ -306,11 +306,11 @@ class PolicyChecker(ast.NodeVisitor):
         if name and isinstance(held, ast.Call) and ast.unparse(held) in ("globals()", "locals()", "vars()"):
             self.visit_Name(ast.copy_location(ast.Name(name, ast.Load()), key))
 
-    def visit_Constant(self, node: ast.Constant) -> None:  # noqa: D102
+    def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
             self._add(node, self._rules.text(node.value))
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:  # noqa: D102
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         text = literal_text(node)
         self._add(node, self._rules.text(text) if text else None)
         self.generic_visit(node)
@@ -346,7 +346,7 @@ class PolicyChecker(ast.NodeVisitor):
 
     # Calls
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: D102
+    def visit_Call(self, node: ast.Call) -> None:
         func, name = node.func, last_name(node.func)
         if syntax.is_shell_call(node) and self._on_shell_call(node):
             return

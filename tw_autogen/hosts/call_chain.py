@@ -153,6 +153,6 @@ def _inherit() -> None:
             with continued(()):  # a worker that is started for it serves others too
                 return submit(pool, call, *args, **kwargs)
 
-        start_with_chain.hands_on_chain = True  # type: ignore[attr-defined]
-        threading.Thread.start = start_with_chain  # type: ignore[method-assign]
-        concurrent.futures.ThreadPoolExecutor.submit = submit_with_chain  # type: ignore[method-assign]
+        start_with_chain.hands_on_chain = True  # type: ignore[attr-defined]  # functions take attributes
+        threading.Thread.start = start_with_chain  # type: ignore[method-assign]  # what this function is for
+        concurrent.futures.ThreadPoolExecutor.submit = submit_with_chain  # type: ignore[method-assign]  # as above

@@ -191,7 +191,6 @@ class KernelClient:
         start = call_expression("start", json.dumps(options))
         hello = call_expression("answer", json.dumps({"op": "hello"}))
         request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
-        self._exchange.make_folder()  # while the kernel answers, which needs it with the first cell only
         outcome = self._running(request, self._settings.start_seconds).wait()
         self._check(outcome, self._settings.start_seconds)
         error = _first_error(outcome.reply or {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fnmatch
 import json
 import os
@@ -12,7 +11,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
@@ -42,86 +41,29 @@ _FIXED = {"HOME": "/tmp", "TMPDIR": "/tmp", "MPLCONFIGDIR": "/tmp/matplotlib"}
 _TAKEN = ("MPLBACKEND", "NO_COLOR", "TERM", "IPYTHONDIR", "LANG", "LC_*", "TZ", "OMP_*", "OPENBLAS_NUM_THREADS")
 
 
-@dataclass(frozen=True)
-class ContainerOptions:
-    """What a container is started with.
-
-    Args:
-        engine: The command: docker, podman, or a path.
-        image: Has Python and ipykernel.
-        python: The interpreter in the image.
-        network: As of `--network`.
-        memory: As of `--memory`; no swap beside it.
-        pids: How many processes and threads.
-        tmp: Size of the memory file system at /tmp.
-        environment: Names of variables that code may read, `*` for any ending.
-        options: Further options of `run`.
-        mark: Name of a file in the kernel's folder that must be seen in the container before anything runs there.
-    """
-
-    engine: str
-    image: str
-    python: str
-    network: str
-    memory: str
-    pids: int
-    tmp: str
-    environment: tuple[str, ...]
-    options: tuple[str, ...]
-    mark: str = ""
-
-    def command(self, name: str, launch: Launch) -> list[str]:
-        """Return the command line that starts it.
-
-        Args:
-            name: The container's name.
-            launch: What runs in it.
-        """
-        rootless = "podman" in Path(self.engine).name and os.getuid() != 0  # podman has `keep-id` for others than root
-        user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
-        mounts = (launch.folder, launch.connection_file.parent)
-        return [
-            self.engine, "run", "--rm", "--init", "--interactive", "--sig-proxy=false", "--pull=never",
-            f"--name={name}", "--label=tw-autogen", "--log-driver=none",
-            f"--network={self.network}", f"--memory={self.memory}", f"--memory-swap={self.memory}",
-            f"--pids-limit={self.pids}", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only",
-            f"--tmpfs=/tmp:rw,nosuid,nodev,size={self.tmp}",
-            *user,
-            *(f"--mount=type=bind,source={one},target={one}" for one in mounts),
-            f"--workdir={launch.folder}",
-            *(f"--env={one}={value}" for one, value in _FIXED.items()),
-            *(f"--env={one}" for one in self.passed(launch)),  # no values: everybody sees a command line
-            *self.options,
-            self.image, self.python, "-c", _SAME_FOLDER.format(self.mark) + _LIFELINE + boot_text(),
-            str(launch.connection_file), "0",
-        ]  # fmt: skip
-
-    def passed(self, launch: Launch) -> list[str]:
-        """Return the names of the host's variables that are there in the container too."""
-        patterns = (*_TAKEN, *self.environment)
-        return [name for name in launch.environment if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
-
-
 class ContainerProcess(CommandProcess):
     """A kernel in a container; the process here is the engine's command, which lasts as long.
 
     Args:
         launch: What it is started with.
-        container: The rest.
+        engine: The command: docker, podman, or a path.
+        run: What follows the container's name in the command line: further options of `run`, the image, its command.
+        passed: Names of variables that the container has of `launch.environment`.
 
     Raises:
         KernelStartError: the kernel's sockets or folder can't be reached from a container.
         OSError: the engine's command can't be started.
     """
 
-    def __init__(self, launch: Launch, container: ContainerOptions) -> None:
+    def __init__(self, launch: Launch, engine: str, run: Sequence[str], passed: Sequence[str]) -> None:
         _check(launch)
-        self._engine = container.engine
+        self._engine = engine
         self._name = f"tw-{secrets.token_hex(8)}"
-        values = {name: launch.environment[name] for name in container.passed(launch)}
+        values = {name: launch.environment[name] for name in passed}
+        fixed = ["--rm", "--init", "--interactive", "--sig-proxy=false", "--pull=never", f"--name={self._name}"]
         with launch.log.open("wb") as log:
             process = subprocess.Popen(
-                container.command(self._name, launch),
+                [engine, "run", *fixed, *run],
                 env={**variables(os.environ), **values},  # the engine's own command may need any of them
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -222,32 +164,59 @@ class ContainerKernel(LiveKernel):
         settings: KernelSettings | None = None,
     ) -> None:
         super().__init__(folder, settings=settings)
-        names = self._settings.environment
-        self._container = ContainerOptions(engine, image, python, network, memory, pids, tmp, names, tuple(options))
+        self._image, self._engine, self._python, self._network = image, engine, python, network
+        self._limits = [
+            f"--network={network}", f"--memory={memory}", f"--memory-swap={memory}", f"--pids-limit={pids}",
+            "--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only",
+            f"--tmpfs=/tmp:rw,nosuid,nodev,size={tmp}",
+        ]  # fmt: skip
+        self._options = tuple(options)
 
     def _place(self, process: str) -> str:
-        one = self._container
-        return f"container of {one.image} by {Path(one.engine).name}, {process}, network {one.network}"
+        return f"container of {self._image} by {Path(self._engine).name}, {process}, network {self._network}"
 
     def _open(self) -> KernelHandle:
-        one = self._container
-        if shutil.which(one.engine) is None:
+        if shutil.which(self._engine) is None:
             raise KernelStartError(
-                f"container engine {one.engine!r}: there is no such command; install docker or podman, or pass engine=",
+                f"container engine {self._engine!r}: there is no such command; install docker or podman, or pass "
+                "engine=",
                 folder=self.folder,
             )
         folders = KernelFolders(self.folder)
-        one = dataclasses.replace(one, mark=f".tw-{secrets.token_hex(8)}")
+        mark = f".tw-{secrets.token_hex(8)}"
         with SafeFolder(self.folder) as folder:  # which stays the same one; the engine mounts what its path means then
-            folder.write_file(one.mark, b"")
+            folder.write_file(mark, b"")
             try:
-                handle = start_by(lambda launch: ContainerProcess(launch, one), self._settings, folders, walls="")
+                handle = start_by(lambda launch: self._process(launch, mark), self._settings, folders, walls="")
             finally:
                 with contextlib.suppress(FileNotFoundError):
-                    folder.remove(one.mark)
-        return dataclasses.replace(handle, said=lambda: self._with_advice(handle.said()))
+                    folder.remove(mark)
+        return replace(handle, said=lambda: self._with_advice(handle.said()))
+
+    def _process(self, launch: Launch, mark: str) -> ContainerProcess:
+        """Start the container.
+
+        Args:
+            launch: What runs in it.
+            mark: Name of a file in the kernel's folder that must be seen in the container before anything runs there.
+        """
+        patterns = (*_TAKEN, *self._settings.environment)
+        passed = [name for name in launch.environment if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
+        rootless = "podman" in Path(self._engine).name and os.getuid() != 0  # podman has `keep-id` for others than root
+        user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
+        mounts = (launch.folder, launch.connection_file.parent)
+        run = [
+            "--label=tw-autogen", "--log-driver=none", *self._limits, *user,
+            *(f"--mount=type=bind,source={one},target={one}" for one in mounts),
+            f"--workdir={launch.folder}",
+            *(f"--env={one}={value}" for one, value in _FIXED.items()),
+            *(f"--env={one}" for one in passed),  # no values: everybody sees a command line
+            *self._options,
+            self._image, self._python, "-c", _SAME_FOLDER.format(mark) + _LIFELINE + boot_text(),
+            str(launch.connection_file), "0",
+        ]  # fmt: skip
+        return ContainerProcess(launch, self._engine, run, passed)
 
     def _with_advice(self, said: str) -> str:
-        engine = self._container.engine
-        advice = f"Try: {engine} run --rm {self._container.image} {self._container.python} -m ipykernel --version"
-        return f"{said.strip()}\n{advice} (`{engine} pull` or `build` the image first if it is not there)"
+        advice = f"Try: {self._engine} run --rm {self._image} {self._python} -m ipykernel --version"
+        return f"{said.strip()}\n{advice} (`{self._engine} pull` or `build` the image first if it is not there)"

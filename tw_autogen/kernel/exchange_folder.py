@@ -25,20 +25,11 @@ class HostExchange:
         self._folder = folder
         self._uid = uid
 
-    def make_folder(self) -> None:
-        """Make the hidden folder.
-
-        Raises:
-            OSError: the kernel's folder is gone, or the hidden one can't be made.
-        """
-        with SafeFolder(self._folder) as folder:
-            make_hidden(folder, FOLDER, self._uid)
-
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; return its name and the open file."""
         name = f"host-{secrets.token_hex(8)}{suffix}"  # code can't know it before
         with SafeFolder(self._folder) as folder:
-            make_hidden(folder, FOLDER, self._uid)  # the code may have removed it
+            make_hidden(folder, FOLDER, self._uid)
             return name, folder.create_file(f"{FOLDER}/{name}")
 
     def open(self, name: str) -> BinaryIO:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,9 @@ from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500
 
+Kept = Mapping[str, Mapping[str, tuple[int, int]]]
+"""By path of a settings file or hook: device and number by path of the file, its folder and those on the way."""
+
 
 @dataclass(frozen=True)
 class KernelFolders:
@@ -33,12 +36,14 @@ class KernelFolders:
         read: Files and folders that it may read besides.
         environment: Variables that it has besides.
         known: Device and number by path, of those that were checked; a sandbox shows these or nothing.
+        kept: What `check_granted` has found in folders that code may write to, by folder; others are looked at later.
     """
 
     folder: Path
     read: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     known: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    kept: Mapping[str, Kept] = field(default_factory=dict)
 
 
 def environment_of(place: KernelFolders | None, settings: KernelSettings, level: str, own: Path) -> dict[str, str]:
@@ -84,45 +89,50 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         ]
 
     write = real(settings.write)
-    try:
-        kept = protected_in(write, place.folder, known=place.known) if settings.sandbox != OFF else {}
-    except PermissionError as error:
-        text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
-        raise KernelStartError(text, folder=place.folder) from error
+    kept: dict[str, Mapping[str, tuple[int, int]]] = {}
+    for one in write if settings.sandbox != OFF else ():
+        looked = place.kept.get(one)
+        kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
         "read": real((*settings.read, *place.read)),
         "write": [str(place.folder), *write],
-        "kept": list(kept),
+        "kept": sorted(kept),
         "known": {path: list(found) for path, found in {**known, **place.known}.items()},
     }
 
 
 def protected_in(
-    folders: Iterable[str], own: Path | None = None, *, known: Mapping[str, tuple[int, int]] = MappingProxyType({})
-) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return the settings files and hooks in folders that code may write to; they stay read-only.
-
-    By path, in order; each with what `protected_below` says of it and of the folders on the way.
+    folder: str,
+    own: Path | None = None,
+    *,
+    known: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    others: int = 0,
+) -> Kept:
+    """Return the settings files and hooks in a folder that code may write to; they stay read-only.
 
     Args:
-        folders: Absolute, links resolved.
+        folder: Absolute, links resolved.
         own: The kernel's folder, which is the code's own; what lies there is left out.
-        known: What was checked of these folders.
+        known: What was checked of this folder and others.
+        others: How many such files other folders hold.
 
     Raises:
-        PermissionError: a folder is not the one that was checked.
+        KernelStartError: it is not the folder that was checked.
         OverflowError: there are more files, or more such files, than can be kept read-only.
     """
-    found: dict[str, dict[str, tuple[int, int]]] = {}
-    for folder in folders:
+    found: dict[str, Mapping[str, tuple[int, int]]] = {}
+    try:
         for path, identities in protected_below(folder, known=known.get(folder)):
             if own is None or not Path(path).is_relative_to(own):
                 found[path] = identities
-            if len(found) > _MOST_KEPT:
+            if others + len(found) > _MOST_KEPT:
                 raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
-    return dict(sorted(found.items()))
+    except PermissionError as error:
+        text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
+        raise KernelStartError(text, folder=own or Path(folder)) from error
+    return found
 
 
 def make_stand_in_folders(own: Path) -> None:

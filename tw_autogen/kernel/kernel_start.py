@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class StartedKernel:
         level: Its sandbox.
         environment: Its variables.
         place: The session's folders; None: it is kept ready, and they come later.
+        assignment: What follows from these, see `assignment_of`.
         way: How it was started: `warm`, `forked` or `cold`.
         lent: Its sockets belong to another client.
     """
@@ -58,6 +59,7 @@ class StartedKernel:
     level: str
     environment: dict[str, str]
     place: KernelFolders | None = None
+    assignment: Mapping[str, Any] = field(default_factory=dict)
     way: str = "cold"
     lent: bool = False
 
@@ -84,25 +86,25 @@ class StartedKernel:
         """
         if not self.process.alive():
             raise KernelError(f"the kernel's process ended: {self.process.end()}")
+        assignment = assignment_of(place, settings)
         if self.level == SEATBELT:
-            text = _profile(settings, self.connection, place)
+            text = _profile(settings, self.connection, assignment)
             said = _evaluated(self, call_expression("apply_seatbelt", text), settings.start_seconds)
             if said != _ENCLOSED:
                 raise SandboxFailed(said)
-        self.place = place
+        self.place, self.assignment = place, assignment
         self.environment = environment_of(place, settings, self.level, self.connection.own)
 
     def handle(self, settings: KernelSettings) -> KernelHandle:
         """Return what a client is made from, once the kernel has its session's folders."""
-        place = self.place or KernelFolders(Path())
         stood(self.level, settings)
-        folder = {"folder": str(place.folder), "environment": self.environment}
+        folder = {"folder": self.assignment["folder"], "environment": self.environment}
         return KernelHandle(
             self.connection,
             self.process,
             self.connection.said,
             self.give_folder_back,
-            {"wall": told(self.level, settings, assignment_of(place, settings)), **(folder if self.bundled else {})},
+            {"wall": told(self.level, settings, self.assignment), **(folder if self.bundled else {})},
             walls=words(self.level, settings),
             bundled=self.bundled,
             listens=self.way == "warm",
@@ -154,9 +156,9 @@ class SupervisedKernel(StartedKernel):
         OWNERSHIP.enter(place.folder, self.uid)
         self.place = place
         self.environment = environment_of(place, settings, self.level, self.connection.own)
-        assignment = assignment_of(place, settings)
-        _check_apart(self.connection, assignment, self.level)
-        self.process.assign(assignment, settings.start_seconds)
+        self.assignment = assignment_of(place, settings)
+        _check_apart(self.connection, self.assignment, self.level)
+        self.process.assign(self.assignment, settings.start_seconds)
 
     def handle(self, settings: KernelSettings) -> KernelHandle:
         """Return what a client is made from, once the kernel has its session's folders."""
@@ -175,7 +177,6 @@ def start(
     *,
     server: ForkServer | None = None,
     lent: Connection | None = None,
-    supervised: bool = SUPERVISED,
 ) -> StartedKernel:
     """Start a kernel: forked where there is a server, else for itself behind the first sandbox that can be set up.
 
@@ -184,7 +185,6 @@ def start(
         place: Its session's folders; None: it is kept ready until `bind`, and may still be starting.
         server: Forks it.
         lent: Sockets of another client's, who wants heartbeats too.
-        supervised: It has a supervisor; otherwise it is a plain process.
 
     Raises:
         KernelError: it has ended, or the fork server's sandbox can't be set up for it.
@@ -196,7 +196,7 @@ def start(
         return _started(server.level, settings, place, server.fork, way="forked", lent=lent)
     folder = place.folder if place else Path()
     try:
-        if not supervised:
+        if not SUPERVISED:
             return _start_plain(standing(settings), settings, place)
         for level in levels_to_try(settings):
             try:
@@ -227,7 +227,7 @@ def _started(
     lent: Connection | None = None,
 ) -> SupervisedKernel:
     """Start a kernel behind one sandbox; where its folders are known, return it once it sees them."""
-    assignment = assignment_of(place, settings) if place else None
+    assignment = assignment_of(place, settings) if place else {}
     connection = lent or Connection()
     with ExitStack() as undo:
         if lent is None:
@@ -239,7 +239,7 @@ def _started(
                 "can be written to; set TMPDIR to a shorter one",
                 folder=folder,
             )
-        if assignment is not None:
+        if place is not None:
             _check_apart(connection, assignment, level)
         uid = user_for(level, place.folder if place else None)
         with connection.begin() as new:
@@ -267,7 +267,9 @@ def _started(
                     request["cwd"] = str(place.folder)
             process = launch(request, new.log, list(new.sockets.values()))
         undo.pop_all()
-    started = SupervisedKernel(connection, process, level, environment, place, way, lent is not None, uid)
+    started = SupervisedKernel(
+        connection, process, level, environment, place, assignment, way, lent is not None, uid=uid
+    )
     if place is not None:
         try:
             process.await_assignment(settings.start_seconds)
@@ -330,15 +332,16 @@ def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | No
     try:
         with connection.begin() as new:
             before: tuple[str, ...] = ()
+            assignment = assignment_of(place, settings) if place else {}
             if level == SEATBELT:
                 make_stand_in_folders(new.folder)
-                before = command(_profile(settings, connection, place)) if place else ()
+                before = command(_profile(settings, connection, assignment)) if place else ()
             environment = environment_of(place, settings, level, new.folder)
             folder = place.folder if place else new.folder
             launch = Launch(
                 settings.python, folder, environment, new.connection_file, connection.log, before, new.sockets
             )
-            started = StartedKernel(connection, LocalProcess(launch), level, environment, place)
+            started = StartedKernel(connection, LocalProcess(launch), level, environment, place, assignment)
         if place is None:
             connection.request("", expressions={"a": install_expression()}, silent=True)
         return started
@@ -347,9 +350,9 @@ def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | No
         raise
 
 
-def _profile(settings: KernelSettings, connection: Connection, place: KernelFolders) -> str:
+def _profile(settings: KernelSettings, connection: Connection, assignment: Mapping[str, Any]) -> str:
     return profile(
-        assignment_of(place, settings),
+        assignment,
         own=connection.own,
         sockets=connection.runtime,
         python=interpreter_folders(settings.python),

@@ -210,7 +210,7 @@ class ForkServer:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs, log.open("xb") as written:
-                self._process = _launch(python, environment, ["many", theirs, level, *modules], written.fileno())
+                self._process = _launch(python, environment, "many", theirs, [level, *modules], written.fileno())
         except BaseException:
             self._control.close()
             raise
@@ -317,7 +317,7 @@ def launch_one(
     ours, theirs = channel_pair()
     try:
         with theirs:
-            process = _launch(python, environment, ["one", theirs, level, *map(str, sockets)], log, sockets)
+            process = _launch(python, environment, "one", theirs, [level, *map(str, sockets)], log, sockets)
         ours.send(json.dumps(request).encode())
     except BaseException:
         ours.close()
@@ -328,23 +328,16 @@ def launch_one(
 def _launch(
     python: str,
     environment: Mapping[str, str],
-    arguments: Sequence[str | socket.socket],
+    how: str,
+    channel: socket.socket,
+    rest: Sequence[str],
     log: int,
     passed: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    how, channel, *rest = arguments
-    assert isinstance(channel, socket.socket)  # noqa: S101 - for the types
+    """Start an interpreter that runs `fork_server.main` with these arguments."""
+    folders = [str(_HERE / "guest"), str(_HERE / "launcher")]
     return subprocess.Popen(
-        [
-            python,
-            "-c",
-            STUB,
-            str(_HERE / "guest"),
-            str(_HERE / "launcher"),
-            str(how),
-            str(channel.fileno()),
-            *map(str, rest),
-        ],
+        [python, "-c", STUB, *folders, how, str(channel.fileno()), *rest],
         env=isolated(environment, environment.get("PYTHONPATH", "")),
         cwd="/",
         stdin=subprocess.DEVNULL,

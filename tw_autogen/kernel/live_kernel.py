@@ -7,9 +7,9 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tw_autogen.closing import Closing
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.client import KernelClient, KernelHandle, most_message_bytes
 from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
@@ -24,15 +24,11 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-
 _UNREADABLE = (AttributeError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """What unpacking raises at an answer that no kernel of ours gives."""
 
 
-class LiveKernel:
+class LiveKernel(Closing):
     """An IPython kernel in a process of its own, started when it is first needed.
 
     A process that has ended is followed by a fresh one, with plugins, served functions and the variables that the host
@@ -105,40 +101,8 @@ class LiveKernel:
             cancelled: Interrupts the cell when it is set.
         """
         with self._alone():
-            live = self._ready(replay_failure=KernelStartError)
-            if self._loss:
-                return self._lost_state_execution()
-            live = self._resumed(live)
-            said = self._recovery.take_said()
-            try:
-                said += self._before_cell(live)
-            except KernelError:
-                return self._lost_state_execution()
-            self._wakeup.drain()
-            running = live.start_cell(code, seconds=seconds, on_output=on_output)
-            self._executing, self._running, self._fresh = True, running, False
-            if cancelled is not None and cancelled.is_set():
-                self._wakeup.wake()  # an interrupt that came before this line found nothing that runs
-            try:
-                outcome = running.wait()
-            except BaseException:
-                self._note(running.outcome)
-                raise
-            finally:
-                self._executing, self._running = False, None
-            if self._closed and not outcome.died:  # a gateway interrupts a kernel before it ends it
-                outcome.died = live.process.end()
-            self._note(outcome)
-            if outcome.died:
-                self._loss = ""  # told by this very result
-            elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
-                self._look_after(live, outcome)
-            self._roll_back(live, outcome)
-            if outcome.report.get("reset"):
-                self._put_back(live)
-            said += self._taken_over(live, outcome)
-            self._recovery.note_cell(live, code, outcome, [one.name for one in self._variables])
-            return execution_of(outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.lost)
+            ran = self._execute(code, seconds, on_output, cancelled)
+        return self._explained(ran)
 
     def load(self, plugin: Loadable) -> None:
         """Load a plugin; see `Kernel.load`."""
@@ -245,14 +209,6 @@ class LiveKernel:
         if self._owns_folder:
             remove_same(self.folder, self._made)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     # What kinds of kernels define.
 
     def _place(self, process: str) -> str:
@@ -278,6 +234,10 @@ class LiveKernel:
         """Take over what a cell left behind; give what there is to say about it."""
         return []
 
+    def _explained(self, ran: Execution) -> Execution:
+        """Return what came of a cell, with what there is to say about its error; the kernel is free again."""
+        return ran
+
     # Once this thread has the kernel for itself.
 
     @contextlib.contextmanager
@@ -298,6 +258,45 @@ class LiveKernel:
                 if self._closed:
                     self._end()
                     self._pinned.close()
+
+    def _execute(
+        self, code: str, seconds: float, on_output: OnOutput | None, cancelled: threading.Event | None
+    ) -> Execution:
+        """Run one cell; arguments as of `execute`."""
+        live = self._ready(replay_failure=KernelStartError)
+        if self._loss:
+            return self._lost_state_execution()
+        live = self._resumed(live)
+        said = self._recovery.take_said()
+        try:
+            said += self._before_cell(live)
+        except KernelError:
+            return self._lost_state_execution()
+        self._wakeup.drain()
+        running = live.start_cell(code, seconds=seconds, on_output=on_output)
+        self._executing, self._running, self._fresh = True, running, False
+        if cancelled is not None and cancelled.is_set():
+            self._wakeup.wake()  # an interrupt that came before this line found nothing that runs
+        try:
+            outcome = running.wait()
+        except BaseException:
+            self._note(running.outcome)
+            raise
+        finally:
+            self._executing, self._running = False, None
+        if self._closed and not outcome.died:  # a gateway interrupts a kernel before it ends it
+            outcome.died = live.process.end()
+        self._note(outcome)
+        if outcome.died:
+            self._loss = ""  # told by this very result
+        elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
+            self._look_after(live, outcome)
+        self._roll_back(live, outcome)
+        if outcome.report.get("reset"):
+            self._put_back(live)
+        said += self._taken_over(live, outcome)
+        self._recovery.note_cell(live, code, outcome, [one.name for one in self._variables])
+        return execution_of(outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.lost)
 
     def _ready(self, *, replay_failure: type[KernelError] | None = None) -> KernelClient:
         """Return a live process, a fresh one if there is none, with all that belongs into it."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
 from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.guest.pip_install import INSTALL
-from tw_autogen.kernel.kernel import Execution, Loadable, OnOutput
-from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel import Execution, Loadable
+from tw_autogen.kernel.kernel_folders import Kept, KernelFolders
 from tw_autogen.kernel.kernel_process import StartProcess
 from tw_autogen.kernel.kernel_start import start_by
 from tw_autogen.kernel.launcher.known_paths import resolve
@@ -137,23 +136,7 @@ class LocalKernel(LiveKernel):
         if self._settings.sandbox != OFF:
             warn_of_importable((self.folder, *self._pinned.granted().write))
 
-    def execute(
-        self,
-        code: str,
-        *,
-        seconds: float,
-        on_output: OnOutput | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> Execution:
-        """Run one cell; see `Kernel.execute`.
-
-        Args:
-            code: The cell.
-            seconds: How long it may run.
-            on_output: Called with stream and text as they come; None: nobody listens.
-            cancelled: Interrupts the cell when it is set.
-        """
-        ran = super().execute(code, seconds=seconds, on_output=on_output, cancelled=cancelled)
+    def _explained(self, ran: Execution) -> Execution:
         if self._on_refused is None or ran.ok:
             return ran
         lines = ran.error.split("\n")
@@ -273,18 +256,18 @@ class LocalKernel(LiveKernel):
             return str(error)
 
     def _open(self) -> KernelHandle:
+        kept: Mapping[str, Kept] = {}
         if self._start is None:
-            check_granted(self._settings, self.folder)
+            kept = check_granted(self._settings, self.folder, known=self._pinned.known())
         packages = self._installer.prepare()
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
-        handle = self._begin(KernelFolders(self.folder, read, known=self._pinned.known()))
-        return replace(handle, options={**handle.options, "packages": packages})
-
-    def _begin(self, place: KernelFolders) -> KernelHandle:
+        place = KernelFolders(self.folder, read, known=self._pinned.known(), kept=kept)
         if self._start is not None:
-            return start_by(self._start, self._settings, place, walls=STARTED_OTHERWISE)
-        granted = self._pinned.granted()
-        return self._pool.take(granted, place).handle(granted)
+            handle = start_by(self._start, self._settings, place, walls=STARTED_OTHERWISE)
+        else:
+            granted = self._pinned.granted()
+            handle = self._pool.take(granted, place).handle(granted)
+        return replace(handle, options={**handle.options, "packages": packages})
 
     def close(self) -> None:
         """End the process; files stay, unless the folder is ours."""

@@ -6,11 +6,13 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.kernel_folders import protected_in
+from tw_autogen.kernel.kernel_folders import Kept, protected_in
+from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
@@ -65,26 +67,21 @@ def too_broad_reason(folder: Path) -> str:
     for home in map(str, _home_folders()):
         if asked == home:
             return "your home folder"
-        if _below(home, asked):
+        if is_below(home, asked):
             return "above your home folder"
-        kept = asked[len(home.rstrip(os.sep)) + 1 :].replace(os.sep, "/") if _below(asked, home) else ""
+        kept = asked[len(home.rstrip(os.sep)) + 1 :].replace(os.sep, "/") if is_below(asked, home) else ""
         if kept in _HOLD_KEYS or any(kept == one or kept.startswith(one + "/") for one in _KEYS):
             return "where programs keep keys and settings of yours"
     if os.path.dirname(asked) in ("/home", "/Users"):
         return "another user's home folder"
-    system = asked in _SYSTEM or any(_below(asked, one) for one in _CLOSED_BELOW)
+    system = asked in _SYSTEM or any(is_below(asked, one) for one in _CLOSED_BELOW)
     if system or asked == os.path.realpath(tempfile.gettempdir()):
         return "one of the system's folders"
     return ""
 
 
 def _holds_temporary_files(folder: Path) -> bool:
-    return any(_below(os.path.realpath(one), str(folder)) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp"))
-
-
-def _below(path: str, folder: str) -> bool:
-    """Return whether an absolute path is a folder, or lies in it."""
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+    return any(is_below(os.path.realpath(one), str(folder)) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp"))
 
 
 def refuse_folder(folder: Path, settings: KernelSettings) -> None:
@@ -168,17 +165,28 @@ def shut_off_reason(folder: Path, granted: Path, settings: KernelSettings) -> st
     return next((f"{one} is {why}" for one in reversed(between) if (why := impassable_reason(one, settings))), "")
 
 
-def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
+def check_granted(
+    settings: KernelSettings,
+    folder: Path | None = None,
+    *,
+    known: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+) -> dict[str, Kept]:
     """Refuse to grant what is not there, or what code could not read or write all the same, before any runs.
 
     Args:
         settings: `read` and `write` say what is granted.
         folder: Where the kernel is to work; None: not known yet.
+        known: What was checked of the folders, as of `protected_in`.
+
+    Returns:
+        By folder that may be written, its settings files and hooks, which stay read-only, as of `protected_in`.
 
     Raises:
+        KernelStartError: a folder was exchanged since it was checked.
         ConfigError: names the setting, the path, and what to do.
         SandboxError: no wall can stand here.
     """
+    kept: dict[str, Kept] = {}
     for key, paths in (("read", settings.read), ("write", settings.write)):
         for one in paths:
             if not Path(one).expanduser().exists():
@@ -193,10 +201,15 @@ def check_granted(settings: KernelSettings, folder: Path | None = None) -> None:
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
             if key == "write" and settings.sandbox != OFF and _holds_temporary_files(Path(one).expanduser().resolve()):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {_TEMPORARY}")
-            if key == "write" and (why := _unprotectable_reason(Path(one).expanduser(), settings, folder)):
-                raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
+            if key == "write" and settings.sandbox != OFF:
+                real, others = Path(one).expanduser().resolve(), sum(map(len, kept.values()))
+                try:
+                    kept[str(real)] = _protected(real, settings, folder, known, others)
+                except _NotGrantedError as error:
+                    raise ConfigError(f"kernel.write: {one} can't be granted: {error}") from None
             if folder and (why := shut_off_reason(folder, Path(one).expanduser(), settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
+    return kept
 
 
 def _link_of_code(granted: Path, settings: KernelSettings) -> str:
@@ -205,7 +218,7 @@ def _link_of_code(granted: Path, settings: KernelSettings) -> str:
     target = os.path.realpath(granted)
     for link in _links(os.path.abspath(granted)):
         place = os.path.dirname(link)
-        if any(_below(place, one) and not _below(target, one) for one in writable):
+        if any(is_below(place, one) and not is_below(target, one) for one in writable):
             return link
     return ""
 
@@ -229,30 +242,42 @@ def _links(path: str) -> Iterator[str]:
             here = step
 
 
-def _unprotectable_reason(granted: Path, settings: KernelSettings, folder: Path | None) -> str:
-    """Return why settings files and hooks in a folder can't stay read-only if code may write there; empty if they can.
+class _NotGrantedError(Exception):
+    """Settings files and hooks in a folder can't stay read-only if code may write there; says why."""
+
+
+def _protected(
+    real: Path, settings: KernelSettings, own: Path | None, known: Mapping[str, tuple[int, int]], others: int
+) -> Kept:
+    """Return the settings files and hooks in a folder that code may write to.
+
+    Args:
+        real: The folder, without links.
+        settings: `sandbox` says which wall.
+        own: The kernel's folder.
+        known: As of `protected_in`.
+        others: As of `protected_in`.
 
     Raises:
+        _NotGrantedError: they can't stay read-only.
         SandboxError: no wall can stand here.
     """
-    if settings.sandbox == OFF:
-        return ""
-    real = granted.resolve()
     if is_protected(real.name) or ".git" in real.parts:
-        return "settings files and hooks stay read-only"
+        raise _NotGrantedError("settings files and hooks stay read-only")
     try:
-        found = list(protected_in([str(real)], folder))
+        found = protected_in(str(real), own, known=known, others=others)
     except OverflowError as error:
-        return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder"
+        why = f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder"
+        raise _NotGrantedError(why) from None
     linked = next((one for one in found if os.path.islink(one)), "")
     if linked:
-        return f"{linked} is a link, which can't be kept read-only; grant a folder without it"
+        raise _NotGrantedError(f"{linked} is a link, which can't be kept read-only; grant a folder without it")
     if found and standing(settings) == LANDLOCK:
-        return (
-            f"the sandbox's level landlock can't keep {found[0]} read-only there, as settings files and hooks have to "
-            "be; grant a folder without such files"
+        raise _NotGrantedError(
+            f"the sandbox's level landlock can't keep {next(iter(found))} read-only there, as settings files and hooks "
+            "have to be; grant a folder without such files"
         )
-    return ""
+    return found
 
 
 def _home_folders() -> tuple[Path, ...]:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
+from tw_autogen.closing import Closing
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment_variables import clean_environment, matcher, variables
@@ -86,7 +86,6 @@ class WarmPool:
         level: The sandbox of its kernels.
         server: Its fork server; None: each kernel is started for itself.
         folder: Its own; removed by `close`.
-        supervised: Its kernels have a supervisor.
         ready: The kernels.
         used: When somebody last needed it, on the clock of `time.monotonic`.
     """
@@ -95,7 +94,6 @@ class WarmPool:
     level: str
     server: ForkServer | None
     folder: Path
-    supervised: bool = SUPERVISED
     ready: list[tuple[object, StartedKernel]] = field(default_factory=list)
     used: float = field(default_factory=time.monotonic)
 
@@ -134,7 +132,7 @@ class WarmPool:
             KernelError: it ends, or does not answer.
             OSError: the server is gone, or it can't be started.
         """
-        started = start(settings, None, server=self.server, supervised=self.supervised)
+        started = start(settings, None, server=self.server)
         modules = () if self.server is not None else settings.preload
         try:
             warm_up(started, settings.start_seconds, modules=modules)
@@ -152,20 +150,19 @@ class WarmPool:
         remove_folder(self.folder)
 
 
-def begin_warm_pool(settings: KernelSettings, *, supervised: bool = SUPERVISED) -> WarmPool:
+def begin_warm_pool(settings: KernelSettings) -> WarmPool:
     """Begin to make kernels.
 
     Args:
         settings: How.
-        supervised: They have a supervisor; elsewhere than on Linux they are plain processes.
 
     Raises:
         KernelError: kernels with these settings are not forked.
         OSError: the server can't be started.
         SandboxError: no sandbox can be set up.
     """
-    level = next(levels_to_try(settings)) if supervised else standing(settings)
-    forks = supervised and settings.fork
+    level = next(levels_to_try(settings)) if SUPERVISED else standing(settings)
+    forks = SUPERVISED and settings.fork
     if forks and level == BUBBLEWRAP:
         raise KernelError("kernels behind bubblewrap are not forked")
     folder = temporary_folder("tw-server-")
@@ -178,7 +175,7 @@ def begin_warm_pool(settings: KernelSettings, *, supervised: bool = SUPERVISED) 
         except BaseException:
             remove_folder(folder)
             raise
-    return WarmPool(settings, level, server, folder, supervised)
+    return WarmPool(settings, level, server, folder)
 
 
 def server_key(settings: KernelSettings) -> object:
@@ -193,7 +190,7 @@ def kernel_key(settings: KernelSettings) -> tuple[object, bool, tuple[int, ...]]
     return server_key(settings), settings.allow_network, limits
 
 
-class KernelPool:
+class KernelPool(Closing):
     """Makes kernels quickly; one for each process of the host, unless a `LocalKernel` is given another one.
 
     A fork server is started in the background when a kernel is likely to be needed. Until it is ready, and whenever
@@ -201,17 +198,13 @@ class KernelPool:
     ends; it ends in any case with this process. Where nothing forks (macOS, Windows, or `kernel.fork` off), kernels
     that are kept ready are started one by one in the background, and live as long.
 
-    Args:
-        supervised: Kernels have a supervisor; elsewhere than on Linux they are plain processes.
-
     Example:
         >>> with KernelPool() as pool:
         ...     pool.closed
         False
     """
 
-    def __init__(self, *, supervised: bool = SUPERVISED) -> None:
-        self._supervised = supervised
+    def __init__(self) -> None:
         self._pools: dict[object, WarmPool] = {}
         self._wanted: dict[object, KernelSettings] = {}
         self._failed: dict[object, float] = {}
@@ -223,7 +216,7 @@ class KernelPool:
 
     def prepare(self, settings: KernelSettings) -> None:
         """Make a fork server for these settings, and kernels, ready soon; return at once."""
-        forks = self._supervised and settings.fork
+        forks = SUPERVISED and settings.fork
         if not (forks or settings.warm) or self.closed or os.getpid() != self._owner:
             return
         wanted = kernel_key(settings)
@@ -252,11 +245,7 @@ class KernelPool:
         """
         self._taken = time.monotonic()
         try:
-            return (
-                self._take_kept(settings, place)
-                or self._forked(settings, place)
-                or start(settings, place, supervised=self._supervised)
-            )
+            return self._take_kept(settings, place) or self._forked(settings, place) or start(settings, place)
         finally:
             self.prepare(settings)
 
@@ -302,14 +291,6 @@ class KernelPool:
                 warm.close()
             if keeper is not None:
                 keeper.join(_LAST_SECONDS)  # it ends what it is just making
-
-    def __enter__(self) -> KernelPool:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _ready_server(self, key: object) -> WarmPool | None:
         """Return a server that is ready and up to date."""
@@ -388,7 +369,7 @@ class KernelPool:
             with self._change:
                 warm = self._pools.get(key)
             if warm is None:
-                warm = begin_warm_pool(settings, supervised=self._supervised)
+                warm = begin_warm_pool(settings)
                 with self._change:
                     late = self.closed
                     if not late:

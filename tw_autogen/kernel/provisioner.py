@@ -77,7 +77,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         self._cwd = pinned.folder
         try:
             refuse_folder(self._cwd, settings)
-            check_granted(settings, self._cwd)
+            kept = check_granted(settings, self._cwd, known=pinned.known())
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
         settings = pinned.granted()
@@ -88,6 +88,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             self._cwd,
             environment={name: given[name] for name in self.kernel_spec.env if name in given},
             known=pinned.known(),
+            kept=kept,
         )
         if self._connection is None:
             self._connection = Connection(opens=False)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tw_autogen.kernel.launcher.first import sitecustomize
+from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.safe_folder import KERNEL_FOLDERS
 
 _log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ def installed_path(*, besides: Iterable[str] = ()) -> list[str]:
             a kernel, or in one that code may write, does not.
     """
     written = [str(one) for one in KERNEL_FOLDERS]
-    more = {one for one in besides if not any(_is_below(os.path.realpath(one), folder) for folder in written)}
+    more = {one for one in besides if not any(is_below(os.path.realpath(one), folder) for folder in written)}
     return [one for one in sys.path if one and (sitecustomize.installed(one) or one in more)]
 
 
@@ -50,14 +51,10 @@ def warn_of_importable(folders: Iterable[Path | str]) -> None:
         folders: Those that code may write, without links.
     """
     for entry in dict.fromkeys(os.path.realpath(one) for one in sys.path if not sitecustomize.installed(one)):
-        if entry not in _warned and any(_is_below(entry, str(one)) for one in folders):
+        if entry not in _warned and any(is_below(entry, str(one)) for one in folders):
             _warned.add(entry)
             _log.warning(
                 "%s: code may write here, and this program imports from it: what code writes can run outside the "
                 "sandbox, with the next import or start; let code write to another folder, or run the program from one",
                 entry,
             )
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -25,7 +25,7 @@ _REMEDIES = """\
   - no model:    tw-autogen demo"""
 
 
-def resolve_model(settings: ModelSettings, *, looked_at: tuple[str, ...] = LOOKED_AT) -> OpenAIModel:
+def resolve_model(settings: ModelSettings) -> OpenAIModel:
     """Return the model that the settings name.
 
     A key is needed unless the server is on loopback. A missing name is the only model that the server has; OpenAI's
@@ -33,20 +33,19 @@ def resolve_model(settings: ModelSettings, *, looked_at: tuple[str, ...] = LOOKE
 
     Args:
         settings: As the settings' reader filled them, environment and files included.
-        looked_at: The places that were searched for a key, for the message.
 
     Raises:
         NoModelError: no key, or no name and the server has several models or none.
         ModelError: no name, and the server that should say which it has doesn't answer.
         ConfigError: the address is none.
     """
-    places = f"(looked at: {', '.join(looked_at)})"
+    places = f"(looked at: {', '.join(LOOKED_AT)})"
     url = settings.base_url
     if not settings.api_key and not (url and is_loopback(url)):
         if url is None:
-            raise NoModelError(f"no model configured.\n{_REMEDIES}\n{places}", looked_at=looked_at)
+            raise NoModelError(f"no model configured.\n{_REMEDIES}\n{places}", looked_at=LOOKED_AT)
         remedy = "  - export OPENAI_API_KEY=...   (any word, if that server wants none)"
-        raise NoModelError(f"no key for {shown_url(url)}.\n{remedy}\n{places}", looked_at=looked_at)
+        raise NoModelError(f"no key for {shown_url(url)}.\n{remedy}\n{places}", looked_at=LOOKED_AT)
     model = OpenAIModel(settings)
     if settings.name or urlsplit(url or OPENAI_URL).hostname == urlsplit(OPENAI_URL).hostname:
         return model

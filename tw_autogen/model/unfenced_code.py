@@ -45,7 +45,7 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
         if (program or words <= sum(bool(line.strip()) for line in code)) and _does_something(
             "\n".join(code), alone=not said
         ):
-            return tuple("\n".join(part).strip() for part in (before, code, after))  # type: ignore[return-value]
+            return "\n".join(before).strip(), "\n".join(code).strip(), "\n".join(after).strip()
     return None
 
 

@@ -6,9 +6,9 @@ import functools
 import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from tw_autogen.closing import Closing
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.guest import Made, PluginContext, PluginProblem, load_plugin, run_plugin_tests
@@ -20,7 +20,7 @@ from tw_autogen.trusted_files import guard_imports
 CallModel = Callable[[list[dict[str, Any]]], str]
 
 
-class HostPlugin:
+class HostPlugin(Closing):
     """A plugin, loaded into this process and called like the function that generated code sees.
 
     Hand it to a kernel: `kernel.serve(spec.name, host_plugin)`. What it raises goes to the caller.
@@ -97,14 +97,6 @@ class HostPlugin:
                 close()
         finally:
             self._files.close()
-
-    def __enter__(self) -> HostPlugin:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _report_artifacts_and_logs(self, made: Made) -> None:
         kept, logs = made.take()

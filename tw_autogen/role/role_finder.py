@@ -144,4 +144,4 @@ def _of_class(kind: type, name: str) -> RoleSpec:
     alias = str(kind.name)  # type: ignore[attr-defined]  # looked at above
     if not alias.isidentifier():
         raise RoleSpecError(f"`name` must be a plain name without spaces, not {alias!r}", path=path)
-    return RoleSpec(alias, str(kind.intro), path, name, kind=kind)  # type: ignore[attr-defined]
+    return RoleSpec(alias, str(kind.intro), path, name, kind=kind)  # type: ignore[attr-defined]  # as above

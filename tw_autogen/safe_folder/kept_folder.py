@@ -10,14 +10,9 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Self
 
 _LOCK = threading.RLock()  # what is collected while it is held may open and close folders on the same thread
 _KEPT: dict[str, tuple[int, ...]] = {}
@@ -28,7 +23,7 @@ _USERS: list[None] = []
 """As many as there are uses of `_using` around one another."""
 
 
-class KeptFolder:
+class KeptFolder(Closing):
     """A folder that is kept open while untrusted code works in it.
 
     Code that may write above the folder can rename it, or a folder above, and put something else in its place. Until
@@ -79,14 +74,6 @@ class KeptFolder:
         if self._at >= 0:
             self._at = -1
             self._close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def kept_path(path: Path | str) -> str:

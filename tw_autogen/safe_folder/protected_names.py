@@ -28,6 +28,7 @@ _NAMES = frozenset({
     "build.gradle", "pom.xml", "build.rs", "cargo.toml", ".cargo", ".yarnrc.yml", "mise.toml",
 })  # fmt: skip
 _SUFFIXES = (".pth", ".code-workspace", ".desktop")
+_MOST_ENTRIES = 200_000
 _LONGEST_PATH = 4095
 """How long a path can be that the system takes as a whole; what lies deeper no program finds by its path."""
 
@@ -47,7 +48,7 @@ def is_protected(name: str) -> bool:
 
 
 def protected_below(
-    folder: str, *, known: tuple[int, int] | None = None, most_entries: int = 200_000
+    folder: str, *, known: tuple[int, int] | None = None
 ) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
     """Yield the protected files and folders below a folder, in no order; what is in such a folder is left out.
 
@@ -59,13 +60,12 @@ def protected_below(
         folder: Absolute, no link itself; links below are returned, not followed. One that is missing or closed to this
             user, or a file, holds nothing.
         known: Device and number that the folder must have; None: any.
-        most_entries: How many files and folders are looked at.
 
     Raises:
-        OverflowError: there are more than `most_entries`.
+        OverflowError: there are more than 200 000 files and folders.
         PermissionError: the folder is not the one that is known.
     """
-    left = most_entries
+    left = _MOST_ENTRIES
     try:
         at = open_folder(None, folder, listed=True)
     except OSError:
@@ -87,7 +87,7 @@ def protected_below(
                 for one in entries:
                     left -= 1
                     if left < 0:
-                        raise OverflowError(f"{folder}: more than {most_entries} files and folders")
+                        raise OverflowError(f"{folder}: more than {_MOST_ENTRIES} files and folders")
                     if is_protected(one.name):
                         with contextlib.suppress(FileNotFoundError):  # gone meanwhile
                             about = one.stat(follow_symlinks=False)

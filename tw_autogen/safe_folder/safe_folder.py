@@ -10,18 +10,13 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
 from tw_autogen.safe_folder.kept_folder import kept_above, kept_path
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Self
-
 
 _HOLE_BYTES = 1 << 16
 """A run of zeros as long as this is left out of a copy."""
@@ -52,7 +47,7 @@ class Entry:
         return stat.S_ISDIR(self.info.st_mode)
 
 
-class SafeFolder:
+class SafeFolder(Closing):
     """A folder that untrusted code may change at any time; no operation reaches a file outside it.
 
     Modelled on Go's `os.Root`. Every name is relative to the folder and is resolved one component at a time, each
@@ -96,14 +91,6 @@ class SafeFolder:
         """Close the descriptor."""
         directory_calls.close(self._at)
         self._at = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def name_of(self, path: Path | str) -> str:
         """Return the name of a path relative to this folder, empty if it lies elsewhere.

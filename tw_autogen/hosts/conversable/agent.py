@@ -6,10 +6,10 @@ import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tw_autogen.approval import Approve, checked_approve
+from tw_autogen.closing import Closing
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Handler
@@ -46,7 +46,7 @@ from tw_autogen.session import (
 from tw_autogen.settings import Settings
 
 
-class TaskWeaverAgent(SpeakingAgent):
+class TaskWeaverAgent(SpeakingAgent, Closing):
     """One agent that does data work: a Planner, a CodeInterpreter and a kernel behind one name.
 
     Args:
@@ -178,14 +178,6 @@ class TaskWeaverAgent(SpeakingAgent):
     def close(self) -> None:
         """End all Sessions, and their kernels; a second time nothing happens."""
         self._talks.close()
-
-    def __enter__(self) -> TaskWeaverAgent:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     _shared_with_copies = (
         *("_model", "_role_llm_config", "_settings", "_handlers", "_open", "_plugins", "_approve", "_read", "_files"),

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tw_autogen.approval import Approve
+from tw_autogen.closing import Closing
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings, Policy, cut, findings_report, verify
 from tw_autogen.conversation import Round
 from tw_autogen.events import Event, Handler
@@ -38,7 +38,7 @@ _POLICY_KEYS = tuple(
 _PYTHON = ("", "python", "py", "python3", "ipython")
 
 
-class KernelCodeExecutor:
+class KernelCodeExecutor(Closing):
     """A code executor for `code_execution_config={"executor": …}`: a kernel that remembers, with plugins and limits.
 
     Args:
@@ -153,14 +153,6 @@ class KernelCodeExecutor:
     def close(self) -> None:
         """End the kernel; files stay."""
         self._end()
-
-    def __enter__(self) -> KernelCodeExecutor:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _output(self, ran: Execution) -> str:
         limit = self._options.report_chars

@@ -11,11 +11,11 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 import pandas as pd
 
+from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.agent_files import table_words
 from tw_autogen.hosts.conversable.model import HostModel
@@ -89,7 +89,7 @@ def register_plugins(
     return tools
 
 
-class PluginTools:
+class PluginTools(Closing):
     """Plugins that are called with JSON arguments and answer in words; those of the kernel share one.
 
     Args:
@@ -176,14 +176,6 @@ class PluginTools:
     def close(self) -> None:
         """End the kernel and the plugins; files stay."""
         self._end()
-
-    def __enter__(self) -> PluginTools:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _table(self, name: str) -> Any:
         path = Path(name)

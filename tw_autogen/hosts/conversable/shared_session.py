@@ -8,9 +8,9 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
+from tw_autogen.closing import Closing
 from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.events import Handler
@@ -230,7 +230,7 @@ class SharedChat(Conversation):
         return self.opener if role == USER else role
 
 
-class SharedSession:
+class SharedSession(Closing):
     """What the members of one group share.
 
     Args:
@@ -385,14 +385,6 @@ class SharedSession:
         )
         made._members = {name: copy.deepcopy(one, memo) for name, one in self._members.items()}
         return made
-
-    def __enter__(self) -> SharedSession:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def opened(self) -> Session:
         """Open a session with all members."""

@@ -147,7 +147,7 @@ def define(sources: Iterable[tuple[str, str]], namespace: MutableMapping[str, An
     failed = {}
     for name, source in sources:
         try:
-            exec(compile(source, f"<{name}>", "exec", dont_inherit=True), namespace)  # type: ignore[arg-type]
+            exec(compile(source, f"<{name}>", "exec", dont_inherit=True), namespace)  # type: ignore[arg-type]  # a mapping does, too
         except Exception as error:  # noqa: BLE001 - the user's own statement
             failed[name] = f"{type(error).__name__}: {error}"
     return failed

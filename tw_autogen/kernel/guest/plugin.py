@@ -248,7 +248,7 @@ def install_names() -> None:
             vars(sys.modules[package]).update(names)
         sys.modules[full] = module
         if package in sys.modules:
-            sys.modules[package].plugin = module  # type: ignore[attr-defined]
+            sys.modules[package].plugin = module  # type: ignore[attr-defined]  # modules take attributes
 
 
 def _run(name: str, source: str, path: str | None) -> types.ModuleType:

@@ -44,6 +44,11 @@ def open_beneath(at: int, path: str) -> int:
     return found
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Return whether an absolute path is a folder, or lies in it; both without links."""
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
 def resolve(path: str, written: Iterable[str]) -> str:
     """Return a path without links; empty if one of its links lies in a folder that code may write to.
 
@@ -51,7 +56,7 @@ def resolve(path: str, written: Iterable[str]) -> str:
         path: Absolute.
         written: Those folders, without links.
     """
-    places = [f"{one.rstrip('/')}/" for one in written]
+    places = list(written)
     here, left, links = "", [one for one in path.split("/") if one][::-1], 0
     while left:
         part = left.pop()
@@ -64,7 +69,7 @@ def resolve(path: str, written: Iterable[str]) -> str:
                 here = f"{here}/{part}"
                 continue
             links += 1
-            if links > _MOST_LINKS or any(f"{here}/".startswith(one) for one in places):
+            if links > _MOST_LINKS or any(is_below(here or "/", one) for one in places):
                 return ""
             here = "" if target.startswith("/") else here
             left += [one for one in target.split("/") if one][::-1]
@@ -75,7 +80,7 @@ def crosses(path: str, written: Iterable[str]) -> bool:
     """Return whether a path lies in, or leads over or into, a folder that code may write to; both as of `resolve`."""
     places = list(written)
     found = resolve(os.path.abspath(path), places)
-    return not found or any(f"{one}/".startswith(f"{place.rstrip('/')}/") for one in (path, found) for place in places)
+    return not found or any(is_below(one, place) for one in (path, found) for place in places)
 
 
 def open_granted(path: str, known: Known, written: Iterable[str]) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from .known_paths import FolderRefusedError, Known, exchanged, open_granted, open_known
+from .known_paths import FolderRefusedError, Known, exchanged, is_below, open_granted, open_known
 
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
@@ -64,7 +64,7 @@ def sources(paths: Mapping[str, bool], known: Known, written: Sequence[str]) -> 
             mount = by_number[_mount_number(at)]
         below = os.path.relpath(real, mount.point)
         found.add((mount.system, os.path.normpath(os.path.join(mount.root, below)), writable))
-        found |= {(one.system, one.root, writable) for one in here if _is_below(one.point, real) and one.point != real}
+        found |= {(one.system, one.root, writable) for one in here if is_below(one.point, real) and one.point != real}
     return {"systems": sorted({one.system for one in here}), "sources": sorted(found)}
 
 
@@ -103,11 +103,7 @@ def refuse_named(why: str, paths: Iterable[str]) -> None:
 
 def _shows(mount: Mount, source: tuple[str, str, bool]) -> bool:
     system, root, writable = source
-    return mount.system == system and _is_below(mount.root, root) and (writable or not mount.writable)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return mount.system == system and is_below(mount.root, root) and (writable or not mount.writable)
 
 
 def _mount_number(at: int) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
 
-from .known_paths import PATH, FolderRefusedError, Known, exchanged, identity, open_granted, open_known
+from .known_paths import PATH, FolderRefusedError, Known, exchanged, identity, is_below, open_granted, open_known
 from .readable_files import listed_and_read
 from .system_calls import (
     CLONE_NEWIPC,
@@ -190,7 +190,7 @@ def outermost(paths: Iterable[str]) -> list[str]:
     """Leave out, of what may be read, what doesn't exist and what lies below another one; links come as they are."""
     kept: list[str] = []
     for path in sorted({os.path.normpath(one) for one in listed_and_read(paths)[1]}):
-        inside = any(path == one or path.startswith(one.rstrip("/") + "/") for one in kept if not os.path.islink(one))
+        inside = any(is_below(path, one) for one in kept if not os.path.islink(one))
         if os.path.lexists(path) and not inside:
             kept.append(path)
     return kept

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from .known_paths import resolve
+from .known_paths import is_below, resolve
 
 LISTED = "/."
 """Ends a path of which code may list the entries, and that grants nothing in it."""
@@ -57,7 +57,7 @@ def environment_paths(
         found = resolve(os.path.abspath(path), written)
         if not found or not (os.path.isdir(found) or found.endswith(_ARCHIVES)):
             continue
-        whole = found.endswith((*_ARCHIVES, "-packages")) or any(_is_below(found, one) for one in own)
+        whole = found.endswith((*_ARCHIVES, "-packages")) or any(is_below(found, one) for one in own)
         for one in dict.fromkeys((os.path.abspath(path), found)):
             kept += [one] if whole else readable_pieces(one)
     for path in own:
@@ -211,8 +211,4 @@ def _without_dotted(prefix: str) -> Sequence[str]:
 def _holds(path: str, home: str) -> bool:
     """Return whether a folder is the root, the user's home, or above that."""
     found, real = os.path.realpath(path), os.path.realpath(home)
-    return found == "/" or _is_below(real, found)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return found == "/" or is_below(real, found)

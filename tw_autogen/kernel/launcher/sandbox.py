@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from . import landlock, namespaces
-from .known_paths import FolderRefusedError, check_known, crosses
+from .known_paths import FolderRefusedError, check_known, crosses, is_below
 from .mounts import check_mounts
 from .readable_files import listed_and_read
 from .rlimits import drop_privileges, set_limits, switch_user
@@ -153,7 +153,7 @@ def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
     """Raise an error if something that has to stay read-only lies in a folder that code may write to."""
     for folder in write:
         for one in kept:
-            if f"{one}/".startswith(f"{folder.rstrip('/')}/"):
+            if is_below(one, folder):
                 raise FolderRefusedError(
                     f"{folder}: code may write here, and {one}, which is used and run outside the sandbox, lies in "
                     "it; Landlock can't keep a part of a folder read-only. Let code work in another folder, for one "

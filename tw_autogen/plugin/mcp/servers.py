@@ -7,12 +7,12 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tw_autogen.approval import Approve
+from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError, McpServerError
 from tw_autogen.plugin.mcp.call_gate import ASK_SECONDS, Gate
 from tw_autogen.plugin.mcp.config import McpServer
@@ -27,7 +27,7 @@ _GRACE_SECONDS = 15.0
 _MARGIN_SECONDS = 5.0
 
 
-class McpServers:
+class McpServers(Closing):
     """The MCP servers of one session: started side by side, asked from any thread, ended together.
 
     Args:
@@ -108,14 +108,6 @@ class McpServers:
     def close(self) -> None:
         """End all servers, and the thread; a second time nothing happens."""
         self._closing.close()
-
-    def __enter__(self) -> McpServers:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _end(self) -> None:
         ending = [kept.stop() for kept in self._kept]

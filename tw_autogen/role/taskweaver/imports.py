@@ -110,7 +110,7 @@ class RoleImports:
         self,
         name: str,
         globals: Mapping[str, Any] | None = None,  # noqa: A002 - the names that `__import__` has
-        locals: Mapping[str, Any] | None = None,  # noqa: A002
+        locals: Mapping[str, Any] | None = None,  # noqa: A002 - as above
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
