@@ -231,3 +231,18 @@ def test_a_count_over_an_empty_array_is_looked_at_before_it_goes_out(team):
 
     assert session.ask("outliers?").text == "It can't be said."
     assert "z holds nothing but nan" in planner.calls[1][-1]["content"]
+
+
+def test_the_planner_knows_the_variables_of_an_answer_that_was_forwarded_and_reads_it_once(team):
+    made = Execution(True, stdout="The mean is 3.\n", variables=(Variable("rates", "list", "2 items: [2, 4]"),))
+    session, planner, *_ = team(
+        [plans("go", code="rates = [2, 4]\nprint(3)", then="User"), plans("It was 3.", to="User")], [], [made]
+    )
+
+    session.ask("mean?")
+    session.ask("what was it?")
+
+    told = "\n".join(one["content"] for one in planner.calls[1])
+    assert told.count("The mean is 3.") == 1
+    assert "New or changed in the kernel: rates: list, 2 items: [2, 4]" in told
+    assert '"code": "rates = [2, 4]\\nprint(3)"' in told
