@@ -190,6 +190,8 @@ IMPLAUSIBLE = {
     "R² of the test data: -2.1": "R²",
     "R2 = -0.3": "R²",
     "The mean is nan.": "nan",
+    '{"mean": NaN}': "nan",
+    "mean over 0 rows: 0.0": "no rows",
     "0 rows were selected, the mean is 0.0": "no rows",
 }
 
@@ -213,6 +215,9 @@ def test_an_implausible_result_is_looked_at_before_it_goes_out(team, said, word)
         ("mean?", "The mean is 3, of 10 rows; 0 missing values."),
         ("Nancy?", "Nancy, with 120 % growth."),
         ("how many rows have x > 3?", "0 rows."),
+        ("mean?", "The mean is 3. 0 rows were dropped, no rows had gaps."),
+        ("show the head", "a    b\n0  1  NaN\n1  2  3.0"),
+        ("who?", "It is Nan Zhang."),
     ],
 )
 def test_plausible_results_go_out_at_once(team, request_, said):
