@@ -93,6 +93,8 @@ def test_of_hundreds_of_variables_none_that_exists_is_told_as_gone():
         (["for i, x in enumerate([]): pass", "i = 3"], "i"),
         (["with open('a') as i: x = 1"], "x"),
         (["for x in (): pass\nx = 3"], "ix"),
+        (["i = 1\nx = next(i for i in [1])\nfor x in (): pass"], "ix"),
+        (["for i in (): pass\nx = [i for i in ()]"], "x"),
         (["broken ("], "ix"),
     ],
 )

@@ -335,3 +335,19 @@ def test_behind_an_optional_parameter_a_required_one_goes_by_keyword_as_the_stub
     one = PluginSpec("f", "d", (Parameter("a", "int"), Parameter("b", "int", True)))
 
     assert [bool(unclear_calls(code, [one])) for code in ("f(1, b=2)", "f(1, 2)", "f(b=2)")] == [False, True, False]
+
+
+def test_a_result_that_several_plugins_describe_alike_is_described_once(start):
+    returns = (Parameter("step", "Any", description="does the same to other rows"),)
+    plugins = [
+        PluginSpec(name, f"{name} it.", TEXT, returns, connect=lambda context: str.upper) for name in ("fill", "scale")
+    ]
+    plugins.append(spec("draw", "Draws it."))
+    run = start(["Fine."], plugins=plugins, plugin_chars=8000)
+
+    prompt = run.role.prompt
+
+    assert prompt.count("returns step: does the same to other rows") == 1
+    assert prompt.count("A result that is not described is what a result of that name is above.") == 1
+    assert prompt.count("text: any text") == 3
+    run.session.ask("Say fine.")

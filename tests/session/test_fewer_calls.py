@@ -190,6 +190,8 @@ IMPLAUSIBLE = {
     "R² of the test data: -2.1": "R²",
     "R2 = -0.3": "R²",
     "The mean is nan.": "nan",
+    '{"mean": NaN}': "nan",
+    "mean over 0 rows: 0.0": "no rows",
     "0 rows were selected, the mean is 0.0": "no rows",
 }
 
@@ -213,6 +215,9 @@ def test_an_implausible_result_is_looked_at_before_it_goes_out(team, said, word)
         ("mean?", "The mean is 3, of 10 rows; 0 missing values."),
         ("Nancy?", "Nancy, with 120 % growth."),
         ("how many rows have x > 3?", "0 rows."),
+        ("mean?", "The mean is 3. 0 rows were dropped, no rows had gaps."),
+        ("show the head", "a    b\n0  1  NaN\n1  2  3.0"),
+        ("who?", "It is Nan Zhang."),
     ],
 )
 def test_plausible_results_go_out_at_once(team, request_, said):
@@ -231,3 +236,18 @@ def test_a_count_over_an_empty_array_is_looked_at_before_it_goes_out(team):
 
     assert session.ask("outliers?").text == "It can't be said."
     assert "z holds nothing but nan" in planner.calls[1][-1]["content"]
+
+
+def test_the_planner_knows_the_variables_of_an_answer_that_was_forwarded_and_reads_it_once(team):
+    made = Execution(True, stdout="The mean is 3.\n", variables=(Variable("rates", "list", "2 items: [2, 4]"),))
+    session, planner, *_ = team(
+        [plans("go", code="rates = [2, 4]\nprint(3)", then="User"), plans("It was 3.", to="User")], [], [made]
+    )
+
+    session.ask("mean?")
+    session.ask("what was it?")
+
+    told = "\n".join(one["content"] for one in planner.calls[1])
+    assert told.count("The mean is 3.") == 1
+    assert "New or changed in the kernel: rates: list, 2 items: [2, 4]" in told
+    assert '"code": "rates = [2, 4]\\nprint(3)"' in told

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tw_autogen.kernel import Variable
 
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _GONE_NAMES = 20
 _FILES = frozenset(
     {"TextIOWrapper", "BufferedReader", "BufferedWriter", "BufferedRandom", "FileIO", "GzipFile", "ZipFile"}
@@ -102,7 +103,9 @@ def _bound_names(code: str) -> tuple[set[str], set[str]]:
     ]
     passing_nodes = {one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
     stored = {node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    assigned = {node.id for node in stored - passing_nodes}
+    inner = [one.target for node in ast.walk(tree) if isinstance(node, _COMPREHENSIONS) for one in node.generators]
+    unbound = {one for target in inner for one in ast.walk(target) if isinstance(one, ast.Name)}
+    assigned = {node.id for node in stored - passing_nodes - unbound}
     return {node.id for node in passing_nodes} - assigned, assigned
 
 

@@ -25,6 +25,7 @@ from tw_autogen.recall import ChatHistory
 from tw_autogen.role import Turn
 
 _log = logging.getLogger(__name__)
+_SAME = "A result that is not described is what a result of that name is above."
 _HEAD = "# Plugins\nThese functions exist already; call them, don't define or import them."
 _MORE = (
     "# All plugins\nThese functions exist beside Python's own; those that may fit a task are shown in full, with the "
@@ -223,8 +224,26 @@ class ShownPlugins:
 def _stubs(specs: Sequence[PluginSpec]) -> str:
     if not specs:
         return ""
-    stubs = "\n\n".join(spec.stub() for spec in specs)
-    return f"\n{_HEAD}\n```text\n{stubs}\n```"
+    stubs, left_out = _without_repeated_returns([spec.stub() for spec in specs])
+    note = f" {_SAME}" if left_out else ""
+    return f"\n{_HEAD}{note}\n```text\n{stubs}\n```"
+
+
+def _without_repeated_returns(stubs: Sequence[str]) -> tuple[str, bool]:
+    """Join stubs; of lines on results that are the same in several, the first stays. Also say whether one was left out.
+
+    Args:
+        stubs: As a plugin gives them: indented lines `returns name: description` in a docstring.
+    """
+    seen: set[str] = set()
+    kept, left_out = [], False
+    for stub in stubs:
+        lines = stub.splitlines()
+        again = [line.startswith("    returns ") and line in seen for line in lines]
+        kept.append("\n".join(line for line, one in zip(lines, again, strict=True) if not one))
+        left_out = left_out or any(again)
+        seen.update(lines)
+    return "\n\n".join(kept), left_out
 
 
 def _lines(specs: Sequence[PluginSpec], limit_chars: int) -> str:

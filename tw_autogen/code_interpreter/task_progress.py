@@ -12,7 +12,8 @@ from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, is_j
 from tw_autogen.kernel import Artifact, Execution
 
 _WRONG_CHARS = 600
-_MADE_NAMES = 20
+_MADE = "New or changed in the kernel: "
+_MADE_NAMES, _MADE_CHARS = 20, 120
 _WHY_CHARS = 160
 _LOOK_CHARS = 1500
 _LOOK = re.compile(r"\s*#[ \t]*look[ \t]*(?::[^\n]*)?(?:\n|\Z)")
@@ -114,7 +115,9 @@ class TaskProgress:
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
         told = report_texts.execution_report(self.execution, self.artifacts, limit_chars, code=self.code)
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
-        made = f"\nNew or changed in the kernel: {', '.join(self.made[-_MADE_NAMES:])}{more}" if self.made else ""
+        known = {one.name: one.short(_MADE_CHARS) for one in self.execution.variables}
+        names = [known.get(name, name) for name in self.made[-_MADE_NAMES:]]
+        made = f"\n{_MADE}{'; '.join(names)}{more}" if self.made else ""
         made += "".join(f"\nCareful: {one}." for one in report_texts.empty_arrays(self.execution, self.made))
         return f"{note}{called}{told}{self._printed_before(limit_chars)}{self._seen()}{made}"
 

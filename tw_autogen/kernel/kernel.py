@@ -106,6 +106,11 @@ class Variable:
         """Return `df: DataFrame, 720 x 2, columns ts: object, val: float64`."""
         return f"{self.name}: {self.type}" + (f", {self.summary}" if self.summary else "")
 
+    def short(self, limit_chars: int) -> str:
+        """Return the text of `str`, cut to so many characters."""
+        text = str(self)
+        return text if len(text) <= limit_chars else f"{text[: limit_chars - 1]}…"
+
 
 @dataclass(frozen=True)
 class Log:

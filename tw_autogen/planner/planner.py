@@ -46,6 +46,8 @@ _REJECTED = (
     "(Nothing of that was sent. The User does not agree with the plan: {reason}. Reply again with a plan that does "
     "what they want, or tell the User why it can't be done.)"
 )
+_FORWARDED = "(The code ran, and what it printed went to the User.)"
+_VARIABLES = "New or changed in the kernel: "
 _DOUBTS = (
     "(This has not gone to the User yet: {}. Have a worker look at it once more, or, if it is right all the same, "
     "answer with it and say why it is.)"
@@ -233,9 +235,7 @@ class Planner(Role):
             if isinstance(new, Round):
                 mine.history.append_user(f"(That request failed, because {new.error or 'it was stopped'}.)")
             elif turn and isinstance(follows, Post) and _is_forwarded(new, follows, self.name):
-                mine.history.append_user(
-                    f"From: {new.send_from}\n(The code ran, and what it printed went to the User.)"
-                )
+                mine.history.append_user(f"From: {new.send_from}\n{_FORWARDED}{_made(new)}")
             elif new.send_from == self.name:
                 mine.history.append_assistant(_as_json(new))
             else:
@@ -411,6 +411,12 @@ def _is_forwarded(post: Post, follows: Post, name: str) -> bool:
         follows.send_from == name and follows.send_to == USER and not follows.content(AttachmentType.plan_reasoning)
     )
     return unworded and bool(post.content(AttachmentType.execution_result))
+
+
+def _made(post: Post) -> str:
+    """Return the last line of a report if it names variables; else nothing."""
+    last = post.message.splitlines()[-1:]
+    return f"\n{last[0]}" if last and last[0].startswith(_VARIABLES) else ""
 
 
 def _full_answer(post: Post) -> str:

@@ -9,8 +9,17 @@ _SHARE = re.compile(
 )
 _CHANGES = re.compile(r"\b(?:increas|growth|grew|ris|rose|change|more than|relative to|Wachstum|Anstieg|Zunahme)", re.I)
 _R2 = re.compile(r"(?<!\w)(?:R²|R\^?2|R[- ]squared|r2_score)(?!\w)[^\d\n-]{0,40}-\s?(?:0\.0*[1-9]|[1-9])", re.I)
-_NAN = re.compile(r"(?<![\w.])(?:nan|NaT|<NA>)(?![\w.]*\w)(?!\s*(?:values?|rows?|entries))", re.I)
-_NO_ROWS = re.compile(r"(?<![\w.,])(?:0|no) (?:rows?|records?|observations?|data points?)\b", re.I)
+_NAN = re.compile(
+    r"(?:(?:\A|[:=(\[])|\b(?:is|are|was|were|of|at|to|and|ist|sind|und))[ \t]*(?:nan|NaN|NaT|<NA>)"
+    r"(?!\w)(?!\s*(?:values?|rows?|entries))"
+)
+"""Where a value is said; tables may hold missing ones."""
+_ROWS = r"(?:rows?|records?|observations?|data points?)\b"
+_NO_ROWS = re.compile(
+    rf"\b(?:of|over|from) (?:0|no|zero) {_ROWS}"
+    rf"|(?<![\w.,])(?:0|no|zero) {_ROWS} (?:match|remain|(?:(?:is|are|was|were) )?(?:selected|found|left))",
+    re.I,
+)
 _COUNTS = re.compile(r"\b(?:how many|number of|count|any|which|list|wie viele|gibt es)\b", re.I)
 
 

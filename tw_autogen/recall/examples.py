@@ -24,6 +24,7 @@ _KEPT = (
     AttachmentType.init_plan,
     AttachmentType.plan,
     AttachmentType.current_plan_step,
+    AttachmentType.code,
     AttachmentType.then,
     AttachmentType.stop,
     AttachmentType.thought,
