@@ -96,6 +96,21 @@ class PlanChanged(Event):
 
 
 @dataclass(frozen=True)
+class DefinitionsChanged(Event):
+    """A role's post, whose `PostClosed` follows, changes what the User has defined.
+
+    `changes` are as `Definitions.changed` takes them, `in_force` the fields of each `Definition` after them; `stale`
+    are variables of those that are no longer in force.
+    """
+
+    round_id: str
+    role: str
+    changes: list[dict[str, Any]]
+    in_force: list[dict[str, Any]]
+    stale: list[str]
+
+
+@dataclass(frozen=True)
 class BoardWritten(Event):
     """A role wrote its bulletin on the board."""
 

@@ -20,6 +20,7 @@ from tw_autogen.conversation import (
     Plan,
     Post,
     Round,
+    changes_attachment,
     file_names,
     unfenced_json,
 )
@@ -27,6 +28,7 @@ from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
+from tw_autogen.planner.definition_changes import DefinitionPrompt, changes_of, definitions_after
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
@@ -83,6 +85,7 @@ class _PlannerState:
     plan: Plan | None = None
     corrected: bool = False
     date: str = ""
+    definitions: DefinitionPrompt = field(default_factory=DefinitionPrompt)
     approved: str = ""
     offers: list[str] = field(default_factory=list)
     unrun: set[int] = field(default_factory=set)
@@ -189,6 +192,7 @@ class Planner(Role):
             if len(asked) == 1:
                 mine.plan, mine.approved = None, ""
         self._note_run(mine, here)
+        mine.definitions.enter(memory)
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
         forwarded = _forward(here, self.name, form)
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
@@ -206,7 +210,9 @@ class Planner(Role):
         problems = self._problems_of(reply, form, asked, shown)
         if problems and not mine.corrected:
             self._send_back(mine, problems, turn)
+            kept = reply.definitions
             reply = self._ask(mine, turn, form)
+            reply = replace(reply, definitions=reply.definitions or kept)
             problems = self._problems_of(reply, form, asked, shown)
         if self._settings.approval == "always":
             reply = self._approved(mine, reply, turn, form)
@@ -214,7 +220,8 @@ class Planner(Role):
             reply = replace(reply, message=_shaped(reply.message, form))
         post = _with_problems(self._post(mine, reply), problems)
         mine.history.mark_read(post)
-        turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date))
+        definitions = definitions_after(memory, post)
+        turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date, definitions))
         return post
 
     def close(self) -> None:
@@ -243,8 +250,9 @@ class Planner(Role):
                 offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 date = _date_where_new(mine) if now and turn else ""
+                kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 mine.history.append_user(
-                    f"From: {new.send_from}{_unrun_note(new)}\n{new.message}{offers}{date}", images
+                    f"From: {new.send_from}{_unrun_note(new)}\n{new.message}{offers}{date}{kept}", images
                 )
 
     def _offers(self, mine: _PlannerState, request: str, turn: Turn) -> str:
@@ -270,8 +278,17 @@ class Planner(Role):
         def once() -> tuple[PlannerReply, Completion]:
             return ask(
                 self._model,
-                growing.request(counted, schema=reply_schema(names, code=bool(coder))),
-                ReplyReader(names, has_plan=mine.plan is not None, form=form, worked=worked, coder=coder),
+                growing.request(
+                    counted, schema=reply_schema(names, code=bool(coder), definitions=mine.definitions.wanted)
+                ),
+                ReplyReader(
+                    names,
+                    has_plan=mine.plan is not None,
+                    form=form,
+                    worked=worked,
+                    coder=coder,
+                    definitions=mine.definitions,
+                ),
                 tries=self._settings.tries,
             )
 
@@ -312,13 +329,15 @@ class Planner(Role):
         turn.emit(ModelDelayed(self.name, f"the answer is sent back: {'; '.join(problems)}"))
 
     def _shortened(self, mine: _PlannerState) -> None:
-        """Adapt the prompt to a shortened history: remove old offers, and repeat the date."""
+        """Adapt the prompt to a shortened history: remove old offers, and repeat the date and the definitions."""
         for offer in mine.offers[:-1]:
             mine.history.replace(f"\n\n{offer}", "")
         mine.offers = mine.offers[-1:]
         if mine.date:
             mine.date = ""
             mine.history.append_user(_date_where_new(mine).strip())
+        if lost := mine.definitions.forget():
+            mine.history.append_user(lost)
 
     def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
         """Return the reply whose plan a person has approved, asking them and the model until there is one.
@@ -376,6 +395,8 @@ class Planner(Role):
             AttachmentType.stop: reply.stop.value,
         }
         attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
+        if reply.definitions:
+            attachments = (*attachments, changes_attachment(reply.definitions))
         return Post(self.name, reply.send_to, reply.message, attachments, plan=mine.plan)
 
 
@@ -470,4 +491,7 @@ def _as_json(post: Post) -> str:
         "properties"
     ]
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
-    return json.dumps({key: said.get(names.get(key, key)) or None for key in fields}, ensure_ascii=False)
+    sent: dict[str, Any] = {key: said.get(names.get(key, key)) or None for key in fields}
+    if kept := post.attachment(AttachmentType.definitions):
+        sent["definitions"] = changes_of(kept.extra)
+    return json.dumps(sent, ensure_ascii=False)
