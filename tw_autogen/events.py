@@ -193,6 +193,21 @@ class PluginsSelected(Event):
 
 
 @dataclass(frozen=True)
+class AnswerChecked(Event):
+    """Checks of an answer ran before it went to the user.
+
+    Each of `checks` has `code`, `passed` (null: it could not be carried out) and `why`. `sent_back` says that the
+    worker was asked again because of those that failed; `calls` and `tokens` are what proposing the checks has cost.
+    """
+
+    round_id: str
+    checks: list[dict[str, Any]]
+    sent_back: bool
+    calls: int
+    tokens: int
+
+
+@dataclass(frozen=True)
 class CodeChecked(Event):
     """Generated code was checked against the policy; each finding is one line of words."""
 

@@ -144,6 +144,7 @@ class LocalKernel(LiveKernel):
         seconds: float,
         on_output: OnOutput | None = None,
         cancelled: threading.Event | None = None,
+        undo: bool = False,
     ) -> Execution:
         """Run one cell; see `Kernel.execute`.
 
@@ -152,8 +153,9 @@ class LocalKernel(LiveKernel):
             seconds: How long it may run.
             on_output: Called with stream and text as they come; None: nobody listens.
             cancelled: Interrupts the cell when it is set.
+            undo: Restore the variables as they were before it.
         """
-        ran = super().execute(code, seconds=seconds, on_output=on_output, cancelled=cancelled)
+        ran = super().execute(code, seconds=seconds, on_output=on_output, cancelled=cancelled, undo=undo)
         if self._on_refused is None or ran.ok:
             return ran
         lines = ran.error.split("\n")
