@@ -59,7 +59,8 @@ def test_what_was_defined_is_in_both_prompts_after_twenty_turns_and_summaries(op
         last = "".join(str(one["content"]) for one in calls[-1])
         assert "request 0" not in last
         assert f"core customers (rule): {CORE}" in last
-        assert f"price (what-if, variable `whatif`): {WHAT_IF}" in last
+        assert f"- price (what-if, variable `whatif`): {WHAT_IF}" in last
+    assert "".join(str(one["content"]) for one in planner.calls[-1]).count("- core customers (rule)") == 1
     assert "# Keeping definitions" in str(planner.calls[-1])
     assert "# Keeping definitions" not in str(coder.calls[-1])
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import Definitions, Memory, Post
+from tw_autogen.recall import ChatHistory
 
 SECTION = Path(__file__).with_name("definitions.md").read_text(encoding="utf-8").strip()
 _HINTS = re.compile(
@@ -66,10 +67,17 @@ class DefinitionPrompt:
             parts.append(listed)
         return "".join(f"\n\n{part}" for part in parts)
 
-    def forget(self) -> str:
-        """Return what a shortened history has lost of all this; call after it was shortened."""
+    def again(self, history: ChatHistory) -> None:
+        """Append the section and the list to a history that was shortened, and remove them where they stood.
+
+        Args:
+            history: Of the Planner.
+        """
+        for told in filter(None, (SECTION if self.wanted else "", self._told)):
+            history.replace(f"\n\n{told}", "")
         lost, self._told = SECTION if self.wanted else "", ""
-        return f"{lost}{self.news()}".strip()
+        if words := f"{lost}{self.news()}".strip():
+            history.append_user(words)
 
     def read(self, value: Any, problems: list[str], *, lenient: bool = False) -> tuple[dict[str, str], ...]:
         """Read the field of a reply.

@@ -382,8 +382,7 @@ class Planner(Role):
         if mine.date:
             mine.date = ""
             mine.history.append_user(_date_where_new(mine).strip())
-        if lost := mine.definitions.forget():
-            mine.history.append_user(lost)
+        mine.definitions.again(mine.history)
 
     def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
         """Return the reply whose plan a person has approved, asking them and the model until there is one.
