@@ -11,7 +11,7 @@ from typing import Literal
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
 from tw_autogen.events import AnswerChecked, ModelDelayed
-from tw_autogen.model import ChatModel, Completion, ask
+from tw_autogen.model import ChatModel, ask
 from tw_autogen.planner.planner_reply import USER
 from tw_autogen.role import CheckRunner, Turn
 
@@ -48,7 +48,7 @@ class AnswerChecks:
     """The checks of one round's answer.
 
     Args:
-        checks: As proposed, with their newest outcome; None: none were asked for yet.
+        checks: As proposed, with their outcome; None: none were asked for yet.
         sent_back: The worker was asked again.
         calls: Of the model, for proposing.
         tokens: Of these calls, sent and written ones together.
@@ -58,11 +58,13 @@ class AnswerChecks:
     sent_back: bool = False
     calls: int = 0
     tokens: int = 0
+    _answer: str = ""
 
     def run(self, runner: CheckRunner, answer: str, model: ChatModel, turn: Turn, *, seconds: float) -> list[Check]:
-        """Run the checks, and return those that failed; they are proposed first if they were not yet.
+        """Have checks proposed, run them, and return those that failed.
 
-        After the worker was asked again only those that failed run again.
+        After the worker was asked again nothing runs: an answer that has changed is not the one that was checked, and
+        what has failed still speaks against one that is the same.
 
         Args:
             runner: Runs them.
@@ -72,16 +74,14 @@ class AnswerChecks:
             seconds: How long the call may take.
         """
         if self.checks is None:
-            self.checks = self._proposed(answer, model, turn, seconds=seconds)
-        self.checks = [
-            one if one.passed else Check(one.code, *runner.run_check(one.code, turn=turn)) for one in self.checks
-        ]
-        failed = [one for one in self.checks if one.passed is False]
-        if self.checks:
-            plain = [asdict(one) for one in self.checks]
-            again = bool(failed) and not self.sent_back
-            turn.emit(AnswerChecked(turn.round.id, plain, again, self.calls, self.tokens))
-        return failed
+            self._answer = answer
+            codes = self._proposed(answer, model, turn, seconds=seconds)
+            self.checks = [Check(code, *runner.run_check(code, turn=turn)) for code in codes]
+            self.sent_back = any(one.passed is False for one in self.checks)
+            if self.checks:
+                plain = [asdict(one) for one in self.checks]
+                turn.emit(AnswerChecked(turn.round.id, plain, self.sent_back, self.calls, self.tokens))
+        return [one for one in self.checks if one.passed is False] if answer == self._answer else []
 
     def attachment(self) -> Attachment:
         """Return the outcome and its cost, for the answer's post."""
@@ -91,7 +91,7 @@ class AnswerChecks:
         extra |= {"calls": self.calls, "tokens": self.tokens}
         return Attachment(AttachmentType.checks, "\n".join(words), extra)
 
-    def _proposed(self, answer: str, model: ChatModel, turn: Turn, *, seconds: float) -> list[Check]:
+    def _proposed(self, answer: str, model: ChatModel, turn: Turn, *, seconds: float) -> list[str]:
         messages = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": _material(turn.round, answer)}]
         try:
             codes, completion = ask(model, turn.request(messages, caller=_CALLER, seconds=seconds), _read, tries=1)
@@ -100,12 +100,8 @@ class AnswerChecks:
                 raise
             turn.emit(ModelDelayed(_CALLER, f"the answer goes out unchecked: {error}"))
             return []
-        self._count(completion)
-        return [Check(code) for code in codes]
-
-    def _count(self, completion: Completion) -> None:
-        self.calls += 1
-        self.tokens += completion.usage.prompt_tokens + completion.usage.completion_tokens
+        self.calls, self.tokens = 1, completion.usage.prompt_tokens + completion.usage.completion_tokens
+        return codes
 
 
 _WORDS = {True: "passed", False: "failed", None: "not carried out"}

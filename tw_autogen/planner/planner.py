@@ -363,9 +363,9 @@ class Planner(Role):
         if not done or found is None or not wants_checks(self._settings.verify, turn.round):
             return post, None
         seconds, (runner, ran) = self._settings.model_seconds, found
+        first = mine.checks.checks is None
         failed = mine.checks.run(runner, _full_answer(post), self._model, turn, seconds=seconds)
-        if failed and not mine.checks.sent_back:
-            mine.checks.sent_back = True
+        if failed and first:
             asked = next((one for one in reversed(turn.round.posts) if one.send_to == runner.name), ran)
             said = {AttachmentType.then: asked.content(AttachmentType.then), AttachmentType.stop: Stop.InProcess.value}
             attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
