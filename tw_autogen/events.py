@@ -96,6 +96,21 @@ class PlanChanged(Event):
 
 
 @dataclass(frozen=True)
+class DefinitionsChanged(Event):
+    """A role's post, whose `PostClosed` follows, changes what the User has defined.
+
+    `changes` are as `Definitions.changed` takes them, `in_force` the fields of each `Definition` after them; `stale`
+    are variables of those that are no longer in force.
+    """
+
+    round_id: str
+    role: str
+    changes: list[dict[str, Any]]
+    in_force: list[dict[str, Any]]
+    stale: list[str]
+
+
+@dataclass(frozen=True)
 class BoardWritten(Event):
     """A role wrote its bulletin on the board."""
 
@@ -175,6 +190,21 @@ class PluginsSelected(Event):
     pool: list[str]
     plugins: int
     told_anew: bool
+
+
+@dataclass(frozen=True)
+class AnswerChecked(Event):
+    """Checks of an answer ran before it went to the user.
+
+    Each of `checks` has `code`, `passed` (null: it could not be carried out) and `why`. `sent_back` says that the
+    worker was asked again because of those that failed; `calls` and `tokens` are what proposing the checks has cost.
+    """
+
+    round_id: str
+    checks: list[dict[str, Any]]
+    sent_back: bool
+    calls: int
+    tokens: int
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from tw_autogen.cli.terminal import console as console_of
 from tw_autogen.cli.terminal import link, markdown
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
 from tw_autogen.events import (
+    AnswerChecked,
     ArtifactSaved,
     CellOutput,
     CellRan,
@@ -135,6 +136,14 @@ def whole_round(artifact: Path) -> list[Event]:
         planner("There are 12 rows.", "User", stop="Completed"),
         RoundClosed("r", "finished", "Completed", "There are 12 rows.", "", 9.0, {}),
     ]
+
+
+def test_checks_of_an_answer_are_a_line_with_their_cost():
+    checks = [{"code": "assert x", "passed": passed, "why": ""} for passed in (True, True, False)]
+
+    text = shown([AnswerChecked("r", checks, True, 1, 1234)])
+
+    assert "checks: 2 passed, 1 failed, sent back (1 model call, 1.2k tokens)" in text
 
 
 def test_a_round_reads_from_top_to_bottom_without_saying_anything_twice(tmp_path, monkeypatch):

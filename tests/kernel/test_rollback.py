@@ -244,3 +244,20 @@ def test_plugins_and_served_functions_are_there_behind_a_failed_cell(kernel, run
     kernel.execute("del ask\n1 / 0", seconds=30)
 
     assert run("ask()").result == "'answered'"
+
+
+def test_long_output_of_a_cell_that_was_undone_is_kept_and_so_is_that_of_the_next_one(run, fails):
+    fails("print('x' * 30_000)")
+    kept = run("last_output[:1]").result
+    run("print('y' * 30_000)")
+
+    assert (kept, run("last_output[:1]").result) == ("'x'", "'y'")
+
+
+def test_a_cell_that_is_only_tried_leaves_variables_as_they_were_however_it_ends(run, kernel):
+    run("values, frame = [1], {'a': [2]}")
+
+    for end in ("", "\n1 / 0"):
+        tried = kernel.execute(f"values.append(9)\nframe['a'] = 0\nadded = 1{end}", seconds=30, undo=True)
+        assert tried.ok is not bool(end)
+        assert run("(values, frame, 'added' in globals())").result == "([1], {'a': [2]}, False)"

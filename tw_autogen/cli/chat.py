@@ -68,6 +68,7 @@ class Chat:
             "/files": ("PATH...  send files along with the next question", self._bring),
             "/output": ("[CELL]  all that a cell of the last answer has printed; the newest if none", self._output),
             "/open": ("[NAME]  open a file of the last answer in its program; the newest if none", self._open_file),
+            "/defined": ("what you have defined in this session, and what of it is in force", self._definitions),
             "/info": ("session, folder, roles, plugins, variables, tokens", self._info),
             "/save": ("[ROLE] FILE  write this session as an example for ROLE's prompts; Planner if none", self._save),
             "/learn": (
@@ -252,6 +253,9 @@ class Chat:
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
         took = session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
+
+    def _definitions(self, rest: str) -> None:
+        self._say(visible(self._session.definitions.describe()) or "nothing has been defined")
 
     def _output(self, rest: str) -> None:
         cells = {str(one["cell"]): one for one in self._show.tally.cells}

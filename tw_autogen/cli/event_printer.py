@@ -15,11 +15,12 @@ from rich.text import Text
 
 from tw_autogen.cli.live_footer import LiveFooter
 from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, tail_of
-from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
+from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary, short
 from tw_autogen.cli.terminal import clean, link, markdown, marks
 from tw_autogen.conversation import AttachmentType, Plan, Status
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import (
+    AnswerChecked,
     ArtifactSaved,
     CellOutput,
     CellRan,
@@ -50,6 +51,7 @@ _OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
 _FORWARDED_LINES = (4, 1)
 """The same of output that is going to be the answer, and is shown as such."""
 _ERROR_LINES = 12
+_OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 _CALL = re.compile(r"^[ \t]*<(?:tool_calls?|function_calls?|code|python|execute)\b.*", re.I | re.M | re.S)
 
 
@@ -263,6 +265,14 @@ class EventPrinter:
             mark, style = signs[step.status]
             self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
         self._plan = event.plan
+
+    @_take.register
+    def _answer_checked(self, event: AnswerChecked) -> None:
+        counts = {word: sum(one["passed"] is passed for one in event.checks) for passed, word in _OUTCOMES}
+        words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        back = ", sent back" if event.sent_back else ""
+        cost = f"{event.calls} model call{'s' * (event.calls != 1)}, {short(event.tokens)} tokens"
+        self._print(Text(f"{self._marks.dot} checks: {words}{back} ({cost})", style="dim"))
 
     @_take.register
     def _post_closed(self, event: PostClosed) -> None:

@@ -61,13 +61,14 @@ class CellRunner:
         self._waiting = {spec.name: spec for spec in plugins} if later else {}
         self.plugins = tuple(spec for spec in plugins if later or self._load(spec))
 
-    def run(self, code: str, *, turn: Turn, seconds: float) -> Execution:
+    def run(self, code: str, *, turn: Turn, seconds: float, undo: bool = False) -> Execution:
         """Run one cell.
 
         Args:
             code: Python, verified already.
             turn: Takes events, and says when the round must be over.
             seconds: How long the cell may run.
+            undo: Restore the variables as they were before it.
 
         Raises:
             PluginLoadError: a plugin that the code names, and that is not `optional`, doesn't load.
@@ -94,6 +95,7 @@ class CellRunner:
                 seconds=seconds,
                 on_output=lambda stream, text: turn.emit(CellOutput(cell, stream, text)),
                 cancelled=turn.cancelled,
+                **({"undo": True} if undo else {}),
             )
         finally:
             CURRENT.reset(outer)

@@ -188,6 +188,24 @@ class CodeInterpreter(Role):
             self._keep_answer(work, turn)
         return self._report(work, send_to)
 
+    def run_check(self, code: str, *, turn: Turn) -> tuple[bool | None, str]:
+        """Run a check of a result like any other cell, and undo what it does to variables; see `CheckRunner`.
+
+        Args:
+            code: Python that raises an AssertionError where the result is wrong.
+            turn: As in `reply`.
+
+        Raises:
+            RoundInterrupted: the round was stopped.
+            RoundTimedOut: the round's time is over.
+        """
+        work, cells = TaskProgress(code=code), self._open(turn.folder)
+        self._judge(work, turn)
+        if work.findings:
+            return None, "; ".join(map(str, work.findings))
+        seconds = turn.seconds_left(self._settings.cell_seconds)
+        return report_texts.check_outcome(cells.run(work.code, turn=turn, seconds=seconds, undo=True))
+
     def variables(self) -> tuple[Variable, ...]:
         """Return the variables that exist in the kernel now."""
         return self._cells.kernel.variables() if self._cells else ()

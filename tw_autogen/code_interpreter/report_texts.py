@@ -13,6 +13,8 @@ from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
 _KEPT = "(Cut to fit; the whole output is in the variable `{}`. Print the part of it that is needed and left out here.)"
+_CHECK_CHARS = 400
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 """The mark that a kernel leaves where a cell has printed more than it keeps."""
 
@@ -120,6 +122,21 @@ def findings_report(findings: Sequence[Finding]) -> str:
         head = "The code was not run:"
     told = (f"- {one}\n  {one.remedy}" if one.remedy else f"- {one}" for one in findings)
     return "\n".join([head, *told])
+
+
+def check_outcome(execution: Execution) -> tuple[bool | None, str]:
+    """Return whether a check has passed (None: it could not be carried out), and its last words.
+
+    Args:
+        execution: The check's: a failed assertion fails it, any other error leaves it undecided.
+    """
+    if execution.ok:
+        kept = (one.message for one in execution.logs if one.tag == "rollback")
+        return True, cut("; ".join([trimmed(execution.stdout), *kept]).strip("; "), _CHECK_CHARS)
+    lines = [line for line in execution.error.splitlines() if _RAISED.match(line)] or [execution.error]
+    asserted = lines[-1].startswith("AssertionError")
+    words = lines[-1].removeprefix("AssertionError").lstrip(": ") or "the assertion does not hold"
+    return False if asserted else None, cut(words.strip(), _CHECK_CHARS)
 
 
 def lost_output(execution: Execution) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.conversation.answer_form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.conventions import CONVENTIONS
+from tw_autogen.conversation.definitions import Definition, Definitions, changes_attachment
 from tw_autogen.conversation.file_mentions import file_names, is_document, is_mentioned, split_suffix
 from tw_autogen.conversation.memory import Memory, wrap_temporal
 from tw_autogen.conversation.plan import Plan, Status, Step
@@ -16,6 +17,8 @@ __all__ = [
     "AttachmentType",
     "AnswerForm",
     "CONVENTIONS",
+    "Definition",
+    "Definitions",
     "Memory",
     "Plan",
     "Post",
@@ -23,6 +26,7 @@ __all__ = [
     "RoundState",
     "Status",
     "Step",
+    "changes_attachment",
     "file_names",
     "is_document",
     "is_json",

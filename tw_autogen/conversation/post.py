@@ -12,10 +12,11 @@ from tw_autogen.conversation.plan import Plan
 
 
 class AttachmentType(str, Enum):
-    """What an attachment holds; TaskWeaver's names and values, and three more.
+    """What an attachment holds; TaskWeaver's names and values, and five more.
 
     `then` is whom a worker's answer is forwarded to, `code` the Python that comes with a task, `answer` the whole text
-    of an answer of which the message has the beginning.
+    of an answer of which the message has the beginning, `definitions` what the post changes of the session's
+    definitions (see `Definitions`), `checks` the checks that the answer has gone through.
     """
 
     init_plan = "init_plan"
@@ -26,6 +27,8 @@ class AttachmentType(str, Enum):
     then = "then"
     code = "code"
     answer = "answer"
+    definitions = "definitions"
+    checks = "checks"
     thought = "thought"
     reply_type = "reply_type"
     reply_content = "reply_content"

@@ -153,6 +153,10 @@ class KernelClient:
         text = json.dumps({"op": "hello"})
         return self._evaluate("answer", text, min(self._settings.load_seconds, _HELLO_SECONDS))
 
+    def undo_next(self, code: str) -> None:
+        """Have the next cell undone when it ends, if it is this one."""
+        self.tell("try", code=code, limits=_rollback_limits(self._settings))
+
     def tell(self, op: str, **fields: Any) -> None:
         """Ask the bridge to do something before the next cell; its answer is not waited for."""
         expression = call_expression("answer", json.dumps({"op": op, **fields}))
@@ -181,7 +185,7 @@ class KernelClient:
             "output_chars": self._settings.output_chars,
             "result_chars": self._settings.result_chars,
             "max_artifacts": self._settings.max_artifacts,
-            "rollback": _rollback_limits(self._settings),
+            "rollback": _rollback_limits(self._settings) if self._settings.rollback_on_error else None,
             "arrow": _has_arrow(),
             "checkpoint": _checkpoint_limits(self._settings) if self._keeps else None,
             "max_artifact_bytes": self._settings.max_artifact_mb << 20,
@@ -265,9 +269,7 @@ def most_message_bytes(settings: KernelSettings) -> int:
     return (settings.memory_mb << 19) or _MOST_MESSAGE
 
 
-def _rollback_limits(settings: KernelSettings) -> dict[str, float] | None:
-    if not settings.rollback_on_error:
-        return None
+def _rollback_limits(settings: KernelSettings) -> dict[str, float]:
     return {"most_bytes": settings.rollback_mb << 20, "most_seconds": settings.rollback_seconds}
 
 

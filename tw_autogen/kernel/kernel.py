@@ -197,6 +197,7 @@ class Kernel(Protocol):
         seconds: float,
         on_output: OnOutput | None = None,
         cancelled: threading.Event | None = None,
+        undo: bool = False,
     ) -> Execution:
         """Run one cell; called by the CodeInterpreter, and starts the process if there is none yet.
 
@@ -208,6 +209,7 @@ class Kernel(Protocol):
             seconds: How long it may run.
             on_output: Called with stream and text as they come; None: nobody listens.
             cancelled: Interrupts the cell when it is set.
+            undo: Restore the variables as they were before it, however it ends; files that it made stay.
 
         Raises:
             KernelStartError: the process does not start.

@@ -91,6 +91,7 @@ class LiveKernel(Closing):
         seconds: float,
         on_output: OnOutput | None = None,
         cancelled: threading.Event | None = None,
+        undo: bool = False,
     ) -> Execution:
         """Run one cell; see `Kernel.execute`.
 
@@ -99,9 +100,10 @@ class LiveKernel(Closing):
             seconds: How long it may run.
             on_output: Called with stream and text as they come; None: nobody listens.
             cancelled: Interrupts the cell when it is set.
+            undo: Restore the variables as they were before it, within the limits of `kernel.rollback_mb`.
         """
         with self._alone():
-            ran = self._execute(code, seconds, on_output, cancelled)
+            ran = self._execute(code, seconds, on_output, cancelled, undo)
         return self._explained(ran)
 
     def load(self, plugin: Loadable) -> None:
@@ -260,7 +262,7 @@ class LiveKernel(Closing):
                     self._pinned.close()
 
     def _execute(
-        self, code: str, seconds: float, on_output: OnOutput | None, cancelled: threading.Event | None
+        self, code: str, seconds: float, on_output: OnOutput | None, cancelled: threading.Event | None, undo: bool
     ) -> Execution:
         """Run one cell; arguments as of `execute`."""
         live = self._ready(replay_failure=KernelStartError)
@@ -273,6 +275,8 @@ class LiveKernel(Closing):
         except KernelError:
             return self._lost_state_execution()
         self._wakeup.drain()
+        if undo:
+            live.undo_next(code)
         running = live.start_cell(code, seconds=seconds, on_output=on_output)
         self._executing, self._running, self._fresh = True, running, False
         if cancelled is not None and cancelled.is_set():
@@ -291,11 +295,12 @@ class LiveKernel(Closing):
             self._loss = ""  # told by this very result
         elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
             self._look_after(live, outcome)
-        self._roll_back(live, outcome)
+        self._roll_back(live, outcome, wanted=undo or self._settings.rollback_on_error)
         if outcome.report.get("reset"):
             self._put_back(live)
         said += self._taken_over(live, outcome)
-        self._recovery.note_cell(live, code, outcome, [one.name for one in self._variables])
+        if not undo:
+            self._recovery.note_cell(live, code, outcome, [one.name for one in self._variables])
         return execution_of(outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.lost)
 
     def _ready(self, *, replay_failure: type[KernelError] | None = None) -> KernelClient:
@@ -432,10 +437,9 @@ class LiveKernel(Closing):
             self._end()
             outcome.died = "it answered nothing any more, and was ended"
 
-    def _roll_back(self, live: KernelClient, outcome: RawResult) -> None:
+    def _roll_back(self, live: KernelClient, outcome: RawResult, *, wanted: bool) -> None:
         """Undo a cell that was stopped, and of whose end the kernel could not tell that it failed."""
-        wanted = self._settings.rollback_on_error and not outcome.died and ROLLBACK not in outcome.report
-        if wanted and not went_well(outcome):
+        if wanted and not outcome.died and ROLLBACK not in outcome.report and not went_well(outcome):
             try:
                 answer = live.ask(ROLLBACK)
             except KernelError as error:

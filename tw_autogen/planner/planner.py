@@ -20,6 +20,7 @@ from tw_autogen.conversation import (
     Plan,
     Post,
     Round,
+    changes_attachment,
     file_names,
     unfenced_json,
 )
@@ -27,6 +28,15 @@ from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
+from tw_autogen.planner.answer_checks import (
+    AnswerChecks,
+    Verify,
+    check_runner,
+    failed_problems,
+    failed_words,
+    wants_checks,
+)
+from tw_autogen.planner.definition_changes import DefinitionPrompt, changes_of, definitions_after
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
@@ -67,8 +77,12 @@ class PlannerSettings:
         tries: How often an unreadable reply is asked for again, counted from 0 for each reply.
         model_seconds: How long one call of the model may take.
         approval: Whether a person is asked about each plan, new or changed, before its next step: `always` or `never`.
+        verify: Whether an answer that code has computed is checked before it goes out: one call proposes checks, which
+            run in the kernel, and what fails goes back to the worker once. `auto`: where code has joined tables, fitted
+            a model or read several files, or the request asks for it; `always`; `off`.
     """
 
+    verify: Verify = "off"
     approval: Literal["always", "never"] = "never"
     model: str = field(default="", metadata=NAMED)
     instructions: str = field(default="", metadata=PROMPT)
@@ -85,6 +99,8 @@ class _PlannerState:
     plan: Plan | None = None
     corrected: bool = False
     date: str = ""
+    definitions: DefinitionPrompt = field(default_factory=DefinitionPrompt)
+    checks: AnswerChecks = field(default_factory=AnswerChecks)
     approved: str = ""
     offers: list[str] = field(default_factory=list)
     unrun: set[int] = field(default_factory=set)
@@ -187,15 +203,19 @@ class Planner(Role):
             self._add_examples(mine, here)
             mine.round_id = here.id
         if mine.round_id != here.id:
-            mine.round_id, mine.corrected = here.id, False
+            mine.round_id, mine.corrected, mine.checks = here.id, False, AnswerChecks()
             if len(asked) == 1:
                 mine.plan, mine.approved = None, ""
         self._note_run(mine, here)
+        mine.definitions.enter(memory)
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
         forwarded = _forward(here, self.name, form)
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
         doubts = implausible(_full_answer(forwarded), here.user_query) if forwarded and not mine.corrected else []
         if forwarded is not None and (mine.corrected or not (problems or doubts)):
+            forwarded, back = self._checked(mine, forwarded, turn)
+            if back is not None:
+                return replace(back, plan=mine.plan)
             mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
             return replace(_with_problems(forwarded, problems), plan=mine.plan)
         self._append_posts(mine, memory, turn)
@@ -208,15 +228,25 @@ class Planner(Role):
         problems = self._problems_of(reply, form, asked, shown)
         if problems and not mine.corrected:
             self._send_back(mine, problems, turn)
+            kept = reply.definitions
             reply = self._ask(mine, turn, form)
+            reply = replace(reply, definitions=reply.definitions or kept)
             problems = self._problems_of(reply, form, asked, shown)
         if self._settings.approval == "always":
             reply = self._approved(mine, reply, turn, form)
         if reply.stop is Stop.Completed:
             reply = replace(reply, message=_shaped(reply.message, form))
-        post = _with_problems(self._post(mine, reply), problems)
+        plan_before = mine.plan
+        post, back = self._checked(mine, _with_problems(self._post(mine, reply), problems), turn)
+        if back is not None:
+            mine.plan = plan_before
+            back = back.with_attachments(one for one in post.attachments if one.type is AttachmentType.definitions)
+            mine.history.append_user(f"(Nothing of that was sent. {back.send_to} is told:)\n{back.message}")
+            mine.history.mark_read(back)
+            return replace(back, plan=mine.plan)
         mine.history.mark_read(post)
-        turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date))
+        definitions = definitions_after(memory, post)
+        turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date, definitions))
         return post
 
     def close(self) -> None:
@@ -243,8 +273,9 @@ class Planner(Role):
                 offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 date = _date_where_new(mine) if now and turn else ""
+                kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 mine.history.append_user(
-                    f"From: {new.send_from}{_unrun_note(new)}\n{new.message}{offers}{date}", images
+                    f"From: {new.send_from}{_unrun_note(new)}\n{new.message}{offers}{date}{kept}", images
                 )
 
     def _offers(self, mine: _PlannerState, request: str, turn: Turn) -> str:
@@ -270,8 +301,17 @@ class Planner(Role):
         def once() -> tuple[PlannerReply, Completion]:
             return ask(
                 self._model,
-                growing.request(counted, schema=reply_schema(names, code=bool(coder))),
-                ReplyReader(names, has_plan=mine.plan is not None, form=form, worked=worked, coder=coder),
+                growing.request(
+                    counted, schema=reply_schema(names, code=bool(coder), definitions=mine.definitions.wanted)
+                ),
+                ReplyReader(
+                    names,
+                    has_plan=mine.plan is not None,
+                    form=form,
+                    worked=worked,
+                    coder=coder,
+                    definitions=mine.definitions,
+                ),
                 tries=self._settings.tries,
             )
 
@@ -311,14 +351,38 @@ class Planner(Role):
         mine.history.append_user(_correction(problems))
         turn.emit(ModelDelayed(self.name, f"the answer is sent back: {'; '.join(problems)}"))
 
+    def _checked(self, mine: _PlannerState, post: Post, turn: Turn) -> tuple[Post, Post | None]:
+        """Check an answer, where the setting `verify` says so.
+
+        Returns:
+            The answer with what came of the checks, and, where some failed for the first time, the post that goes to
+            the worker in its place.
+        """
+        done = post.send_to == USER and post.content(AttachmentType.stop) == Stop.Completed.value
+        found = check_runner(self._workers, turn.round)
+        if not done or found is None or not wants_checks(self._settings.verify, turn.round):
+            return post, None
+        seconds, (runner, ran) = self._settings.model_seconds, found
+        first = mine.checks.checks is None
+        failed = mine.checks.run(runner, _full_answer(post), self._model, turn, seconds=seconds)
+        if failed and first:
+            asked = next((one for one in reversed(turn.round.posts) if one.send_to == runner.name), ran)
+            said = {AttachmentType.then: asked.content(AttachmentType.then), AttachmentType.stop: Stop.InProcess.value}
+            attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
+            return post, Post(self.name, runner.name, failed_words(failed), attachments)
+        if mine.checks.checks:
+            post = _with_problems(post.with_attachments([mine.checks.attachment()]), failed_problems(failed))
+        return post, None
+
     def _shortened(self, mine: _PlannerState) -> None:
-        """Adapt the prompt to a shortened history: remove old offers, and repeat the date."""
+        """Adapt the prompt to a shortened history: remove old offers, and repeat the date and the definitions."""
         for offer in mine.offers[:-1]:
             mine.history.replace(f"\n\n{offer}", "")
         mine.offers = mine.offers[-1:]
         if mine.date:
             mine.date = ""
             mine.history.append_user(_date_where_new(mine).strip())
+        mine.definitions.again(mine.history)
 
     def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
         """Return the reply whose plan a person has approved, asking them and the model until there is one.
@@ -376,6 +440,8 @@ class Planner(Role):
             AttachmentType.stop: reply.stop.value,
         }
         attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
+        if reply.definitions:
+            attachments = (*attachments, changes_attachment(reply.definitions))
         return Post(self.name, reply.send_to, reply.message, attachments, plan=mine.plan)
 
 
@@ -476,4 +542,7 @@ def _as_json(post: Post) -> str:
         "properties"
     ]
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
-    return json.dumps({key: said.get(names.get(key, key)) or None for key in fields}, ensure_ascii=False)
+    sent: dict[str, Any] = {key: said.get(names.get(key, key)) or None for key in fields}
+    if kept := post.attachment(AttachmentType.definitions):
+        sent["definitions"] = changes_of(kept.extra)
+    return json.dumps(sent, ensure_ascii=False)

@@ -12,6 +12,7 @@ from typing import Any
 from tw_autogen.conversation import AnswerForm, Plan, Step, is_json, unfenced_json
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import NoObject, read_code, read_object
+from tw_autogen.planner.definition_changes import DefinitionPrompt, definitions_schema
 
 USER = "User"
 _ALIASES = {
@@ -28,6 +29,7 @@ _FIELDS = {
     "message": ("message", "response", "content", "answer", "reply", "text"),
     "code": ("code", "python", "pythoncode"),
     "then": ("then",),
+    "definitions": ("definitions", "definition"),
     "stop": ("stop",),
 }
 """What loose models call the fields, folded as by `_folded`; the first that holds something counts."""
@@ -92,6 +94,7 @@ class PlannerReply:
         current_plan_step: Which step this is; empty where unchanged.
         then: `User` if a worker's answer may go straight on to the user; else empty.
         code: Python that goes with the step; empty: none.
+        definitions: Changes of definitions, as `Definitions.changed` takes them.
     """
 
     send_to: str
@@ -103,14 +106,16 @@ class PlannerReply:
     current_plan_step: str = ""
     then: str = ""
     code: str = ""
+    definitions: tuple[Mapping[str, str], ...] = ()
 
 
-def reply_schema(workers: Sequence[str], *, code: bool = False) -> Mapping[str, Any]:
+def reply_schema(workers: Sequence[str], *, code: bool = False, definitions: bool = False) -> Mapping[str, Any]:
     """Return the JSON schema of a reply.
 
     Args:
         workers: The names that may be written to, beside the user's.
         code: Whether a worker takes code.
+        definitions: Whether it has the field of that name.
 
     Returns:
         A strict schema in OpenAI's sense: every field is required, and what may be absent may be null.
@@ -126,6 +131,7 @@ def reply_schema(workers: Sequence[str], *, code: bool = False) -> Mapping[str, 
         **({"code": maybe} if code else {}),
         "then": {"type": ["string", "null"], "enum": [USER, None]},
         "stop": {"type": "string", "enum": [stop.value for stop in Stop]},
+        **({"definitions": definitions_schema()} if definitions else {}),
     }
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
@@ -146,6 +152,7 @@ class ReplyReader:
         form: The form that the request asks its answer to have.
         worked: A worker has answered in this round.
         coder: The worker that takes code; empty: none does.
+        definitions: Reads the field `definitions`; None: it is passed over.
     """
 
     def __init__(
@@ -156,12 +163,14 @@ class ReplyReader:
         form: AnswerForm | None = None,
         worked: bool = False,
         coder: str = "",
+        definitions: DefinitionPrompt | None = None,
     ) -> None:
         self._coder = coder
         self._workers = tuple(workers)
         self._has_plan = has_plan
         self._form = form or AnswerForm()
         self._worked = worked
+        self._definitions = definitions
         self._in_words = 0
         self._replies = 0
         self._empty = 0
@@ -185,7 +194,13 @@ class ReplyReader:
                 return PlannerReply(USER, _NO_WORDS, Stop.TaskFailure, reasoning)
         try:
             return read_reply(
-                text, self._workers, has_plan=self._has_plan, any_stop=loose, as_json=as_json, coder=self._coder
+                text,
+                self._workers,
+                has_plan=self._has_plan,
+                any_stop=loose,
+                as_json=as_json,
+                coder=self._coder,
+                definitions=self._definitions,
             )
         except NoObject as unreadable:
             self._in_words += 1
@@ -262,6 +277,7 @@ def read_reply(
     any_stop: bool = False,
     as_json: bool = False,
     coder: str = "",
+    definitions: DefinitionPrompt | None = None,
 ) -> PlannerReply:
     """Parse a reply.
 
@@ -273,9 +289,11 @@ def read_reply(
         text: The whole reply.
         workers: The names that may be written to, beside the user's.
         has_plan: This round has a plan already, so plan fields may be absent.
-        any_stop: An unknown `stop` in a message to the User is read as `Completed`.
+        any_stop: An unknown `stop` in a message to the User is read as `Completed`, and changes of definitions that
+            can't be made are left out.
         as_json: A message that is an object stays JSON; otherwise it is written as lines.
         coder: The worker that takes code; empty: none does.
+        definitions: Reads the field `definitions`; None: it is passed over.
 
     Raises:
         Unreadable: with everything that is wrong, in words for the model.
@@ -297,6 +315,7 @@ def read_reply(
     if not has_plan and plan is None and send_to in workers:
         plan, step = init_plan or Plan((Step(1, _one_line(fields["message"])),)), step or "1"
     then = fields["then"].strip()
+    changes = definitions.read(said["definitions"], problems, lenient=any_stop) if definitions else ()
     if problems:
         raise Unreadable("; ".join(problems))
     return PlannerReply(
@@ -309,6 +328,7 @@ def read_reply(
         step,
         USER if match_name(then, [USER]) and send_to in workers else "",
         code,
+        changes,
     )
 
 

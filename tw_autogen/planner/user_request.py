@@ -32,13 +32,14 @@ def _is_question(post: Post, name: str) -> bool:
     return post.send_from == name and stop in (Stop.Clarification.value, Stop.AdditionalInformation.value)
 
 
-def bulletin(asked: Sequence[Round], plan: Plan | None, date: str) -> str:
+def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: str = "") -> str:
     """Return the Planner's text on the board: the user's request with what it brings, the plan, and the date.
 
     Args:
         asked: The rounds of the request, oldest first.
         plan: As it stands; None: there is none.
         date: Today, in ISO form; empty: left out.
+        definitions: The list of those in force; empty: there are none.
     """
     lines = [f"The User's request:\n{_said(asked[0])}"]
     for before, after in zip(asked, asked[1:], strict=False):
@@ -47,6 +48,8 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str) -> str:
         lines.append(f"The plan:\n{plan}")
     if date:
         lines.append(f"Today is {date}.")
+    if definitions:
+        lines.append(definitions)
     return "\n\n".join(lines)
 
 

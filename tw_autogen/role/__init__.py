@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.role.post_validation import checked_post, offer_of, role_error
 from tw_autogen.role.role import (
+    CheckRunner,
     CodeRunner,
     Interruptible,
     KeepsVariables,
@@ -22,6 +23,7 @@ from tw_autogen.role.role_source import as_role
 from tw_autogen.role.spec import RoleSpec
 
 __all__ = [
+    "CheckRunner",
     "CodeRunner",
     "Interruptible",
     "KeepsVariables",

@@ -246,6 +246,25 @@ class KeepsVariables(Protocol):
         ...
 
 
+@runtime_checkable
+class CheckRunner(Protocol):
+    """A role that can run code which checks a result, and leaves the variables as they are."""
+
+    name: str
+
+    def run_check(self, code: str, *, turn: Turn) -> tuple[bool | None, str]:
+        """Run a check within the limits of any cell.
+
+        Args:
+            code: Python that raises an AssertionError where the result is wrong.
+            turn: As for `Role.reply`.
+
+        Returns:
+            Whether it has passed (None: it could not be carried out, or was refused), and why, or what it printed.
+        """
+        ...
+
+
 def report_model_call(turn: Turn, caller: str, completion: Completion, seconds: float) -> None:
     """Emit that a model answered, and what it cost.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round, RoundState, new_id
+from tw_autogen.conversation import Attachment, AttachmentType, Definitions, Memory, Post, Round, RoundState, new_id
 from tw_autogen.errors import (
     ConfigError,
     RoundError,
@@ -28,8 +28,6 @@ from tw_autogen.events import (
     FileUnreadable,
     Handler,
     HooksMade,
-    PlanChanged,
-    PostClosed,
     PostOpened,
     RoundClosed,
     RoundOpened,
@@ -52,6 +50,7 @@ from tw_autogen.session.mentioned_files import Named, NamedFiles
 from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
+from tw_autogen.session.post_events import post_events
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
 from tw_autogen.session.routing import allowed_receivers, next_speaker
 from tw_autogen.session.settings import SessionSettings
@@ -332,7 +331,8 @@ class Session(NotebookAccess):
             self._budget.count_earlier(past)
             self.emit(RoundOpened(past.id, past.user_query, []))
             for number, post in enumerate(past.posts):
-                self._emit_post(past.id, "", post, past.posts[:number])
+                for event in post_events(self.rounds, post, past.posts[:number]):
+                    self.emit(event)
             answer = Answer.of(past, Usage())
             ended = past.id, past.state.value, answer.stop, answer.text, past.error
             self.emit(RoundClosed(*ended, 0.0, spent=past.spent))
@@ -384,6 +384,11 @@ class Session(NotebookAccess):
         """Files made in the session's folder in all rounds, in order; each path once."""
         found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
         return tuple(one for path, one in found.items() if path.is_relative_to(self.folder))
+
+    @property
+    def definitions(self) -> Definitions:
+        """What the user has defined in this session, and what of it is in force."""
+        return Definitions.of(self.rounds)
 
     def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
         """Stop the round that is running, from any thread; session, kernel and variables stay.
@@ -536,14 +541,9 @@ class Session(NotebookAccess):
     def _add(self, post: Post, post_id: str) -> Post:
         here = self._open_one()
         here.posts.append(post)
-        self._emit_post(here.id, post_id, post, here.posts[:-1])
+        for event in post_events(self.rounds, post, here.posts[:-1], post_id=post_id):
+            self.emit(event)
         return post
-
-    def _emit_post(self, round_id: str, post_id: str, post: Post, before: Sequence[Post]) -> None:
-        last = next((one.plan for one in reversed(before) if one.plan is not None), None)
-        if post.plan is not None and post.plan != last:
-            self.emit(PlanChanged(round_id, post.send_from, post.plan))
-        self.emit(PostClosed(round_id, post_id, post))
 
     def _pin_unread_profiles(self, profile: str) -> None:
         """Pin up the files of earlier requests in which nobody ran code; `profile` describes those of this request."""

@@ -59,6 +59,7 @@ class FakeKernel:
         seconds: float,
         on_output: Callable[[str, str], None] | None = None,
         cancelled: threading.Event | None = None,
+        undo: bool = False,
     ) -> Execution:
         """Return the next answer; what it says was printed is handed to `on_output` first.
 
@@ -67,6 +68,7 @@ class FakeKernel:
             seconds: Not used.
             on_output: Called with `stdout` or `stderr`, and the text.
             cancelled: Not used.
+            undo: The variables of the answer are not taken over.
         """
         with self._lock:
             number = len(self.cells)
@@ -81,7 +83,8 @@ class FakeKernel:
             for stream, text in (("stdout", execution.stdout), ("stderr", execution.stderr)):
                 if text:
                     on_output(stream, text)
-        self._seen = {one.name: one for one in execution.variables}
+        if not undo:
+            self._seen = {one.name: one for one in execution.variables}
         return execution
 
     def load(self, plugin: Loadable) -> None:

@@ -139,8 +139,7 @@ class Bridge:
         self.session.restore()
         if self.session.checkpoint:
             self.session.checkpoint.begin_cell()
-        if self.session.rollback:
-            self.session.rollback.begin(info.raw_cell, hidden=self.session.hidden())
+        self.session.begin_cell(info.raw_cell if info else "")
 
     def _name_cell(self, raw_code: str | None, code: str, number: int) -> str:
         """Name a cell for tracebacks, and remember its text under that name: IPython asks for it before it compiles."""
@@ -163,16 +162,16 @@ class Bridge:
         if not failed and self._errors:  # a chart that could not be drawn behind the cell
             print(self._errors[-1], file=sys.stderr)  # noqa: T201 - the cell's own stream
         error = (self._errors[-1] if self._errors else "") if failed else ""
-        if self.session.checkpoint and not failed and result.info.raw_cell:
+        if self.session.checkpoint and not failed and result.info.raw_cell and not self.session.trying:
             self.session.checkpoint.note_classes(result.info.raw_cell, self._transform_of(result.info))
         self._display.end()
         self._descriptors.drain()
-        kept_as = self._keep_long_output()
+        undone = self.session.end_cell(failed=failed)  # before anything is kept of the cell
+        kept_as = "" if self.session.trying else self._keep_long_output()
         for stream in self._streams:
             stream.end_cell()
         self._quiet = not (self.session.remote or any(stream.spoke for stream in self._streams))
         kept, logs = self.session.ctx.take()
-        undone = self.session.rollback.end(failed=failed) if self.session.rollback else None
         self.session.restore()
         self._send(
             {

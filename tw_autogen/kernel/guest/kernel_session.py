@@ -53,7 +53,11 @@ class Session:
         )
         self._functions: dict[str, Callable[..., Any]] = {}
         self.plugin_files: dict[str, str] = {}
-        self.rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
+        self._rollback = Rollback(shell.user_ns, **options["rollback"]) if options.get("rollback") else None
+        self._trial: tuple[str, Rollback] | None = None
+        self._undoing: Rollback | None = None
+        self.trying = False
+        """Whether the running cell is undone however it ends."""
         limits = options.get("checkpoint")
         later = shell.kernel.io_loop.call_later
         self.checkpoint = Checkpoint(self.folder, shell.user_ns, later=later, **limits) if limits else None
@@ -62,8 +66,8 @@ class Session:
         """Do what the host asks; give what it wants to know.
 
         Args:
-            asked: `op` (hello, load, serve, put, get, take, give, rollback, checkpoint, checkpointed, read_checkpoint)
-                and what it needs.
+            asked: `op` (hello, load, serve, put, get, take, give, try, rollback, checkpoint, checkpointed,
+                read_checkpoint) and what it needs.
         """
         return getattr(self, f"_do_{asked['op']}")(asked)
 
@@ -74,6 +78,22 @@ class Session:
     def hidden(self) -> dict[str, Any]:
         """Return the names that are not the user's while they still hold the same object."""
         return {**self._shell.user_ns_hidden, **self._functions}
+
+    def begin_cell(self, code: str) -> None:
+        """Copy what the cell may change, where it may have to be undone.
+
+        Args:
+            code: The cell.
+        """
+        trial, self._trial = self._trial, None
+        self.trying = trial is not None and trial[0] == code
+        self._undoing = trial[1] if trial is not None and self.trying else self._rollback
+        if self._undoing:
+            self._undoing.begin(code, hidden=self.hidden())
+
+    def end_cell(self, *, failed: bool) -> list[tuple[str, str]] | None:
+        """Undo the cell if it failed, or was to be undone anyway; see `Rollback.end`."""
+        return self._undoing.end(failed=failed or self.trying) if self._undoing else None
 
     def restore(self) -> None:
         """Restore what code may have deleted or overwritten."""
@@ -123,9 +143,13 @@ class Session:
     def _do_give(self, asked: Mapping[str, Any]) -> list[str]:
         return self.remote.give(asked["files"]) if self.remote else []
 
+    def _do_try(self, asked: Mapping[str, Any]) -> None:
+        """Have the cell with this code, if it comes next, undone when it ends."""
+        self._trial = asked["code"], Rollback(self._shell.user_ns, **asked["limits"])
+
     def _do_rollback(self, asked: Mapping[str, Any]) -> list[tuple[str, str]] | None:
         """Undo the last cell, which the host had stopped, if that was not done yet."""
-        undone = self.rollback.undo() if self.rollback else None
+        undone = self._undoing.undo() if self._undoing else None
         self.restore()
         return undone
 

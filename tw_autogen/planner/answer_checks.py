@@ -1,0 +1,186 @@
+"""Executable checks of an answer before it goes to the User: proposed by a model in one call, run in the kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
+from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
+from tw_autogen.events import AnswerChecked, ModelDelayed
+from tw_autogen.model import ChatModel, ask
+from tw_autogen.planner.planner_reply import USER
+from tw_autogen.role import CheckRunner, Turn
+
+Verify = Literal["off", "auto", "always"]
+_PROMPT = Path(__file__).with_name("verification.md").read_text(encoding="utf-8").strip()
+_CALLER = "Checks"
+_MOST_CHECKS = 3
+_CODE_CHARS, _PRINTED_CHARS = 8000, 4000
+_BLOCK = re.compile(r"^```[ \t]*(?:python|py)?[ \t]*\n(.*?)^```", re.M | re.S | re.I)
+_HARD = re.compile(r"\.merge\(|merge_asof|(?<!['\"])\.join\(|\bconcat\(|\.fit\(|\bsklearn\b|\bstatsmodels\b|\bJOIN\b")
+_READ = re.compile(r"\bread_\w+\([^)\n]*|\bopen\([^)\n]*")
+_ASKED = re.compile(
+    r"\b(?:verif\w+|double[- ]check|cross[- ]check|überprüf\w*|nachrechne\w*|vérifi\w+|verific\w+)", re.I
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of an answer, and what came of it.
+
+    Args:
+        code: Python.
+        passed: None: it could not be carried out, or was refused.
+        why: The words of the assertion or error; else what it printed.
+    """
+
+    code: str
+    passed: bool | None = None
+    why: str = ""
+
+
+@dataclass
+class AnswerChecks:
+    """The checks of one round's answer.
+
+    Args:
+        checks: As proposed, with their outcome; None: none were asked for yet.
+        sent_back: The worker was asked again.
+        calls: Of the model, for proposing.
+        tokens: Of these calls, sent and written ones together.
+    """
+
+    checks: list[Check] | None = None
+    sent_back: bool = False
+    calls: int = 0
+    tokens: int = 0
+    _answer: str = ""
+
+    def run(self, runner: CheckRunner, answer: str, model: ChatModel, turn: Turn, *, seconds: float) -> list[Check]:
+        """Have checks proposed, run them, and return those that failed.
+
+        After the worker was asked again nothing runs: an answer that has changed is not the one that was checked, and
+        what has failed still speaks against one that is the same.
+
+        Args:
+            runner: Runs them.
+            answer: The answer, whole.
+            model: Proposes them.
+            turn: Takes the events, and holds the round's limits.
+            seconds: How long the call may take.
+        """
+        if self.checks is None:
+            self._answer = answer
+            codes = self._proposed(answer, model, turn, seconds=seconds)
+            self.checks = [Check(code, *runner.run_check(code, turn=turn)) for code in codes]
+            self.sent_back = any(one.passed is False for one in self.checks)
+            if self.checks:
+                plain = [asdict(one) for one in self.checks]
+                turn.emit(AnswerChecked(turn.round.id, plain, self.sent_back, self.calls, self.tokens))
+        return [one for one in self.checks if one.passed is False] if answer == self._answer else []
+
+    def attachment(self) -> Attachment:
+        """Return the outcome and its cost, for the answer's post."""
+        checks = self.checks or []
+        words = [f"{_WORDS[one.passed]}: {_title(one)}" + (f" ({one.why})" if one.why else "") for one in checks]
+        extra = {"checks": [asdict(one) for one in checks], "sent_back": self.sent_back}
+        extra |= {"calls": self.calls, "tokens": self.tokens}
+        return Attachment(AttachmentType.checks, "\n".join(words), extra)
+
+    def _proposed(self, answer: str, model: ChatModel, turn: Turn, *, seconds: float) -> list[str]:
+        messages = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": _material(turn.round, answer)}]
+        try:
+            codes, completion = ask(model, turn.request(messages, caller=_CALLER, seconds=seconds), _read, tries=1)
+        except (ModelError, RoundTooCostly) as error:
+            if turn.cancelled.is_set():
+                raise
+            turn.emit(ModelDelayed(_CALLER, f"the answer goes out unchecked: {error}"))
+            return []
+        self.calls, self.tokens = 1, completion.usage.prompt_tokens + completion.usage.completion_tokens
+        return codes
+
+
+_WORDS = {True: "passed", False: "failed", None: "not carried out"}
+
+
+def wants_checks(verify: Verify, here: Round) -> bool:
+    """Return whether an answer is checked: code has run for it, and `auto` finds it hard.
+
+    Args:
+        verify: The setting. `auto`: code has joined tables, fitted a model or read several files, or the User asked for
+            checks.
+        here: The round.
+    """
+    codes = _codes(here)
+    if verify == "off" or not codes:
+        return False
+    text = "\n".join(codes)
+    hard = _HARD.search(text) or len(set(_READ.findall(text))) > 1 or _ASKED.search(here.user_query)
+    return verify == "always" or bool(hard)
+
+
+def failed_words(failed: Sequence[Check]) -> str:
+    """Return what a worker is told of checks that failed."""
+    told = "\n\n".join(f"{one.why}\n```python\n{one.code.strip()}\n```" for one in failed)
+    return (
+        "Checks of this result have failed. They may be wrong themselves: compare both with the request. Mend what is "
+        "wrong in the result and print the whole answer again, in the same form; if the result is right as it was, "
+        f"print it again unchanged.\n\n{told}"
+    )
+
+
+def failed_problems(failed: Sequence[Check]) -> list[str]:
+    """Return what the User is told of checks that still fail."""
+    return [f"a check of the answer failed: {_title(one)}: {one.why}" for one in failed]
+
+
+def _title(check: Check) -> str:
+    """Return the comment that begins a check, or its last line."""
+    lines = [line.strip() for line in check.code.splitlines() if line.strip()]
+    return next((line.lstrip("# ") for line in lines if line.startswith("#")), lines[-1] if lines else "")[:120]
+
+
+def _material(here: Round, answer: str) -> str:
+    asked = next((post.message for post in here.posts if post.send_from == USER), here.user_query)
+    printed = [post.message for post in here.posts if post.content(AttachmentType.reply_content)]
+    parts = {
+        "The request": asked,
+        "The code that ran": f"```python\n{_end(chr(10).join(_codes(here)), _CODE_CHARS)}\n```",
+        "What came of it": _end("\n\n".join(printed), _PRINTED_CHARS),
+        "The answer": answer,
+    }
+    return "\n\n".join(f"# {head}\n{text}" for head, text in parts.items())
+
+
+def _codes(here: Round) -> list[str]:
+    """Return the code that ran in a round to its end, oldest first."""
+    ran = [post for post in here.posts if post.content(AttachmentType.execution_status) == "SUCCESS"]
+    return [code for post in ran if (code := post.content(AttachmentType.reply_content))]
+
+
+def _end(text: str, most_chars: int) -> str:
+    return (
+        text if len(text) <= most_chars else f"… {len(text) - most_chars} characters left out …\n{text[-most_chars:]}"
+    )
+
+
+def _read(text: str) -> list[str]:
+    found = [code for code in _BLOCK.findall(text) if code.strip()]
+    if not found and not re.search(r"\bNONE\b", text):
+        raise Unreadable("there is no ```python block: write one to three checks, each in a block of its own, or NONE")
+    if missing := [code for code in found if "assert" not in code]:
+        raise Unreadable(f"{len(missing)} of the blocks have no `assert`: each check ends with one")
+    return found[:_MOST_CHECKS]
+
+
+def check_runner(workers: Sequence[object], here: Round) -> tuple[CheckRunner, Post] | None:
+    """Return the worker that has run code last in a round, with its post; None if none here can run checks."""
+    for post in reversed(here.posts):
+        if post.content(AttachmentType.execution_status) == "SUCCESS":
+            found = [one for one in workers if isinstance(one, CheckRunner) and one.name == post.send_from]
+            return (found[0], post) if found else None
+    return None
