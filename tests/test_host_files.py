@@ -109,7 +109,7 @@ TABLE = {
     "tw_autogen/session/answer_files.py": "asks whether a file has changed, which is opened by SafeFolder",
     "tw_autogen/recall/lesson_writer.py": "prompts of the package, and the user's lessons",
     "tw_autogen/session/notebook.py": "looks for the package's own plugins",
-    "tw_autogen/session/request_descriptions.py": "asks how large a large file of the user's is; the kernel reads",
+    "tw_autogen/session/request_descriptions.py": "asks how large a file is, and whether a folder is empty",
     "tw_autogen/session/project.py": "the user's project",
     "tw_autogen/session/role_seats.py": "the user's settings; makes the session's folder before a kernel runs there",
     "tw_autogen/session/trust_review.py": "the user's project, of which nothing is believed",

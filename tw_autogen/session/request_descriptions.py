@@ -108,6 +108,8 @@ class RequestDescriptions:
             return ""
         limit = max(1000, self._settings.profile_chars - used_chars)
         path = os.path.realpath(os.path.expanduser(folder))
+        if not _holds_files(path):  # no kernel has to start to say so
+            return ""
         content = mode == "content"
         try:
             found = kernel.list_files(path, layouts=content, most_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
@@ -142,7 +144,9 @@ class RequestDescriptions:
             wanted = [*first, *(name for name in names if name not in first)][:_MOST_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
         described, joins = self._described(pairs, each=_FOLDER_SECONDS, together=_FOLDER_SECONDS)
+        brought = {_body(name, one) for name, one in self._told.items()}
         texts = {one["name"]: _text(one) for one in described if not one.get("late")}
+        texts = {name: one for name, one in texts.items() if _body(name, one) not in brought}
         if not texts:
             return ""
         names = list(texts)
@@ -201,9 +205,22 @@ class RequestDescriptions:
 _EMPTY: Mapping[str, Any] = {"headline": "", "lines": (), "columns": (), "problem": "", "size": ""}
 
 
+def _holds_files(folder: str) -> bool:
+    """Return whether a folder has an entry that is not hidden."""
+    try:
+        return any(not name.startswith(".") for name in os.listdir(folder))
+    except OSError:
+        return False
+
+
 def _text(described: Mapping[str, Any]) -> str:
     first = f"{described['name']}: {described['size']}, {described['headline']}"
     return "\n".join([first, *(f"  {line}" for line in described["lines"])])
+
+
+def _body(name: str, text: str) -> str:
+    """Return a description without the file's name: copies of a file have the same one."""
+    return text.removeprefix(name).replace(repr(name), "path")
 
 
 def _words(name: str) -> str:
