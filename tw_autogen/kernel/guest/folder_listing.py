@@ -232,8 +232,9 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
 
 
 _PRIVATE = re.compile(
-    r"\..*|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|ovpn)|id_(rsa|dsa|ecdsa|ed25519).*|.*~|__pycache__|node_modules"
-    r"|(.*[-_.])?(credentials?|secrets?|passwords?|passwd|tokens?|api[-_]?keys?|private[-_]?keys?)([-_.].*)?"
+    r"\..*|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|gpg|ovpn)|id_(rsa|dsa|ecdsa|ed25519).*|.*~|__pycache__|node_modules"
+    r"|(.*[-_.])?(credentials?|secrets?|passwords?|passwd|private[-_]?keys?)([-_.].*)?"
+    r"|(.*[-_.])?(tokens?|api[-_]?keys?)(\.[^.]*)*"
     r"|service[-_]account.*\.json|kubeconfig.*|wallet\.dat|venv|oai_config_list.*",
     re.IGNORECASE,
 )
@@ -243,8 +244,10 @@ def is_private(name: str) -> bool:
     """Return whether a plain name is hidden, or that of secrets or of what programs keep for themselves.
 
     Example:
-        >>> is_private(".env"), is_private("db_credentials.json"), is_private("server.pem"), is_private("sales.csv")
-        (True, True, True, False)
+        >>> is_private(".env"), is_private("db_credentials.json"), is_private("server.pem"), is_private("api_token.txt")
+        (True, True, True, True)
+        >>> is_private("sales.csv"), is_private("token_counts.csv")
+        (False, False)
     """
     return _PRIVATE.fullmatch(name) is not None
 
