@@ -33,7 +33,7 @@ from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import _picture
 from tw_autogen.session.event_journal import JOURNAL
 from tw_autogen.session.notebook import notebook
-from tw_autogen.session.request_inputs import copy_in, readable_by_path
+from tw_autogen.session.request_inputs import copy_in
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import load_plugin
 
@@ -125,11 +125,6 @@ def read_link_of_agent(folder, name):
     )
 
 
-def read_given(folder, name):
-    with readable_by_path([folder / name], folder) as paths:
-        return paths[0].read_bytes()
-
-
 def read_given_of_another_session(folder, name):
     other = folder.parent / "other"
     other.mkdir()
@@ -164,7 +159,6 @@ READS = {
     "notebook": (read_notebook, "secret.png"),
     "report": (lambda folder, name: _picture(folder / name).encode(), "secret.png"),
     "agent's link": (read_link_of_agent, "secret.txt"),
-    "given file": (read_given, "secret.csv"),
     "given file of another session": (read_given_of_another_session, "secret.csv"),
     "gateway transfer": (read_transferred, "secret.txt"),
     "sql_pull_data": (read_sql, "secret.db"),
@@ -286,7 +280,6 @@ RACED = {
     "copy out": lambda folder: copy_out_safely(folder, "it.txt"),
     "unlinked": lambda folder: read_unlinked_path(folder, "sub/secret.txt"),
     "agent's link": lambda folder: read_link_of_agent(folder, "it.txt"),
-    "given": lambda folder: read_given(folder, "it.txt"),
     "transfer": lambda folder: read_transferred(folder, "sub/secret.txt"),
 }
 

@@ -342,17 +342,23 @@ def test_code_reads_the_current_folder_and_is_told_where_it_is(ask, tmp_path):
     here = tmp_path.resolve() / "project"
     (here / "data").mkdir(parents=True)
     (here / "data" / "sales.csv").write_text("units\n40\n2\n")
+    (here / "data" / "prices.csv").write_text("price\n5\n")
+    (here / ".env").write_text("A_KEY=canary")
     code = f"import pandas as pd\nint(pd.read_csv({str(here / 'data' / 'sales.csv')!r}).units.sum())"
     spoil = f"open({str(here / 'data' / 'new.csv')!r}, 'w')"
     replies = [plans("add"), codes(code), plans("write"), codes(spoil), codes("1"), answers()]
 
-    ran = ask(replies, "-p", "add up data/sales.csv", "-C", str(here))
+    ran = ask(replies, "-p", "add up data/sales.csv, and name the price", "-C", str(here))
 
     assert ran.returncode == 0, ran.stderr
     assert f"code can read {here}\n" in ran.stderr
     assert "  → 42\n" in ran.stderr
     told = f"The User's own folder is {here}. Code can read it"
-    assert told in ran.requests[0]["messages"][-1]["content"]
+    first = ran.requests[0]["messages"][-1]["content"]
+    assert told in first
+    assert "'price': int, always 5" in first
+    assert first.count("'units': int") == 1
+    assert ".env" not in first
     assert told in ran.requests[1]["messages"][-1]["content"]
     assert "Code can't write there itself." in ran.requests[4]["messages"][-1]["content"]
     assert not (here / "data" / "new.csv").exists()

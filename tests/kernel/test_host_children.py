@@ -35,7 +35,6 @@ from tw_autogen.kernel.package_installer import Installer
 from tw_autogen.kernel.pool import KernelPool
 from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.seatbelt import interpreter_folders
-from tw_autogen.session.data_profile import profile_file
 from tw_autogen.sqlite_reader import read_sqlite
 
 written, marks, files, planted, module = map(json.loads, sys.argv[1:])
@@ -61,7 +60,6 @@ def cell(level, fork):
             return kernel.execute("6 * 7", seconds=60).result
 
 children = {
-    "description": lambda: profile_file(Path(files, "b.csv")),
     "sqlite": rows,
     "pip": install,
     "interpreter": lambda: str(sys.prefix in str(interpreter_folders(sys.executable))),
@@ -88,7 +86,6 @@ for name, child in children.items():
 print(json.dumps(found))
 """
 SAID = {
-    "description": "b.csv: 5.6 MB, 1400000 rows x 2 columns",
     "sqlite": "[(7,)]",
     "pip": "pip could not install tw-nothing-there:",
     "interpreter": "True",
@@ -119,7 +116,6 @@ def test_no_process_of_the_hosts_imports_what_code_has_planted(tmp_path):
         one.chmod(0o777)
     for one in (tmp_path, *tmp_path.parents[:2]):
         one.chmod(one.stat().st_mode | 0o755)
-    (files / "b.csv").write_text("a,b\n" + "1,2\n" * 1_400_000, encoding="utf-8")
     (files / "a.db").touch()
     packages, root = Path(pandas.__file__).parents[1], Path(tw_autogen.__file__).parents[1]
     python = environment_of_its_own(tmp_path / "env", packages, root, written)

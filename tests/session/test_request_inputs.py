@@ -9,7 +9,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session, open_session, read_settings
-from tw_autogen.session.request_inputs import checked_inputs, place_inputs, readable_by_path, working_names
+from tw_autogen.session.request_inputs import checked_inputs, place_inputs, working_names
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 
@@ -89,7 +89,7 @@ def test_a_link_out_of_a_folder_that_is_not_trusted_is_not_read(name, passes, wa
                              project=here if way == "named" else None)  # fmt: skip
     with (
         ScriptedModel([plans("Read.", to="User")] * passes) as model,
-        open_session(roles=["planner"], settings=settings, model=model) as session,
+        open_session(kernel=FakeKernel(folder=tmp_path / "kernel"), settings=settings, model=model) as session,
     ):
         if passes:
             session.ask("look", files=[path])
@@ -132,18 +132,6 @@ def test_what_is_exchanged_for_a_link_after_the_check_is_not_copied_from_a_folde
     with pytest.raises(ConfigError, match=r"data\.csv: a link out of"):
         place_inputs(paths, folder, lambda path: False, distrusted=here)
     assert list(folder.iterdir()) == []
-
-
-def test_what_is_described_of_a_folder_that_is_not_trusted_is_the_file_that_was_opened(tmp_path):
-    here, folder = tmp_path / "here", tmp_path / "session"
-    here.mkdir()
-    folder.mkdir()
-    for name in ("data.csv", "other.csv"):
-        (here / name).write_text(name)
-
-    with readable_by_path([here / "data.csv"], folder, distrusted=here) as (path,):
-        (here / "other.csv").replace(here / "data.csv")
-        assert path.read_text() == "data.csv"
 
 
 def test_a_link_within_a_folder_that_is_not_trusted_is_followed(tmp_path):

@@ -302,7 +302,8 @@ def test_files_are_copied_read_only_and_described_in_the_request(team, tmp_path)
     session.ask("sum the units", files=[sales])
 
     told = planner.calls[0][-1]["content"]
-    assert "- sales.csv: 18 bytes, 2 rows x 2 columns: day (int64), units (float64, 1 missing)" in told
+    assert "- sales.csv: 18 bytes, CSV: 2 rows x 2 columns" in told
+    assert "'units': int, always 10, 1 missing" in told
     assert "day,units\n" in told
     assert (session.folder / "sales.csv").stat().st_mode & 0o222 == 0
 
@@ -366,7 +367,7 @@ def test_variables_of_a_request_are_variables_of_the_code(team):
 
     session.ask("sum", variables={"frame": pd.DataFrame({"n": [1, 2]}), "factor": 2})
 
-    assert "- frame: DataFrame, 2 rows x 1 columns: n (int64)" in planner.calls[0][-1]["content"]
+    assert "- frame: DataFrame, 2 rows x 1 columns: 'n' (int64)" in planner.calls[0][-1]["content"]
     assert "Result:\n6" in planner.calls[1][-1]["content"]
 
 

@@ -13,7 +13,7 @@ from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.plugin import write_plugin
 from tw_autogen.session import ROOMS, read_project, read_settings, review_folder
-from tw_autogen.session.request_inputs import checked_inputs, copy_in, place_inputs, readable_by_path
+from tw_autogen.session.request_inputs import checked_inputs, copy_in, place_inputs
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel
@@ -293,16 +293,9 @@ def test_a_file_of_code_that_is_too_large_is_said_by_name_and_not_read(here, nam
         )
 
 
-def read_profiled(path, own, distrusted):
-    with readable_by_path([path], own, distrusted=distrusted) as found:
-        assert found[0].name == path.name
-        return found[0].read_text()
-
-
 READS = {
     "copied": lambda path, own, distrusted: copy_in(path, own, distrusted=distrusted).read_text(),
     "placed": lambda path, own, distrusted: place_inputs([path], own, print, distrusted=distrusted)[0].read_text(),
-    "profiled": read_profiled,
 }
 
 

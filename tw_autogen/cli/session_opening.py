@@ -58,6 +58,8 @@ def open_session_for(
         else:
             said = f"code can read {folder}"
             keywords: Mapping[str, Any] = {**options.keywords, "session.user_folder": str(folder)}
+            if settings.origin("session.profile_folder") == Settings.DEFAULT:
+                keywords = {**keywords, "session.profile_folder": "content"}
             settings = read_settings(keywords, project=options.project, trust=options.trust)
     project = project_of(options, settings)
     set_roles = settings.read("session", SessionSettings).roles

@@ -244,6 +244,14 @@ class CodeInterpreter(Role):
                 self._cells.kernel.close()
         self._states.clear()
 
+    def kernel_in(self, folder: Path) -> Kernel:
+        """Return the kernel, which is made for a folder if there is none yet.
+
+        Args:
+            folder: The session's.
+        """
+        return self._open(folder).kernel
+
     def _open(self, folder: Path) -> CellRunner:
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.kernel.container_kernel import ContainerKernel
 from tw_autogen.kernel.gateway_kernel import GatewayKernel
-from tw_autogen.kernel.kernel import Artifact, Execution, Kernel, Loadable, Log, Variable
+from tw_autogen.kernel.kernel import Artifact, Execution, FileDescriber, Kernel, Loadable, Log, Variable
 from tw_autogen.kernel.local_kernel import LocalKernel
-from tw_autogen.kernel.python_process import installed_path
 from tw_autogen.kernel.settings import KernelSettings
 
 __all__ = [
     "Artifact",
     "ContainerKernel",
     "Execution",
+    "FileDescriber",
     "GatewayKernel",
     "Kernel",
     "KernelSettings",
@@ -21,7 +21,6 @@ __all__ = [
     "LocalKernel",
     "Log",
     "Variable",
-    "installed_path",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -279,3 +279,46 @@ class Kernel(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@runtime_checkable
+class FileDescriber(Protocol):
+    """A kernel that can say what files hold, where its code could read them, and with its limits."""
+
+    def describe_files(
+        self, files: Sequence[tuple[str, str]], *, seconds: float, all_seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Describe files by what they hold.
+
+        Args:
+            files: Path and name of each; a relative path is relative to the kernel's folder. The name stands in the
+                calls that read the file.
+            seconds: How long one file may take.
+            all_seconds: How long all of them may take; None: as long as each may.
+
+        Returns:
+            `files`: for each in order `name`, `size` in words, `headline`, `lines`, `columns` and `problem`, which is
+            empty unless it can't be read as its kind; `joins`: lines about columns that join them. Code in the kernel
+            can have made any of it.
+
+        Raises:
+            KernelError: the kernel does not start, or ended.
+        """
+        ...
+
+    def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+        """List the files below a folder that are neither hidden nor ignored by `.gitignore` nor named as secrets are.
+
+        Args:
+            folder: Its path.
+            layouts: Read the first lines of tables, so that files of one layout are one line.
+            most_lines: How many lines at most.
+            seconds: How long it may take.
+
+        Returns:
+            `lines`; `files`: for each family that can be described its first name and its number of files; `problem`.
+
+        Raises:
+            KernelError: as above.
+        """
+        ...

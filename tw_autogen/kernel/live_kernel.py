@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +168,44 @@ class LiveKernel(Closing):
             if answer.get("type") == "KeyError":
                 raise KeyError(name)
             raise TypeError(answer["error"])
+
+    def describe_files(
+        self, files: Sequence[tuple[str, str]], *, seconds: float, all_seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Describe files in a process of the kernel; see `FileDescriber.describe_files`.
+
+        Args:
+            files: Path and name of each.
+            seconds: How long one file may take.
+            all_seconds: How long all of them may take.
+        """
+        return self._look("describe", files=list(files), seconds=seconds, all_seconds=all_seconds)
+
+    def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+        """List a folder in a process of the kernel; see `FileDescriber.list_files`.
+
+        Args:
+            folder: Its path.
+            layouts: Read first lines.
+            most_lines: Of the list.
+            seconds: How long it may take.
+        """
+        return self._look("list", folder=folder, layouts=layouts, most_lines=most_lines, seconds=seconds)
+
+    def _look(self, op: str, **fields: Any) -> dict[str, Any]:
+        with self._alone():
+            live = self._ready(replay_failure=KernelStartError)
+            try:
+                self._before_cell(live)
+                answer = self._ask(live, op, **fields)
+            except KernelError:
+                if self._fresh:  # nothing was lost
+                    self._loss = ""
+                raise
+        if not isinstance(answer.get("ok"), dict):
+            said = answer.get("error") or "the kernel gave no answer"
+            raise KernelError(f"files could not be described: {said}", folder=self.folder)
+        return dict(answer["ok"])
 
     def variables(self) -> tuple[Variable, ...]:
         """Return the user's variables as they were after the last cell, or as they came back from an earlier kernel."""

@@ -10,28 +10,12 @@ from pathlib import Path
 
 from tw_autogen.kernel.launcher.first import sitecustomize
 from tw_autogen.kernel.launcher.known_paths import is_below
-from tw_autogen.safe_folder import KERNEL_FOLDERS
 
 _log = logging.getLogger(__name__)
 _warned: set[str] = set()
 
 FIRST = str(Path(sitecustomize.__file__).parent)
 """The folder of `sitecustomize`, which is to run before anything else is imported."""
-
-
-def installed_path(*, besides: Iterable[str] = ()) -> list[str]:
-    """Return the entries of `sys.path` that hold the standard library or installed packages.
-
-    A process that imports from these only is started with `-I -S`, so that no file of another entry (`*.pth`,
-    `sitecustomize`) runs before, and sets its path first of all.
-
-    Args:
-        besides: Further entries that count, because this process has imported from them. One that lies in the folder of
-            a kernel, or in one that code may write, does not.
-    """
-    written = [str(one) for one in KERNEL_FOLDERS]
-    more = {one for one in besides if not any(is_below(os.path.realpath(one), folder) for folder in written)}
-    return [one for one in sys.path if one and (sitecustomize.installed(one) or one in more)]
 
 
 def isolated(environment: Mapping[str, str], path: str = "") -> dict[str, str]:

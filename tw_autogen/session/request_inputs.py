@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import reprlib
-import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -249,41 +246,6 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Path | None = None)
             return opened.open_file(below)
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def readable_by_path(paths: Sequence[Path], folder: Path, *, distrusted: Path | None = None) -> Iterator[list[Path]]:
-    """Return paths under which the files of a request can be read by name.
-
-    A file in a folder where code runs or ran is copied to a folder of the host's own, which is removed at the end; of
-    one in a distrusted folder, which may be large, a name there stands for the open file where the system has such.
-
-    Args:
-        paths: The files.
-        folder: The session's.
-        distrusted: As in `checked_inputs`.
-
-    Raises:
-        ConfigError: as of `opened_as_given`.
-    """
-    with tempfile.TemporaryDirectory(prefix="tw-given-") as own, contextlib.ExitStack() as held:
-        found = []
-        for number, path in enumerate(paths):
-            codes = _is_below(path, folder) or _below_a_kernel(path) is not None
-            if codes or distrusted is not None and _name_below(path, distrusted) is not None:
-                target = Path(own, str(number), path.name)
-                target.parent.mkdir()
-                given = held.enter_context(opened_as_given(path, folder, distrusted=distrusted))
-                descriptor = Path("/proc", str(os.getpid()), "fd", str(given.fileno()))
-                if not codes and descriptor.exists():
-                    target.symlink_to(descriptor)
-                else:
-                    with target.open("xb") as copy:
-                        shutil.copyfileobj(given, copy)
-                found.append(target)
-            else:
-                found.append(path)
-        yield found
 
 
 def _is_below(path: Path, folder: Path) -> bool:

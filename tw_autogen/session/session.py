@@ -43,7 +43,6 @@ from tw_autogen.safe_folder import real_path, remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
-from tw_autogen.session.data_profile import profile_request
 from tw_autogen.session.earlier_files import EarlierFiles
 from tw_autogen.session.event_journal import JOURNAL, Journal
 from tw_autogen.session.mentioned_files import Named, NamedFiles
@@ -51,7 +50,8 @@ from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.post_events import post_events
-from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
+from tw_autogen.session.request_descriptions import RequestDescriptions
+from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs
 from tw_autogen.session.routing import allowed_receivers, next_speaker
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team
@@ -130,6 +130,9 @@ class Session(NotebookAccess):
         self.folder = self._team.folders[0] if self._team.folders else root / "files"
         make_private_folder(self.folder)
         self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show_granted)
+        self._descriptions = RequestDescriptions(
+            self._settings, self.folder, lambda: self._team.describer(self.folder), self._report_unreadable
+        )
         self._journal = Journal(root / JOURNAL, [self._budget, *handlers])
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
@@ -279,15 +282,8 @@ class Session(NotebookAccess):
             self._budget.open_round(self.rounds[-1])
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in placed]))
             try:
-                with readable_by_path(sources, self.folder, distrusted=self._distrusted) as paths:
-                    profile = profile_request(
-                        paths,
-                        {**self._set, **variables},
-                        self._settings.profile_chars,
-                        names=[path.name if path.parent == self.folder else str(path) for path in placed],
-                        on_problem=self._report_unreadable,
-                    )
-                parts = (text, profile, named.note, self._folder_note())
+                profile = self._descriptions.of_request(text, placed, {**self._set, **variables})
+                parts = (text, profile, named.note, self._folder_note(text if not send_to else "", len(profile)))
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             except BaseException as error:
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
@@ -553,11 +549,18 @@ class Session(NotebookAccess):
             self.rounds[-1].write_board(USER, words)
             self.emit(BoardWritten(self.rounds[-1].id, USER, words))
 
-    def _folder_note(self) -> str:
-        """Return what code may do in the folder that the user works in, and what becomes of files that it makes."""
-        note = self.grants.describe(self._settings.user_folder, self.folder) if self._settings.user_folder else ""
+    def _folder_note(self, text: str, used_chars: int) -> str:
+        """Return what code may do in the folder that the user works in, what becomes of new files, and what it holds.
+
+        Args:
+            text: The request; empty: what the folder holds is left out.
+            used_chars: How long the description of the request's own files is.
+        """
+        users = self._settings.user_folder
+        note = self.grants.describe(users, self.folder) if users else ""
         landing = self.landing.sentence if self.landing is not None and self._team.runner is not None else ""
-        return f"{note} {landing}".strip()
+        holds = self._descriptions.of_folder(text, users, used_chars) if users and text else ""
+        return f"{note} {landing}".strip() + (f"\n{holds}" if holds else "")
 
     def _report_unreadable(self, problem: str) -> None:
         self.emit(FileUnreadable(self.rounds[-1].id, problem))

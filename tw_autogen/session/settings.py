@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tw_autogen.settings_trust import COUNT, LIMIT, LOWER, NAMED
 
@@ -39,7 +40,11 @@ class SessionSettings:
         keep_days: On the command line, sessions of the workspace in which nothing happened for so many days are removed
             when one is opened; 0: they stay for ever.
         notebook_progress: In a notebook, show below the cell what a request does while it runs.
-        profile_chars: How much of a request the description of its files and data may take.
+        profile_chars: How long the description of a request's files and data may be, with that of the user's folder.
+        profile_folder: What a prompt says of the files in `user_folder`: `content`: names, sizes, and what those hold
+            that have to do with the request; `names`: names and sizes; `off`: nothing. Where nothing is set, the
+            command line takes `content`, because it announces the folder. Hidden, ignored (`.gitignore`) and
+            secret-like files are never named.
     """
 
     workspace: str = field(default=".tw/sessions", metadata={**NAMED, "path": True})
@@ -58,4 +63,5 @@ class SessionSettings:
     idle_seconds: float = 0.0
     keep_days: float = 30.0
     notebook_progress: bool = True
-    profile_chars: int = field(default=4000, metadata=LOWER)
+    profile_chars: int = field(default=6000, metadata=LOWER)
+    profile_folder: Literal["content", "names", "off"] = "names"

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import FileDescriber
 from tw_autogen.planner import Planner
 from tw_autogen.role import CodeRunner, Interruptible, Killable, Placed, Role, as_role
 from tw_autogen.session.answer import USER
@@ -57,6 +59,16 @@ class Team:
     def runner(self) -> Any:
         """Return the first role that runs code, which is a `CodeRunner` too; None if there is none."""
         return next((role for role in self.roles if isinstance(role, CodeRunner)), None)
+
+    def describer(self, folder: Path) -> FileDescriber | None:
+        """Return the kernel of the first role that runs code, if it can describe files; it is made if it isn't there.
+
+        Args:
+            folder: The session's.
+        """
+        runner = self.runner
+        kernel = runner.kernel_in(folder) if isinstance(runner, CodeInterpreter) else None
+        return kernel if isinstance(kernel, FileDescriber) else None
 
     @property
     def planned(self) -> bool:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tw_autogen.kernel import Execution, Loadable, Variable
+from tw_autogen.kernel.guest import Describer
 
 Answer = Execution | str | BaseException
 """What came of a cell; text is a result without anything printed; an exception is raised by `execute`."""
@@ -46,6 +47,7 @@ class FakeKernel:
         self._answers = answers
         self._seen: dict[str, Variable] = {}
         self._lock = threading.Lock()
+        self._describer = Describer(self.folder, apart=False)
 
     @property
     def where(self) -> str:
@@ -119,6 +121,30 @@ class FakeKernel:
         if name not in self.values:
             raise KeyError(f"no variable {name!r}; there are: {', '.join(self.values) or 'none'}")
         return self.values[name]
+
+    def describe_files(
+        self, files: Sequence[tuple[str, str]], *, seconds: float, all_seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Describe files as a kernel does, in this process.
+
+        Args:
+            files: Path and name of each.
+            seconds: Not used.
+            all_seconds: How long all may take.
+        """
+        described, joins = self._describer.describe_all(files, seconds=seconds, all_seconds=all_seconds)
+        return {"files": described, "joins": joins}
+
+    def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+        """List a folder as a kernel does, in this process.
+
+        Args:
+            folder: Its path.
+            layouts: Read first lines.
+            most_lines: Of the list.
+            seconds: Not used.
+        """
+        return self._describer.list_folder(folder, layouts=layouts, most_lines=most_lines, seconds=seconds)
 
     def variables(self) -> tuple[Variable, ...]:
         """Return those that were put, and those of the last answer."""

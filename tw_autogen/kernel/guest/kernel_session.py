@@ -12,6 +12,7 @@ from typing import Any
 
 from .checkpoint import Checkpoint
 from .codec import Codec
+from .describe import Describer
 from .exchange_folder import InsideExchange
 from .host_calls import HostCalls
 from .plugin import load_plugin
@@ -59,6 +60,8 @@ class Session:
         self.trying = False
         """Whether the running cell is undone however it ends."""
         limits = options.get("checkpoint")
+        self._describer = Describer(self.folder)
+        self._describer.install()
         later = shell.kernel.io_loop.call_later
         self.checkpoint = Checkpoint(self.folder, shell.user_ns, later=later, **limits) if limits else None
 
@@ -67,7 +70,7 @@ class Session:
 
         Args:
             asked: `op` (hello, load, serve, put, get, take, give, try, rollback, checkpoint, checkpointed,
-                read_checkpoint) and what it needs.
+                read_checkpoint, describe, list) and what it needs.
         """
         return getattr(self, f"_do_{asked['op']}")(asked)
 
@@ -136,6 +139,16 @@ class Session:
         if name not in self._shell.user_ns:
             raise KeyError(name)
         return self.codec.pack(self._shell.user_ns[name])
+
+    def _do_describe(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        files, seconds = [(path, name) for path, name in asked["files"]], asked["seconds"]
+        described, joins = self._describer.describe_all(files, seconds=seconds, all_seconds=asked["all_seconds"])
+        return {"files": described, "joins": joins}
+
+    def _do_list(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        return self._describer.list_folder(
+            asked["folder"], layouts=asked["layouts"], most_lines=asked["most_lines"], seconds=asked["seconds"]
+        )
 
     def _do_take(self, asked: Mapping[str, Any]) -> list[str]:
         return self.remote.take(asked["files"]) if self.remote else []

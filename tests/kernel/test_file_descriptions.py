@@ -1,0 +1,334 @@
+"""What is said of files, by their content: a table of made-up nasty ones; and what hostile ones do to a kernel."""
+
+import bz2
+import datetime
+import gzip
+import json
+import os
+import sqlite3
+import zipfile
+from contextlib import closing
+
+import pandas as pd
+import pytest
+
+from tw_autogen.kernel import LocalKernel
+from tw_autogen.kernel.guest import Describer
+
+GERMAN = "Datum;Region;Umsatz;Menge\n2024-01-01;Köln;1.234,50;3\n2024-01-02;Düren;99,90;1\n"
+FTC = """Reports by Type,,
+,,
+Kind,# of Reports,Share
+Fraud,"1,299",12.5%
+Theft,881,3%
+,,
+"Source: a made-up network, 2024",,
+"""
+TWO_TABLES = "Status,n\nActive,5\nRetired,7\n,\nBranch,n\nArmy,3\nNavy,9\n"
+MANUAL = """# Guide
+
+Long words about nothing in particular, which fill the page. %s
+
+## Fees
+
+- If a field is null, it applies to all possible values of it.
+- The fee is `fee = fixed_amount + rate * value / 10000`.
+- **fixed_amount**: in euros.
+
+## Contact
+
+Write to the desk.
+""" % ("Lorem ipsum dolor sit amet. " * 60)
+NESTED = [
+    {"id": 1, "types": [], "aci": ["A", "B"], "limit": None, "at": {"city": "X", "zip": "01"}},
+    {"id": 2, "types": ["R"], "aci": ["C"], "limit": 5, "at": {"city": "Y", "zip": "02"}, "extra": True},
+]
+
+
+def rows(text, count):
+    return text + "".join(f"{at},{at % 7}\n" for at in range(count))
+
+
+TABLE = {  # fmt: off
+    # name: (file name, content, what is said, what is not said)
+    "plain": ("a.csv", "a,b\n1,x\n2,y\n", ["CSV: 2 rows x 2 columns", "'a': int, 1 … 2", "'b': text"], ["read_csv"]),
+    "blank in a name": ("a.csv", "a , b\n1,2\n", ["'a ':", "' b':"], []),
+    "name twice": ("a.csv", "a,a\n1,2\n", ["names that occur twice: 'a'"], []),
+    "no name": ("a.csv", ",b\n0,5\n1,6\n", ["'Unnamed: 0': int"], []),
+    "missing": ("a.csv", "a,b\n1,\n,NA\n3,z\n", ["'a': int, 1 … 3, all different, 1 missing", "2 missing ('NA' 1)"],
+                []),
+    "odd entries": ("a.csv", "a\n" + "5\n" * 9 + "undefined\n", ["9 plain numbers", "odd: 'undefined' (1)"], []),
+    "tab in numbers": ("a.csv", "a,b\n1,\t456\n2,7\nx,8\n", ["'b': int, 7 … 456"], ["odd: '\\t456'"]),
+    "thousands": ("a.csv", 'n,m\n"1,299",x\n881,y\n', ["1 with ',' between thousands ('1,299')", "thousands=','"], []),
+    "tags": ("a.csv", "v\n0.7\n<0.5\n1.2\n", ["2 plain numbers (0.7 … 1.2)", "1 with '<' or '>' ('<0.5')"], []),
+    "percent": ("a.csv", "v,w\n5%,a\n12.5 %,b\n", ["2 with '%' ('5%', '12.5 %')"], []),
+    "currency": ("a.csv", "v,w\n$5,a\n$71M,b\n", ["2 with a currency ('$5', '$71M')"], []),
+    "minus sign of typesetters": ("a.csv", "v\n1\n2\n\u22123\n", ["1 with '\u2212' for minus"], []),
+    "leading zeros": ("a.csv", "zip,n\n01234,7\n50667,8\n", ["digits with leading zeros", "dtype={'zip': str}"], []),
+    "constant": ("a.csv", "c,n\nEUR,1\nEUR,2\n", ["'c': text, always 'EUR'"], []),
+    "few values": ("a.csv", "s\nm\nm\nf\n", ["2 values: 'm' (2), 'f' (1)"], []),
+    "case only": ("a.csv", "s,n\nBerlin,1\nberlin,2\n", ["differ in upper and lower case only"], []),
+    "blanks around": ("a.csv", "s,n\nx ,1\ny,2\n", ["1 with blanks around, such as 'x '"], []),
+    "ISO dates": ("a.csv", "d\n2024-03-01\n2024-01-15\n", ["date text YYYY-MM-DD, 2024-01-15 … 2024-03-01"], []),
+    "day first": ("a.csv", "d\n13/02/2024\n01/03/2024\n", ["day first"], ["month first"]),
+    "month first": ("a.csv", "d\n02/13/2024\n03/01/2024\n", ["month first"], ["day first"]),
+    "day or month": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["day or month first is not certain"], []),
+    "one odd date": ("a.csv", "d\n" + "2024-03-01\n" * 20 + "soon\n", ["odd: 'soon' (1)"], []),
+    "true and false": ("a.csv", "b\nTrue\nFalse\nTrue\n", ["'b': bool"], []),
+    "all empty": ("a.csv", "a,b\n1,\n2,\n", ["'b': empty"], []),
+    "header only": ("a.csv", "a,b\n", ["0 rows x 2 columns", "'a': no rows"], []),
+    "numbers for a header": ("a.csv", "1.5,2\n3,4\n", ["read it with header=None"], []),
+    "title and source": (
+        "a.csv",
+        FTC,
+        ["2 rows x 3 columns, header in line 3", "'# of Reports'", "1 line below its rows", "skiprows=2, nrows=2"],
+        ["'Kind': text, 3"],
+    ),
+    "two tables": ("a.csv", TWO_TABLES, ["CSV: 2 rows", "3 lines below its rows", "| Branch,n", "nrows=2"], []),
+    "blank lines in a table": ("a.csv", "a,b\n1,2\n,\n3,4\n", ["2 rows x 2"], ["below its rows"]),
+    "a total": ("a.csv", "a,b\nx,2\ny,4\nTotal,6\n", ["the last row may be a total: Total,6"], []),
+    "comments": ("a.csv", "# made on Monday\na,b\n1,2\n", ["header in line 2", "skiprows=1"], []),
+    "German": ("a.csv", GERMAN, ["sep=';', decimal=',', thousands='.'", "'Umsatz': float, 99,90 … 1.234,50"], []),
+    "Windows letters": ("a.csv", GERMAN.encode("cp1252"), ["encoding='cp1252'", "Köln"], []),
+    "a late letter": ("a.csv", b"name\n" + b"x\n" * 600_000 + "Köln\n".encode("cp1252"), ["encoding='cp1252'"], []),
+    "UTF-16": ("a.csv", GERMAN.encode("utf-16"), ["encoding='utf-16'", "Köln"], []),
+    "byte order mark": ("a.csv", GERMAN.encode("utf-8-sig"), ["'Datum'"], ["ufeff"]),
+    "tabs": ("a.tsv", "a\tb\n1\t2\n", ["with tabs: 1 rows x 2", "sep='\\t'"], []),
+    "pipes": ("a.csv", "a|b\n1|2\n", ["sep='|'"], []),
+    "Windows line ends": ("a.csv", b"a,b\r\n1,2\r\n", ["1 rows x 2", "'b': int"], ["\r"]),
+    "lines in quotes": ("a.csv", 'a,b\n"x\ny",2\nz,3\n', ["2 rows x 2"], []),
+    "too many values": ("a.csv", "a,b\n1,2,3\n4,5\n", ["1 rows have more values than", "index_col=False"], []),
+    "too few values": ("a.csv", "a,b\n1\n4,5\n", ["1 rows have fewer values than the header"], []),
+    "many alike columns": (
+        "a.csv",
+        "c," + ",".join(f"y{year}" for year in range(1990, 2020)) + "\nx," + ",".join("5" for _ in range(30)) + "\n",
+        ["'y1990' … 'y2019': 30 columns, int"],
+        ["'y2001'"],
+    ),
+    "many rows": ("a.csv", rows("a,b\n", 300_000), ["about 300000 rows", "judged by its first"], []),
+    "compressed": ("a.csv.gz", gzip.compress(GERMAN.encode(), mtime=0), ["'Umsatz': float"], []),
+    "compressed lines": ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n'), ["JSON lines: 1 objects"], []),
+    "not compressed": ("a.csv.gz", "no gzip", ["not readable as csv: Not a gzipped file"], []),
+    "empty file": ("a.csv", "", ["not readable as csv: it is empty"], []),
+    "no text": ("a.csv", b"\0\0\1", ["not readable as csv"], []),
+    "nested JSON": (
+        "a.json",
+        json.dumps(NESTED),
+        ["list of 2 objects", "'types': list of str, 0–1 items, 1 empty", "'aci': list of str, 1–2 items",
+         "'limit': int, 5, 1 null", "'extra': bool, 'True', absent in 1", "  'zip': str"],
+        [],
+    ),
+    "JSON by key": ("a.json", json.dumps({f"k{at}": at for at in range(50)}), ["of 50 keys, such as 'k0'"], ["'k7'"]),
+    "JSON of numbers": ("a.json", "[1, 2, 3]", ["JSON: list of int, 3 items"], []),
+    "mixed JSON": ("a.json", '[{"a": 1}, {"a": "x"}]', ["int (1)", "str (1)"], []),
+    "broken JSON": ("a.json", "{", ["not readable as json"], []),
+    "JSON lines": ("a.jsonl", '{"a": 1}\n{"a": 2}\n', ["JSON lines: 2 objects", "'a': int, 1 … 2"], []),
+    "short text": ("a.txt", "one\ntwo\n", ["text of 2 lines", "| one", "| two"], []),
+    "long text": ("a.log", "word " * 2000, ["text of 1 line, 10000 characters", "it begins:", "| word word"], []),
+    "manual": (
+        "a.md",
+        MANUAL,
+        ["line 7: - If a field is null, it applies to all", "fee = fixed_amount + rate * value", "line 5: Fees ("],
+        ["Write to the desk"],
+    ),
+    "page": (
+        "a.html",
+        "<title>T</title><table><tr><th>a<th>b</tr><tr><td>1</td><td>x</td></tr><tr><td>2</td><td>y</td></tr></table>",
+        ["HTML, title 'T', 1 tables", "table 0: 2 rows x 2 columns", "'a': int"],
+        [],
+    ),
+    "no suffix": ("noending", "plain words", ["text of 1 line"], []),
+    "binary": ("raw.bin", "a\0b", ["binary"], []),
+    "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
+    "torn Parquet": ("a.parquet", "PAR1", ["not readable as parquet"], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
+    name, content, said, unsaid = TABLE[case]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    ((found,), _) = Describer(tmp_path, apart=False).describe_all([(name, name)], seconds=20)
+
+    text = "\n".join([found["headline"], *found["lines"]])
+    assert [one for one in said if one not in text] == [], text
+    assert [one for one in unsaid if one in text] == [], text
+
+
+def test_the_table_is_as_long_as_it_should_be():
+    assert len(TABLE) >= 60
+
+
+def describe(folder, *names):
+    found, joins = Describer(folder, apart=False).describe_all([(name, name) for name in names], seconds=20)
+    return {one["name"]: "\n".join([one["headline"], *one["lines"]]) for one in found}, joins
+
+
+def test_a_workbook_is_told_sheet_by_sheet_with_its_true_header(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.title = "June"
+    for row in (
+        ["Report of June"],
+        [],
+        ["day", "units"],
+        [datetime.date(2024, 6, 1), 5],
+        [datetime.date(2024, 6, 2), 7],
+    ):
+        book.active.append(row)
+    book.create_sheet("Empty")
+    book.save(tmp_path / "a.xlsx")
+
+    told = describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
+
+    assert "sheet 'June': 2 rows x 2 columns, header in line 3" in told
+    assert "'units': int, 5 … 7" in told
+    assert "pd.read_excel('a.xlsx', sheet_name='June', skiprows=2)" in told
+    assert "sheet 'Empty': empty" in told
+
+
+def test_a_database_is_told_table_by_table(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute('CREATE TABLE "odd name" (id INTEGER PRIMARY KEY, val REAL)')
+        database.execute('INSERT INTO "odd name" VALUES (1, 2.5)')
+        database.commit()
+
+    told = describe(tmp_path, "a.db")[0]["a.db"]
+
+    assert "table 'odd name': 1 rows x 2 columns" in told
+    assert "'val': REAL, always 2.5" in told
+    assert "primary key: 'id'" in told
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_columnar_files_are_told_with_their_own_types(tmp_path, suffix):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": [[1], []]})
+    getattr(frame, f"to_{suffix}")(tmp_path / f"a.{suffix}")
+
+    told = describe(tmp_path, f"a.{suffix}")[0][f"a.{suffix}"]
+
+    assert "2 rows x 3 columns" in told
+    assert "'a': int64, 1 … 2" in told
+    assert "'c': list of int, 0–1 items, 1 empty" in told
+
+
+def test_a_text_is_quoted_where_it_speaks_of_columns_of_the_other_files_in_whatever_order(tmp_path):
+    (tmp_path / "a.csv").write_text("cust_id,n\n1,2\n", encoding="utf-8")
+    (tmp_path / "a.md").write_text(
+        "# Notes\n\n" + "Much ado. " * 300 + "\n\nA cust_id is given once.\n", encoding="utf-8"
+    )
+
+    told, _ = describe(tmp_path, "a.md", "a.csv")
+
+    assert "line 5: A cust_id is given once." in told["a.md"]
+
+
+def test_columns_that_join_files_are_named(tmp_path):
+    ids = [f"c{at}" for at in range(20)]
+    (tmp_path / "a.csv").write_text(
+        "id,rank\n" + "".join(f"{one},{at}\n" for at, one in enumerate(ids)), encoding="utf-8"
+    )
+    (tmp_path / "b.csv").write_text("customer,n\n" + "".join(f"{one},5\n" for one in ids[:9] * 2), encoding="utf-8")
+
+    assert describe(tmp_path, "a.csv", "b.csv")[1] == [
+        "'a.csv'['id'] and 'b.csv'['customer'] share 9 values (of 20 and 9)"
+    ]
+
+
+def test_what_a_call_of_a_description_reads_is_what_was_described(tmp_path):
+    (tmp_path / "de.csv").write_bytes(GERMAN.encode("cp1252"))
+    told = describe(tmp_path, "de.csv")[0]["de.csv"]
+    call = told.rsplit("to be read with ", 1)[1].replace("'de.csv'", repr(str(tmp_path / "de.csv")))
+
+    read = eval(call, {"pd": pd})
+
+    assert read.Umsatz.tolist() == [1234.5, 99.9]
+    assert read.Region.tolist() == ["Köln", "Düren"]
+
+
+def test_the_same_content_is_read_once(tmp_path):
+    (tmp_path / "a.csv").write_text("a\n1\n", encoding="utf-8")
+    describer = Describer(tmp_path, apart=False)
+    first = describer.describe_all([("a.csv", "a.csv")], seconds=20)
+    os.utime(tmp_path / "a.csv", (1, 1))
+
+    again = describer.describe_all([("a.csv", "a.csv")], seconds=20)
+    (tmp_path / "a.csv").write_text("b\n1\n", encoding="utf-8")
+    changed = describer.describe_all([("a.csv", "a.csv")], seconds=20)
+
+    assert again is first
+    assert "'b': int, always 1" in str(changed)
+
+
+def endless_view(path):
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"CREATE VIEW v AS {endless}")
+        database.commit()
+
+
+def workbook_of_far_cells(path):
+    pytest.importorskip("openpyxl").Workbook().save(path.with_suffix(".empty"))
+    cells = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 10_001))
+    sheet = f'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>{cells}'
+    with zipfile.ZipFile(path.with_suffix(".empty")) as empty, zipfile.ZipFile(path, "w") as made:
+        for name in empty.namelist():
+            is_sheet = name.endswith("sheet1.xml")
+            made.writestr(name, f"{sheet}</sheetData></worksheet>" if is_sheet else empty.read(name))
+
+
+def long_texts_in_a_dictionary(path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = arrow.DictionaryArray.from_arrays(arrow.array([0] * 10_000, arrow.int32()), arrow.array(["x" * 1_000_000]))
+    parquet.write_table(arrow.table({"a": texts}), path, compression="zstd", store_schema=False)
+
+
+HOSTILE = {
+    "a.csv": lambda path: path.write_bytes(b"a," * 50_000 + b"a\n" + b"1\n" * 1_000_000),
+    "b.csv": lambda path: path.write_bytes(b"," * 200_000 + b"\n" + b"x" * 200_000),
+    "d.csv.gz": lambda path: path.write_bytes(gzip.compress(b"x" * 100_000_000, 1)),
+    "a.json": lambda path: path.write_text("[" * 5_000 + "]" * 5_000),
+    "b.json": lambda path: path.write_text("[" * 200_000 + "]" * 200_000),
+    "a.jsonl": lambda path: path.write_text("[" * 5_000 + "]" * 5_000),
+    "a.parquet": long_texts_in_a_dictionary,
+    "a.xlsx": workbook_of_far_cells,
+    "a.db": endless_view,
+    "a.html": lambda path: path.write_text("<table>" * 100_000 + "<tr><td>x" * 10_000),
+    "a.md": lambda path: path.write_text("=" * 50_000 + "\n" + "a = " * 50_000),
+}
+
+
+def test_hostile_files_end_in_words_and_do_not_touch_what_the_kernel_holds(tmp_path):
+    with LocalKernel(tmp_path / "kernel") as kernel:
+        for name, make in HOSTILE.items():
+            make(kernel.folder / name)
+        (kernel.folder / "last.csv").write_text("a\n1\n", encoding="utf-8")
+        kernel.execute("x = 41", seconds=30)
+        names = [*HOSTILE, "last.csv"]
+
+        found = kernel.describe_files([(name, name) for name in names], seconds=1.5)["files"]
+
+        assert kernel.execute("x + 1", seconds=30).result == "42"
+    assert [one["name"] for one in found] == names
+    assert all(one["headline"] for one in found)
+    assert sum(map(len, map(str, found))) < 30_000 * len(names)
+    assert "'a': int, always 1" in str(found[-1])
+
+
+def test_code_describes_a_file_by_a_function_that_is_there_and_that_a_variable_hides(tmp_path):
+    with LocalKernel(tmp_path / "kernel") as kernel:
+        (kernel.folder / "a.csv").write_text("a\n1\n", encoding="utf-8")
+
+        shown = kernel.execute("describe('a.csv')", seconds=30)
+        listed = kernel.execute("print(describe('.'))", seconds=30)
+        missing = kernel.execute("describe('b.csv')", seconds=30)
+        hidden = kernel.execute("describe = 5\ndescribe", seconds=30)
+
+        assert kernel.execute("describe + 1", seconds=30).result == "6"
+    assert "'a': int, always 1" in shown.result
+    assert shown.variables == ()
+    assert "'a.csv' 4 B" in listed.stdout
+    assert "FileNotFoundError" in missing.error
+    assert hidden.result == "5"

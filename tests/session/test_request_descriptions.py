@@ -1,0 +1,232 @@
+"""What a prompt says of a request's files, its variables and the user's folder, so that no step only looks at them."""
+
+import os
+import re
+import sys
+
+import pandas as pd
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.session.path_grants import Grants
+from tw_autogen.session.request_descriptions import RequestDescriptions, profile_value
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
+
+
+@pytest.fixture
+def here(tmp_path):
+    """Give a folder of the user's, with data, secrets, and what git is told to leave out."""
+    folder = tmp_path / "mine"
+    for name, text in {
+        "sales.csv": "day,units\n2024-01-01,3\n",
+        "notes.md": "Prices are net.\n",
+        "run.py": "canary = 1\n",
+        "water/test-2001.csv": "site,value\nA,1\n",
+        "water/test-2002.csv": "site,value\nB,2\n",
+        "water/test-2010.csv": "site,value\nC,3\n",
+        "water/test-2011.csv": "Title of it,,\n,,\nplace,value,unit\nC,3,m\n",
+        "states/Alabama.csv": "city,n\nX,1\n",
+        "states/Texas.csv": "city,n\nY,1\n",
+        "states/Utah.csv": "city,n\nZ,1\n",
+        ".env": "canary",
+        ".git/config": "canary",
+        ".tw/sessions/a.csv": "canary\n1\n",
+        "server.pem": "canary",
+        "id_rsa": "canary",
+        "db_credentials.json": '{"canary": 1}',
+        "secrets/inner.csv": "canary\n1\n",
+        "build/out.csv": "canary\n1\n",
+        "raw/kept.csv": "a,b\n1,2\n",
+        "raw/dropped.csv": "canary\n1\n",
+        "raw/sub/x.tmp": "canary",
+        "raw/.gitignore": "dropped.*\n",
+        ".gitignore": "/build/\n*.tmp\n!kept.csv\n",
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (folder / "link.csv").symlink_to(folder / ".env")
+    return folder
+
+
+def descriptions(tmp_path, folder="", **settings):
+    own = tmp_path / "own"
+    own.mkdir(exist_ok=True)
+    kernel, problems = FakeKernel(folder=own), []
+    options = SessionSettings(user_folder=str(folder), **settings)
+    found = RequestDescriptions(options, own, lambda: kernel, problems.append)
+    return found, own, problems
+
+
+def test_a_folder_is_told_by_names_with_families_as_one_line(here, tmp_path):
+    found, _, _ = descriptions(tmp_path, here, profile_folder="names")
+
+    told = found.of_folder("sum the units", str(here), 0)
+
+    assert "'sales.csv' 23 B" in told
+    assert "'test-2001.csv' … 'test-2011.csv' (4 files, 15 B–40 B each)" in told
+    assert "'kept.csv'" in told
+    assert "hidden, ignored or secret-like left out" in told
+    assert "units" not in told
+
+
+def test_a_folder_is_told_by_content_once_for_each_layout(here, tmp_path):
+    found, _, _ = descriptions(tmp_path, here, profile_folder="content")
+
+    told = found.of_folder("which site has the highest value of water?", str(here), 0)
+
+    assert "'test-2001.csv' … 'test-2010.csv' (3 files, 15 B each)" in told
+    assert "'test-2011.csv' 40 B" in told
+    assert "'Alabama.csv' … 'Utah.csv' (3 files, 11 B each)" in told
+    assert "- water/test-2001.csv: 15 bytes, CSV: 1 rows x 2 columns; 3 files of this layout" in told
+    assert told.index("- water/test-2001.csv") < told.index("- sales.csv")
+    assert "to be read with pd.read_csv(path, skiprows=2)" in told
+
+
+@pytest.mark.parametrize("mode", ["content", "names"])
+def test_hidden_ignored_and_secret_like_files_are_told_neither_by_name_nor_by_content(here, tmp_path, mode):
+    found, _, _ = descriptions(tmp_path, here, profile_folder=mode, profile_chars=50_000)
+
+    told = found.of_folder("tell all of canary, .env, id_rsa, secrets and link.csv", str(here), 0)
+
+    names = "canary .env .git config .tw server.pem id_rsa credentials inner out.csv dropped x.tmp link.csv"
+    assert [one for one in names.split() if one in told] == []
+
+
+def test_nothing_is_told_of_a_folder_where_that_is_off(here, tmp_path):
+    found, _, _ = descriptions(tmp_path, here, profile_folder="off")
+
+    assert found.of_folder("anything", str(here), 0) == ""
+
+
+def test_a_later_request_is_told_of_a_folder_only_what_is_new(here, tmp_path):
+    found, _, _ = descriptions(tmp_path, here, profile_folder="content")
+    found.of_folder("sum the units of sales", str(here), 0)
+
+    assert found.of_folder("and the mean units of sales", str(here), 0) == ""
+    (here / "prices.csv").write_text("price,tax\n1,2\n", encoding="utf-8")
+    told = found.of_folder("what are the prices?", str(here), 0)
+    assert "Changed there:\n12 files, 190 B; 13 hidden, ignored or secret-like left out\n'prices.csv' 14 B\n" in told
+    assert "'price': int" in told
+
+
+def test_a_folder_of_many_large_files_is_listed_with_a_bound_on_what_is_read(tmp_path):
+    folder = tmp_path / "many"
+    for part in range(20):
+        (folder / f"part{part}").mkdir(parents=True)
+        for number in range(500):
+            (folder / f"part{part}" / f"{'abcdefghij'[number % 10]}{number}.csv").touch()
+    for number in range(20):
+        path = folder / f"huge{'abcdefghijklmnopqrst'[number]}.csv"
+        path.write_bytes(b"a,b\n1,2\n")
+        os.truncate(path, 1 << 30)  # takes no room on the disk
+    found, _, _ = descriptions(tmp_path, folder, profile_folder="content")
+    opened = []
+
+    def note(event, args):
+        if event == "open" and str(args[0]).startswith(str(folder)):
+            opened.append(args[0])
+
+    sys.addaudithook(note)
+    told = found.of_folder("sum of a", str(folder), 0)
+
+    assert "10020 files, 21 GB" in told
+    assert len(told) < 6500
+    assert len(opened) < 800
+
+
+def test_files_are_told_within_a_budget_the_most_relevant_first(tmp_path):
+    found, own, _ = descriptions(tmp_path, profile_chars=1500)
+    for name in ("alpha", "beta", "gamma"):
+        columns = ",".join(f"{name}_{letter}" for letter in "abcdefghijklmnopqrst")
+        (own / f"{name}.csv").write_text(f"{columns}\n{','.join('1' * 20)}\n", encoding="utf-8")
+
+    told = found.of_request("mean of gamma_c", [own / f"{name}.csv" for name in ("alpha", "beta", "gamma")], {})
+
+    assert len(told) < 1700
+    assert "'gamma_c'" in told
+    assert "'alpha_t'" not in told
+    assert "describe('alpha.csv') shows more" in told
+
+
+def test_files_of_an_earlier_request_stay_known_and_are_not_told_again(tmp_path):
+    found, own, _ = descriptions(tmp_path)
+    for name in ("a", "b"):
+        (own / f"{name}.csv").write_text(f"{name}_price\n5\n", encoding="utf-8")
+    found.of_request("sum", [own / "a.csv"], {})
+
+    told = found.of_request("and now?", [own / "a.csv", own / "b.csv"], {})
+    (own / "a.csv").write_text("other\n5\n", encoding="utf-8")
+    changed = found.of_request("and now?", [own / "a.csv"], {})
+
+    assert "- a.csv: 10 bytes, CSV: 1 rows x 1 columns (described in an earlier request)" in told
+    assert "'b_price'" in told
+    assert "'a_price'" not in told
+    assert "'other'" in changed
+    assert changed.endswith("Files of earlier requests: 'b.csv'.")
+
+
+def test_without_a_kernel_files_are_told_by_name_and_size(tmp_path):
+    (tmp_path / "a.csv").write_text("canary\n1\n", encoding="utf-8")
+    found = RequestDescriptions(SessionSettings(), tmp_path, lambda: None, print)
+
+    told = found.of_request("sum", [tmp_path / "a.csv"], {})
+
+    assert "- a.csv: 9 bytes, not looked through: no kernel is there" in told
+
+
+def test_a_file_that_can_not_be_read_as_its_kind_is_a_problem_too(tmp_path):
+    found, own, problems = descriptions(tmp_path)
+    (own / "broken.json").write_text("{", encoding="utf-8")
+    (own / "fine.csv").write_text("a\n1\n", encoding="utf-8")
+
+    found.of_request("look", [own / "broken.json", own / "fine.csv"], {})
+
+    (problem,) = problems
+    assert problem.startswith("broken.json: not readable as json")
+
+
+def test_values_are_told_briefly():
+    assert profile_value("n", 3) == "n: int, 3"
+    assert profile_value("frame", pd.DataFrame({"a": [1]})).startswith(
+        "frame: DataFrame, 1 rows x 1 columns: 'a' (int64)"
+    )
+    assert len(profile_value("text", "x" * 10_000)) < 500
+
+
+def test_a_request_that_brings_nothing_has_no_description(tmp_path):
+    assert descriptions(tmp_path)[0].of_request("hello", [], {}) == ""
+
+
+def test_a_first_line_that_does_not_fit_is_cut(tmp_path):
+    found, own, _ = descriptions(tmp_path, profile_chars=1000)
+    (own / "wide.csv").write_text("a" * 100_000 + "\n1\n", encoding="utf-8")
+
+    assert len(found.of_request("look", [own / "wide.csv"], {})) < 2000
+
+
+def test_a_question_without_files_and_without_a_folder_starts_no_kernel(tmp_path):
+    with (
+        ScriptedModel([plans("Four.", to="User")]) as model,
+        open_session(model, folder=tmp_path / "sessions") as session,
+    ):
+        session.ask("2 + 2?")
+        where = session.where
+
+    assert "starts with the first cell" in where
+
+
+def test_the_kernel_describes_what_the_folder_holds_before_the_first_call(here, tmp_path):
+    for one in (tmp_path, *tmp_path.parents[:2]):
+        one.chmod(one.stat().st_mode | 0o055)
+    settings = {"session.user_folder": str(here), "session.profile_folder": "content"}
+    with (
+        ScriptedModel([plans("Three.", to="User")]) as model,
+        open_session(model, folder=tmp_path / "sessions", settings=settings) as session,
+    ):
+        session.ask("sum the units of the sales")
+
+    told = model.calls[0][-1]["content"]
+    assert re.search(r"- sales\.csv: 23 bytes, CSV: 1 rows x 2 columns", told)
+    assert Grants().describe(str(here), here) in told

@@ -1,0 +1,366 @@
+"""What the values of columns are, as their text shows it: kind, range, missing and odd entries, distinct values."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+_MISSING = frozenset(
+    ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"]
+    + ["NULL", "NaN", "None", "n/a", "nan", "null"]
+)
+"""What `pandas.read_csv` takes for missing."""
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf", re.IGNORECASE)
+_INTEGER = re.compile(r"[+-]?\d+")
+_CODE = re.compile(r"0\d+")
+_FORMS = (
+    ("with ',' between thousands", re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")),
+    ("with '%'", re.compile(r"[+-]?\d[\d,]*\.?\d* ?%")),
+    ("with a currency", re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]*[kKmMbB]?\)?|[+-]?\d[\d.,]* ?[€£$]")),
+    ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]*%?")),
+    ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]*")),
+    ("with a decimal comma", re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")),
+    ("in parentheses", re.compile(r"\(\d[\d,.]*\)")),
+    ("with a unit", re.compile(r"[+-]?\d[\d,.]* ?[A-Za-zµ°/]{1,5}\d?")),
+)
+_DATES = (
+    ("YYYY-MM-DD", re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?)? ?(Z|[+-]\d\d:?\d\d)?")),
+    ("YYYY/MM/DD", re.compile(r"\d{4}/\d\d?/\d\d?( \d\d?:\d\d(:\d\d)?)?")),
+    ("YYYY-MM", re.compile(r"\d{4}-\d\d")),
+    ("D-Mon-Y", re.compile(r"\d\d?[- ][A-Za-z]{3}[- ](\d{4}|\d\d)")),
+    ("Mon D, Y", re.compile(r"[A-Z][a-z]{2,8} \d\d?, \d{4}")),
+    ("/", re.compile(r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?( ?[AP]M)?)?", re.IGNORECASE)),
+    (".", re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?)?")),
+)
+_BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
+_FEW_VALUES, _FEW_CHARS = 12, 160
+_LONGEST_VALUE = 60
+_MOST_ODD = 4
+_FEW_NUMBERS = 6
+_NUMBER_SHARE = 0.6
+_FOLDED = 5
+"""So many columns in a row whose names differ in digits only, and whose values are alike, are described as one."""
+_DIGITS = re.compile(r"\d+")
+_COUNTER = re.compile(r"(unnamed: |rank|index|row|no\.?|#)\W*\d*$", re.IGNORECASE)
+"""Names of columns that only number the rows."""
+
+
+@dataclass
+class Column:
+    """What is known of a column.
+
+    Args:
+        name: As it stands in the header.
+        counts: How often each text occurs, missing ones included.
+        kind: Of its values, in a word or two.
+        words: The rest, for a line of the description.
+        low: The least number, if it has numbers.
+        high: The greatest.
+    """
+
+    name: str
+    counts: Counter[str] = field(default_factory=Counter)
+    kind: str = ""
+    words: list[str] = field(default_factory=list)
+    low: float | None = None
+    high: float | None = None
+    plain: bool = False
+
+    @property
+    def line(self) -> str:
+        """Return the column's line of a description."""
+        return f"{self.name!r}: {', '.join([self.kind, *self.words])}"
+
+    @property
+    def values(self) -> set[str]:
+        """Return the texts that are not missing, blanks cut off."""
+        return {text.strip() for text in self.counts if text.strip() not in _MISSING}
+
+
+def profile_columns(
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    decimal: str = ".",
+    thousands: str = "",
+    kinds: Mapping[str, str] | None = None,
+) -> list[Column]:
+    """Return what the values of each column are.
+
+    Args:
+        names: The header, length m.
+        rows: Texts; a row may be shorter or longer than the header.
+        decimal: Sign in front of decimals.
+        thousands: Sign between groups of three digits; empty: none.
+        kinds: Of columns whose type the file itself says.
+    """
+    found = []
+    for at, name in enumerate(names):
+        counts = Counter([row[at] if at < len(row) else "" for row in rows])
+        column = Column(name, counts)
+        _judge(column, decimal, thousands)
+        if kinds and name in kinds:
+            column.kind = kinds[name]
+        found.append(column)
+    return found
+
+
+def column_lines(columns: Sequence[Column]) -> list[str]:
+    """Return a line for each column; runs of alike ones whose names differ in digits only are one line."""
+    lines, at = [], 0
+    while at < len(columns):
+        end = at + 1
+        while end < len(columns) and _alike(columns[at], columns[end]):
+            end += 1
+        if end - at < _FOLDED:
+            lines += [one.line for one in columns[at:end]]
+        else:
+            lines.append(_folded_line(columns[at:end]))
+        at = end
+    return lines
+
+
+def _alike(one: Column, other: Column) -> bool:
+    pattern = _DIGITS.sub("#", one.name)
+    numbers = {"int", "float"}
+    same = one.kind == other.kind or {one.kind, other.kind} <= numbers
+    return "#" in pattern and pattern == _DIGITS.sub("#", other.name) and same
+
+
+def _folded_line(columns: Sequence[Column]) -> str:
+    kinds = "/".join(dict.fromkeys(one.kind for one in columns))
+    lows, highs = [one.low for one in columns if one.low is not None], [c.high for c in columns if c.high is not None]
+    words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
+    if lows and highs:
+        words.append(f"{_number(min(lows))} … {_number(max(highs))}")
+    missing = [sum(n for text, n in one.counts.items() if text.strip() in _MISSING) for one in columns]
+    if any(missing):
+        words.append(f"{min(missing)}–{max(missing)} missing each")
+    return ", ".join(words)
+
+
+def _judge(column: Column, decimal: str, thousands: str) -> None:
+    counts = column.counts
+    total = sum(counts.values())
+    gone = {text: n for text, n in counts.items() if text.strip() in _MISSING}
+    there = Counter({text: n for text, n in counts.items() if text not in gone})
+    if not there:
+        column.kind = "empty" if total else "no rows"
+        return
+    stripped = {text: text.strip() for text in there}
+    numbers = {text: number for text in there if (number := _plain(stripped[text], decimal, thousands)) is not None}
+    codes = [text for text in there if _CODE.fullmatch(stripped[text])]
+    if len(numbers) == len(there) and not codes:
+        _judge_numbers(column, numbers, there)
+    elif codes and len(numbers) == len(there):
+        column.kind = "text of digits with leading zeros" if codes else "text"
+        column.words += [f"e.g. {show(codes[0])}", *_distinct(there)]
+    elif not _judge_number_like(column, numbers, there, stripped) and not _judge_dates(column, there, stripped):
+        _judge_text(column, there)
+    if gone:
+        column.words.append(_missing(gone, there.total() if hasattr(there, "total") else sum(there.values())))
+    padded = [text for text in there if text != stripped[text]]
+    if padded and not column.plain:  # numbers are read all the same
+        column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
+
+
+def _plain(text: str, decimal: str, thousands: str) -> float | None:
+    if thousands and thousands in text and re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+.*", text):
+        text = text.replace(thousands, "")
+    if decimal != ".":
+        if "." in text:
+            return None
+        text = text.replace(decimal, ".")
+    return float(text) if _PLAIN.fullmatch(text) and len(text) < 400 else None
+
+
+def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[str]) -> None:
+    integers = all(_INTEGER.fullmatch(text.strip()) for text in numbers)
+    column.kind, column.plain = "int" if integers else "float", True
+    column.low, column.high = min(numbers.values()), max(numbers.values())
+    if len(there) == 1:
+        column.words.append(f"always {next(iter(there)).strip()}")
+        return
+    low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
+    total = sum(there.values())
+    if integers and len(there) <= _FEW_NUMBERS and len(there) < total:
+        ordered = sorted(there, key=numbers.__getitem__)
+        column.words.append(", ".join(f"{text.strip()} ({there[text]})" for text in ordered))
+    else:
+        column.words.append(f"{_short(low)} … {_short(high)}")
+        column.words.append("all different" if len(there) == total else f"{len(there)} distinct")
+
+
+def _judge_number_like(
+    column: Column, numbers: Mapping[str, float], there: Counter[str], stripped: Mapping[str, str]
+) -> bool:
+    """Judge a column of which most values are numbers, or numbers with signs that no parser takes."""
+    forms: dict[str, list[str]] = {}
+    odd = []
+    for text in there:
+        if text in numbers:
+            continue
+        form = next((name for name, pattern in _FORMS if pattern.fullmatch(stripped[text])), "")
+        if form:
+            forms.setdefault(form, []).append(text)
+        else:
+            odd.append(text)
+    if set(forms) == {"with a unit"} and not numbers and len({_letters(one) for one in forms["with a unit"]}) > 4:
+        return False  # names such as `A4 B6`, no quantities
+    total = sum(there.values())
+    like = total - sum(there[text] for text in odd)
+    if like < _NUMBER_SHARE * total or not (numbers or forms) or (len(odd) > 50 and not forms):
+        return False
+    plain = sum(there[text] for text in numbers)
+    column.kind = "number-like text"
+    if plain:
+        column.words.append(f"{plain} plain numbers")
+        column.low, column.high = min(numbers.values()), max(numbers.values())
+        low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
+        column.words[-1] += f" ({_short(low)} … {_short(high)})"
+    for form, texts in forms.items():
+        examples = ", ".join(show(one) for one in _ends(texts))
+        column.words.append(f"{sum(there[one] for one in texts)} {form} ({examples})")
+    if odd:
+        odd.sort(key=lambda text: -there[text])
+        more = f" and {len(odd) - _MOST_ODD} more" if len(odd) > _MOST_ODD else ""
+        shown = ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD])
+        column.words.append(f"odd: {shown}{more}")
+    return True
+
+
+def _letters(text: str) -> str:
+    return "".join(one for one in text if one.isalpha())
+
+
+def _ends(texts: Sequence[str]) -> list[str]:
+    """Return the least and the greatest of number-like texts, by their digits."""
+
+    def size(text: str) -> float:
+        digits = re.sub(r"[^\d.]", "", text.replace(",", ""))
+        try:
+            return float(digits)
+        except ValueError:
+            return 0.0
+
+    return list(dict.fromkeys([min(texts, key=size), max(texts, key=size)]))
+
+
+def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
+    some = list(there)[:2000]
+    for form, pattern in _DATES:
+        fits = [found for text in some if (found := pattern.fullmatch(stripped[text]))]
+        fitting = {one.string for one in fits}
+        if sum(there[text] for text in some if stripped[text] in fitting) < 0.9 * sum(there[text] for text in some):
+            continue
+        if "Mon" in form:
+            column.kind, column.words = f"date text {form}", [f"e.g. {show(some[0])}, {show(some[-1])}"]
+        elif form in "/.":
+            first, second = ([int(one[group]) for one in fits] for group in (1, 2))
+            if max(first) > 12:
+                order = f"DD{form}MM{form}YYYY (day first)"
+            elif max(second) > 12:
+                order = f"MM{form}DD{form}YYYY (month first)"
+            else:
+                order = f"with '{form}', day or month first is not certain"
+            column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
+        else:
+            texts = sorted(one.string for one in fits)
+            column.kind, column.words = f"date text {form}", [f"{texts[0]} … {texts[-1]}"]
+        if odd := [text for text in some if not pattern.fullmatch(stripped[text])]:
+            column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
+        column.words.append(f"{len(there)} distinct")
+        return True
+    return False
+
+
+def _judge_text(column: Column, there: Counter[str]) -> None:
+    lower = {text.strip().lower() for text in there}
+    column.kind = "bool" if any(lower == pair for pair in _BOOLEANS) else "text"
+    column.words += _distinct(there)
+    if len(lower) < len({text.strip() for text in there}):
+        column.words.append("some differ in upper and lower case only")
+    longest = max(map(len, there))
+    if longest > 200:
+        column.words.append(f"up to {longest} characters")
+
+
+def _distinct(there: Counter[str]) -> list[str]:
+    if len(there) == 1:
+        return [f"always {show(next(iter(there)))}"]
+    if len(there) <= _FEW_VALUES and sum(map(len, there)) <= _FEW_CHARS:
+        most = there.most_common()
+        if most[0][1] == 1:
+            return [f"all different: {', '.join(show(text) for text, _ in most)}"]
+        return [f"{len(most)} values: " + ", ".join(f"{show(text)} ({n})" for text, n in most)]
+    some = ", ".join(show(one) for one in list(there)[:2])
+    if len(there) == sum(there.values()):
+        return [f"all different, e.g. {some}"]
+    return [f"{len(there)} distinct, e.g. {some}"]
+
+
+def _missing(gone: Mapping[str, int], there: int) -> str:
+    count = sum(gone.values())
+    named = {text.strip(): n for text, n in gone.items() if text.strip()}
+    words = f"{count} missing" if count < there + count else "all missing"
+    return words + (f" ({', '.join(f'{text!r} {n}' for text, n in named.items())})" if named else "")
+
+
+def show(text: str) -> str:
+    """Return a text in quotes, cut where it is long."""
+    return repr(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
+
+
+def count_words(counts: Counter[str]) -> list[str]:
+    """Return how many different texts there are, and all of them if they are few and short."""
+    return _distinct(counts)
+
+
+def _short(text: str) -> str:
+    """Return a number as it stands, or with six digits if it has many."""
+    text = text.strip()
+    if len(text) <= 10 or _INTEGER.fullmatch(text) or not _PLAIN.fullmatch(text):
+        return text
+    return f"{float(text):.6g}"
+
+
+def _number(value: float) -> str:
+    return f"{int(value)}" if value == int(value) and abs(value) < 1e15 else f"{value:g}"
+
+
+def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
+    """Return the columns by which tables can be joined: many values shared, and no value twice on one side at least.
+
+    Args:
+        tables: Name and columns of each.
+    """
+    known = [
+        (name, column, values, len(values) == sum(n for text, n in column.counts.items() if text.strip() in values))
+        for name, columns in tables
+        for column in columns
+        if 2 < len(values := column.values) <= 50_000 and column.kind != "float" and not _COUNTER.match(column.name)
+    ]
+    lines = []
+    for at, (name, column, values, unique) in enumerate(known):
+        for other_name, other, other_values, other_unique in known[at + 1 :]:
+            named_alike = _named_alike(column.name, other.name)
+            if other_name == name or not (unique or other_unique or named_alike):
+                continue
+            shared = len(values & other_values)
+            least = min(len(values), len(other_values))
+            numbers = (column.plain or other.plain) and not named_alike  # small ones agree by chance
+            if numbers and (shared < 10 or shared < 0.9 * least or min(map(len, values & other_values)) < 4):
+                continue
+            if shared * 2 >= least and shared > 2:
+                lines.append(
+                    f"{name!r}[{column.name!r}] and {other_name!r}[{other.name!r}] share {shared} values "
+                    f"(of {len(values)} and {len(other_values)})"
+                )
+    return lines
+
+
+def _named_alike(one: str, other: str) -> bool:
+    first, second = ("".join(c for c in name.lower() if c.isalnum()) for name in (one, other))
+    return first == second or (len(min(first, second, key=len)) > 3 and (first in second or second in first))

@@ -1,0 +1,344 @@
+"""`CsvDialect`: how the text of separated values has to be read: encoding, separator, decimal comma, header, codes."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import lzma
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+SAMPLE_BYTES = 8_000_000
+"""How much of a text is parsed."""
+_PIECE = 1_000_000
+_SAMPLE_LINES = 200
+_DECODED_BYTES = 50_000_000
+_SEPARATORS = (",", ";", "\t", "|")
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""In this order: the mark of UTF-32 begins with that of UTF-16."""
+COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+_TITLE_LINES = 10
+_NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
+_CODE = re.compile(r"0\d+")
+_COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
+_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
+_POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?")
+"""What pandas takes for a number once it has left out the points."""
+_NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
+"""Bytes that mean nothing in cp1252."""
+
+
+@dataclass(frozen=True)
+class CsvDialect:
+    """How a file of separated values has to be read, as arguments of `pandas.read_csv`.
+
+    Args:
+        separator: Between the values of a row.
+        encoding: Of the text.
+        decimal: Sign in front of a number's decimals.
+        thousands: Sign between groups of three digits; empty: none.
+        lines_above: How many lines stand above the header: such as begin with `#`, and a title.
+        codes: Columns that have to stay text: digits with leading zeros, such as postal codes, and where points group
+            thousands, values with points that are no such numbers, such as dates.
+        wide_rows: Rows have more values than the header has names; pandas would take the first one for an index.
+        rows: How many rows the table has, where other lines follow them; 0: none follow.
+    """
+
+    separator: str = ","
+    encoding: str = "utf-8"
+    decimal: str = "."
+    thousands: str = ""
+    lines_above: int = 0
+    codes: tuple[str, ...] = ()
+    wide_rows: bool = False
+    rows: int = 0
+
+    def call(self, name: str) -> str:
+        """Return the call that reads a file, for code; empty where `read_csv(name)` alone does.
+
+        Example:
+            >>> CsvDialect(separator=";", decimal=",", codes=("zip",)).call("a.csv")
+            "pd.read_csv('a.csv', sep=';', decimal=',', dtype={'zip': str})"
+        """
+        words = {
+            "sep": repr(self.separator) if self.separator != "," else "",
+            "encoding": repr(self.encoding) if self.encoding != "utf-8" else "",
+            "decimal": repr(self.decimal) if self.decimal != "." else "",
+            "thousands": repr(self.thousands) if self.thousands else "",
+            "skiprows": str(self.lines_above or ""),
+            "nrows": str(self.rows or ""),
+            "dtype": "{" + ", ".join(f"{one!r}: str" for one in self.codes) + "}" if self.codes else "",
+            "index_col": "False" if self.wide_rows else "",
+        }
+        said = ", ".join(f"{key}={value}" for key, value in words.items() if value)
+        return f"pd.read_csv({name!r}, {said})" if said else ""
+
+
+@dataclass
+class TextStart:
+    """The beginning of a text file.
+
+    Args:
+        lines: Its lines, line ends included; the last one is whole.
+        encoding: As it was recognized.
+        whole: The lines are all there are.
+        more_lines: How many line ends follow; None: they were not counted.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    encoding: str = "utf-8"
+    whole: bool = True
+    more_lines: int | None = 0
+
+
+def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 2_000_000_000) -> TextStart:
+    """Read the beginning of a text, and count the lines of the rest.
+
+    Args:
+        path: The file; one that ends in `.gz`, `.bz2` or `.xz` is decompressed.
+        most_bytes: How much is read as text.
+        counted_bytes: Up to here lines are counted; of a compressed file up to 200 MB.
+
+    Raises:
+        ValueError: it is no text.
+        OSError: it can't be read, or is not compressed as its name says.
+    """
+    with opened(path) as file:
+        start = file.read(most_bytes)
+        more = file.read(1)
+        encoding = find_encoding(start[:_PIECE])
+        if encoding == "utf-8":
+            encoding = _late_encoding(start)
+        text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
+        if "\0" in text[:_PIECE]:
+            raise ValueError("it is no text")
+        lines = text.splitlines(keepends=True) if "\n" not in text else text.split("\n")
+        if "\n" in text:
+            lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+        if not more:
+            return TextStart(lines, encoding)
+        if len(lines) > 1:
+            lines.pop()  # it may be cut
+        packed = path.lower().endswith(tuple(COMPRESSED))
+        left = (200_000_000 if packed else counted_bytes) - most_bytes
+        count = 0
+        while left > 0 and (piece := file.read(_PIECE)):
+            count, left = count + piece.count(b"\n"), left - len(piece)
+            if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
+                encoding = "utf-8" if _decodes(piece) else find_encoding(piece)
+        return TextStart(lines, encoding, whole=False, more_lines=count + 1 if left > 0 else None)
+
+
+def find_encoding(start: bytes) -> str:
+    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else that of Windows."""
+    for mark, name in _BOMS.items():
+        if start.startswith(mark):
+            return name
+    if start[1:200:2].count(0) > len(start[1:200:2]) // 2:
+        return "utf-16-le"
+    if _decodes(start):
+        return "utf-8"
+    return "cp1252" if not set(start) & _NOT_WINDOWS else "latin-1"
+
+
+def _late_encoding(text: bytes) -> str:
+    return "utf-8" if text.isascii() or _decodes(text) else find_encoding(text)
+
+
+def _decodes(piece: bytes) -> bool:
+    """Return whether a piece of a text can be UTF-8; letters may be cut at both ends."""
+    for cut in range(4):
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(piece[cut:])
+        except UnicodeDecodeError as error:
+            if error.start > 0:
+                return False
+        else:
+            return True
+    return False
+
+
+@contextmanager
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed if its name ends in `.gz`, `.bz2` or `.xz`."""
+    opener = COMPRESSED.get(f".{path.rpartition('.')[2].lower()}", open)
+    with opener(path, "rb") as file:
+        yield file
+
+
+def parse_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """Return the values of lines, one row each; a quoted value may go over several lines.
+
+    Args:
+        lines: With their line ends.
+        separator: Between values.
+
+    Raises:
+        ValueError: a line can't be parsed.
+    """
+    csv.field_size_limit(1_000_000)
+    try:
+        return list(csv.reader(lines, delimiter=separator))
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+
+
+def find_separator(lines: Sequence[str], *, tabs: bool = False) -> str:
+    """Return the separator by which most lines have as many values as the first one, and more than one.
+
+    Args:
+        lines: The first ones.
+        tabs: The name of the file says that it is the tab.
+    """
+    likely = "\t" if tabs else ","
+    best, best_score = likely, (0.0, 0)
+    for one in (likely, *(other for other in _SEPARATORS if other != likely)):
+        try:
+            widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
+        except csv.Error:  # a whole line as one value is longer than a value may be
+            continue
+        if not widths or widths[0] < 2:
+            continue
+        alike = sum(width == widths[0] for width in widths) / len(widths)
+        if (score := (round(alike, 2), widths[0])) > best_score and alike > 0.5:
+            best, best_score = one, score
+    return best
+
+
+def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
+    """Return how many of the first lines are comments (`#`) or a title; 0 where that is not certain."""
+    comments = 0
+    while comments < len(lines) and lines[comments].startswith("#"):
+        comments += 1
+    if comments == len(lines):  # there is nothing else: then it is data
+        comments = 0
+    return comments + _title_lines(lines[comments : comments + _SAMPLE_LINES], tabs)
+
+
+def _title_lines(lines: Sequence[str], tabs: bool) -> int:
+    """Return how many lines before the header are a title.
+
+    A title has one value, which may be followed by empty ones, and several words or an empty line below; the header
+    below has words only, and stands above rows of its own length with numbers.
+    """
+    for count in range(1, min(_TITLE_LINES + 1, len(lines))):
+        rest = [line for line in lines[count:] if line.strip()]
+        separator = find_separator(rest, tabs=tabs)
+        try:
+            header, *rows = csv.reader(rest or [""], delimiter=separator)
+            above = [[cell.strip() for cell in row] or [""] for row in csv.reader(lines[:count], delimiter=separator)]
+        except (csv.Error, ValueError):  # no row at all, or a value that is too long
+            return 0
+        if not above or not above[0][0] or any(any(row[1:]) for row in above):
+            return 0
+        if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header):
+            continue
+        if len(above[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in _SEPARATORS):
+            return 0
+        if not any(cell.strip() for cell in header[1:]):  # one more line of the title
+            continue
+        alike = [row for row in rows if len(row) == len(header)]
+        titled = " " in above[0][0] or not all(row[0] for row in above)
+        named = [cell.strip() for cell in header if cell.strip()]
+        words = len(named) > 0.7 * len(header) and not any(map(_NUMBER.fullmatch, named))
+        numbers = any(_NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
+        return count if titled and words and numbers and len(alike) > len(rows) / 2 else 0
+    return 0
+
+
+def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows belong to the table; notes, sources and other tables may stand below them.
+
+    Args:
+        rows: The header first.
+    """
+    if not rows:
+        return 0
+    width = sum(1 for cell in rows[0] if cell.strip())
+    end = len(rows)
+    if width >= 2:
+        number_columns = _number_columns(rows[1:21])
+        for at in range(1, len(rows)):
+            if any(cell.strip() for cell in rows[at]):
+                continue
+            after = next((row for row in rows[at:] if any(cell.strip() for cell in row)), None)
+            if after is None or _is_other(after, width, number_columns):
+                end = at
+                break
+    while end > 2 and width >= 3 and not any(cell.strip() for cell in rows[end - 1][1:]):
+        end -= 1
+    while end > 1 and not any(cell.strip() for cell in rows[end - 1]):
+        end -= 1
+    return end - 1
+
+
+def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
+    """Return whether a row behind an empty one is none of the table: a note, or the header of another table."""
+    if sum(1 for cell in row if cell.strip()) * 2 <= width:
+        return True
+    numbers = {at for at, cell in enumerate(row) if _NUMBER.fullmatch(cell.strip())}
+    return bool(number_columns) and not numbers & number_columns
+
+
+def _number_columns(rows: Sequence[Sequence[str]]) -> set[int]:
+    return {at for row in rows for at, cell in enumerate(row) if _NUMBER.fullmatch(cell.strip())}
+
+
+def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, str]:
+    """Return the signs of decimals and of thousands: `,` and `.` if numbers are written so.
+
+    Args:
+        rows: Without the header.
+        separator: Between values.
+    """
+    values = [value.strip() for row in rows[:_SAMPLE_LINES] for value in row]
+    if separator == "," or not any(_COMMA_NUMBER.fullmatch(value) for value in values):
+        return ".", ""
+    if any(_POINT_NUMBER.fullmatch(value) and not _GROUPED.fullmatch(value) for value in values):
+        return ".", ""  # both are there, so neither can be told: such columns stay text
+    return ",", "." if any(_GROUPED.fullmatch(value) for value in values) else ""
+
+
+def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:
+    """Return the names of columns in which a value looks like a number and is none.
+
+    Args:
+        names: The header.
+        rows: Below it.
+        thousands: The sign between groups of digits.
+    """
+
+    def is_code(value: str) -> bool:
+        if value[:1] == "0" and _CODE.fullmatch(value):
+            return True
+        return thousands == "." and bool(_POINTED.fullmatch(value)) and not _GROUPED.fullmatch(value)
+
+    dotted = thousands == "."
+    found = []
+    for number, name in enumerate(names):
+        values = {row[number] for row in rows if number < len(row)}
+        if any(is_code(value.strip()) for value in values if dotted or value[:1] in ("0", " ")):
+            found.append(name)
+    return tuple(found)
+
+
+def as_lines(rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return rows as lines of separated values, as they would stand in a text."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows(rows)
+    return out.getvalue().splitlines()

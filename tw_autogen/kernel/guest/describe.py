@@ -1,0 +1,281 @@
+"""`Describer`: describes files in forked children with limits, so that no file harms the kernel; code's `describe`."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import hashlib
+import os
+import select
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from json import dumps, loads  # held here: code may overwrite them in the module
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .column_profile import Column, join_lines
+from .file_description import MOST_CHARS, describe_file, kind_of, size_words
+from .folder_listing import listing
+
+NAME = "describe"
+"""What code calls it."""
+_OWN_SECONDS, _OWN_CHARS = 20.0, 6000
+_MEMORY_BYTES = 1 << 30
+_DIGESTED_BYTES = 16_000_000
+_KEPT = 32
+_TEXTS = ("txt", "md", "rst", "log", "")
+_TERMS = 2000
+
+Described = dict[str, Any]
+"""`name`, `size` in words, `headline`, `lines`, `columns` (their names), `problem`."""
+
+
+class Told(str):
+    """A text whose `repr` is the text itself: as the last expression of a cell it is shown as it stands."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Describer:
+    """Describes files by what they hold; the same files with the same content are read once.
+
+    Args:
+        folder: What relative paths are relative to.
+        apart: Read in forked children, where the system has them; otherwise nothing bounds memory and time.
+    """
+
+    def __init__(self, folder: Path, *, apart: bool = True) -> None:
+        self._folder = folder
+        self._apart = apart and hasattr(os, "fork")
+        self._known: dict[tuple[Any, ...], tuple[list[Described], list[str]]] = {}
+
+    def install(self) -> None:
+        """Make `describe(path)` one of Python's built-in functions; a variable of that name hides it."""
+        setattr(builtins, NAME, self.describe)
+
+    def describe(self, path: str | os.PathLike[str]) -> str:
+        """Describe a file, or list a folder; the text is shown as it stands.
+
+        Args:
+            path: Of a file or folder that code can read.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        name = os.fspath(path)
+        if os.path.isdir(name):
+            return Told("\n".join(self.list_folder(name, layouts=True, most_lines=100, seconds=_OWN_SECONDS)["lines"]))
+        os.stat(name)
+        (described,), _ = self.describe_all([(os.path.abspath(name), name)], seconds=_OWN_SECONDS)
+        return Told(text_of(described)[:_OWN_CHARS])
+
+    def list_folder(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+        """List the files of a folder; files of one pattern, and of one layout, are one line.
+
+        Args:
+            folder: Its path.
+            layouts: Read the first lines of tables, to find those of one layout.
+            most_lines: How many lines at most.
+            seconds: How long it may take.
+
+        Returns:
+            `lines`; `files`: the name of each family's first file, and how many there are; `problem`.
+        """
+        if not os.path.isdir(folder):
+            return {"lines": [], "files": [], "problem": "code can't see it"}
+        produce = partial(_listed, folder, layouts=layouts, most_lines=most_lines)
+        (found,) = self._produced(produce, 1, seconds, time.monotonic() + seconds)
+        return {"files": [], "problem": "", **found}
+
+    def describe_all(
+        self, files: Sequence[tuple[str, str]], *, seconds: float, all_seconds: float | None = None
+    ) -> tuple[list[Described], list[str]]:
+        """Describe files; what can't be read, takes too long or too much memory is described by its size and why.
+
+        Args:
+            files: Path and name of each; the name is what code opens it by.
+            seconds: How long one file may take.
+            all_seconds: How long all of them may take; None: as long as each may.
+
+        Returns:
+            What is said of each, in order; and lines about columns that join them.
+        """
+        key = tuple(self._key(path, name) for path, name in files)
+        if key not in self._known:
+            while len(self._known) >= _KEPT:
+                self._known.pop(next(iter(self._known)))
+            ends = time.monotonic() + (all_seconds if all_seconds is not None else seconds * len(files))
+            self._known[key] = self._describe(files, seconds, ends)
+            if all_seconds is not None and time.monotonic() > ends:  # the next time there may be time for more
+                return self._known.pop(key)
+        return self._known[key]
+
+    def _key(self, path: str, name: str) -> tuple[Any, ...]:
+        """Return what is the same as long as a file has the same content."""
+        try:
+            full = os.path.join(self._folder, path)
+            about = os.stat(full)
+            if about.st_size > _DIGESTED_BYTES:
+                return name, about.st_size, about.st_mtime_ns, about.st_ino
+            with open(full, "rb") as file:
+                return name, about.st_size, hashlib.sha256(file.read(_DIGESTED_BYTES)).digest()
+        except OSError:
+            return name, path, time.monotonic()
+
+    def _describe(
+        self, files: Sequence[tuple[str, str]], seconds: float, ends: float
+    ) -> tuple[list[Described], list[str]]:
+        found: dict[int, Described] = {}
+        joins: list[str] = []
+        order = sorted(range(len(files)), key=lambda at: kind_of(files[at][0]) in _TEXTS)
+        while order and time.monotonic() < ends:
+            terms = {term for one in found.values() for term in one["columns"]}
+            left = [files[at] for at in order]
+            for message in self._produced(partial(_messages, self._folder, left, terms), len(left), seconds, ends):
+                if "joins" in message:
+                    joins = message["joins"]
+                    order = []
+                else:
+                    at = order.pop(0)
+                    found[at] = {"name": files[at][1], "size": self._size(files[at][0]), **message}
+        for at in order:
+            found[at] = {
+                **_nothing(""), "name": files[at][1], "size": self._size(files[at][0]), "late": True,
+            }  # fmt: skip
+        return [found[at] for at in range(len(files))], joins
+
+    def _produced(
+        self, produce: Callable[[], Iterator[Described]], count: int, seconds: float, ends: float
+    ) -> Iterator[Described]:
+        return _in_child(produce, count, seconds, ends) if self._apart else produce()
+
+    def _size(self, path: str) -> str:
+        try:
+            return size_words(os.stat(os.path.join(self._folder, path)).st_size)
+        except OSError:
+            return "size not known"
+
+
+def text_of(described: Mapping[str, Any]) -> str:
+    """Return a description as lines: `name: size, headline`, and the rest below."""
+    first = f"{described['name']!r}: {described['size']}, {described['headline']}".rstrip(", ")
+    return "\n".join([first, *(f"  {line}" for line in described["lines"])])
+
+
+def _nothing(why: str) -> Described:
+    return {"headline": why, "lines": [], "columns": [], "problem": why}
+
+
+def _in_child(
+    produce: Callable[[], Iterator[Described]], count: int, seconds: float, ends: float
+) -> Iterator[Described]:
+    """Yield what a forked child produces; if it ends before `count` messages, the last one is the reason.
+
+    Args:
+        produce: Called in the child.
+        count: How many messages come at least.
+        seconds: How long each may take.
+        ends: When the child is ended, by the monotonic clock.
+    """
+    memory = _data_bytes() + _MEMORY_BYTES
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of 3.12: the child must start no thread, and doesn't
+        child = os.fork()
+    if child == 0:
+        _run_child(produce, writing, memory)
+    os.close(writing)
+    try:
+        yield from _heard(reading, count, seconds, ends)
+    finally:
+        os.close(reading)
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):  # somebody's `os.wait()` has taken it
+            os.waitpid(child, 0)
+
+
+def _heard(reading: int, count: int, seconds: float, ends: float) -> Iterator[Described]:
+    """Yield the messages of a child; the last one says why it ended if that was before the end."""
+    pending, received = b"", 0
+    until = min(ends, time.monotonic() + seconds)
+    while True:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([reading], [], [], left)[0]:
+            if received < count:
+                yield _nothing(f"not looked through: that took more than {seconds:g} s")
+            return
+        piece = os.read(reading, 1 << 16)
+        if not piece:
+            if received < count:
+                yield _nothing("not looked through: reading it took too much, or broke its reader")
+            return
+        *lines, pending = (pending + piece).split(b"\n")
+        for line in lines:
+            received += 1
+            until = min(ends, time.monotonic() + seconds)
+            yield loads(line)
+
+
+def _data_bytes() -> int:
+    """Return how much data this process has now; behind Landlock a child can't read its own."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _run_child(produce: Callable[[], Iterator[Described]], writing: int, memory: int) -> NoReturn:
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nowhere, number)
+        if sys.platform.startswith("linux"):
+            import resource  # not on Windows
+
+            hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+            memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+            resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        warnings.simplefilter("ignore")
+        with open(writing, "wb", buffering=0) as out:
+            for message in produce():
+                line = memoryview(dumps(message).encode() + b"\n")
+                while line:
+                    line = line[out.write(line) or 0 :]
+    finally:
+        os._exit(0)
+
+
+def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -> Iterator[Described]:
+    """Yield what is said of each file, tables before texts, and at last what joins them."""
+    tables: list[tuple[str, list[Column]]] = []
+    terms = set(terms)
+    for path, name in files:
+        found = describe_file(os.path.join(folder, path), name, terms=terms)
+        tables += found.tables
+        columns = list(dict.fromkeys(column.name for _, some in found.tables for column in some))[:_TERMS]
+        terms.update(columns)
+        lines, left = [], MOST_CHARS
+        for line in found.lines:
+            left -= len(line) + 1
+            if left < 0:
+                lines.append("…")
+                break
+            lines.append(line)
+        yield {
+            "headline": found.headline[:1000], "lines": lines, "columns": columns, "problem": found.problem[:1000]
+        }  # fmt: skip
+    yield {"joins": join_lines(tables)[:20]}
+
+
+def _listed(folder: str, *, layouts: bool, most_lines: int) -> Iterator[Described]:
+    yield listing(folder, layouts=layouts, most_lines=most_lines)

@@ -1,0 +1,510 @@
+"""What a file holds, in lines for a prompt: its layout as the text shows it; `describe` is what code calls."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .column_profile import Column, column_lines, profile_columns
+from .csv_dialect import (
+    COMPRESSED,
+    CsvDialect,
+    TextStart,
+    as_lines,
+    code_columns,
+    find_separator,
+    lines_above_header,
+    number_signs,
+    parse_rows,
+    read_start,
+    rows_of_table,
+)
+from .json_outline import outline, record_columns, record_lines
+from .text_outline import TablesOfPage, text_lines
+
+MOST_CHARS = 20_000
+"""How long the description of one file may be."""
+_MOST_CELLS = 250_000
+_MOST_COLUMNS = 500
+_SHOWN_COLUMNS = 60
+_RAW_LINES, _RAW_CHARS = 4, 300
+_BELOW_LINES = 6
+_WHOLE_JSON_BYTES = 60_000_000
+_SHEET_ROWS = 20_000
+_MOST_TABLES = 30
+_TEXT_BYTES = 2_000_000
+_TABLE_SECONDS = 1.0
+_SQLITE = b"SQLite format 3\0"
+_NO_EXTRA = 'pip install "tw-autogen[data]"'
+
+
+@dataclass
+class Description:
+    """What is said of a file.
+
+    Args:
+        headline: Its kind and size in a line.
+        lines: The rest.
+        tables: The columns by the name of the file, or of the sheet or table in it.
+        problem: Why it can't be read as its kind; empty if it can.
+    """
+
+    headline: str
+    lines: list[str] = field(default_factory=list)
+    tables: list[tuple[str, list[Column]]] = field(default_factory=list)
+    problem: str = ""
+
+
+def describe_file(path: str, name: str, *, terms: Collection[str] = ()) -> Description:
+    """Describe a file by what it holds.
+
+    Args:
+        path: Where it lies.
+        name: What code calls it; stands in the calls that read it.
+        terms: Names of columns of other files, for texts.
+
+    Returns:
+        What is said of it. One that can't be read as its kind has a `problem`.
+    """
+    kind = kind_of(path)
+    try:
+        return _KINDS.get(kind, _describe_other)(path, name, terms)
+    except ImportError as error:
+        why = f"not readable as {kind} here: {_one_line(error)}; {_NO_EXTRA}"
+    except MemoryError:
+        why = "too large to be looked through"
+    except Exception as error:  # noqa: BLE001 - readers of a dozen formats raise what they like of a broken file
+        why = f"not readable as {kind or 'text'}: {_one_line(error)}"
+    return Description(why, problem=why)
+
+
+def kind_of(path: str) -> str:
+    """Return a file's suffix without its dot, that of a compressed one without the compression's."""
+    low = os.path.basename(path).lower()
+    stem, suffix = os.path.splitext(low)
+    packed = suffix in COMPRESSED
+    kind = (os.path.splitext(stem)[1] if packed else suffix).lstrip(".")
+    return kind if not packed or kind in ("csv", "tsv", "jsonl", "ndjson") else ""
+
+
+def size_words(size: int) -> str:
+    """Return a size in bytes in words: `812 bytes`, `4.2 kB`, `1.5 MB`, `20 GB`."""
+    if size < 1000:
+        return f"{size} bytes"
+    for unit, many in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
+        if size < many * 999.5 or unit == "GB":
+            return f"{size / many:.1f} {unit}" if size < many * 99.95 else f"{size / many:.0f} {unit}"
+    return ""
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+@dataclass
+class _Table:
+    """Rows of text with all that is to be said of them."""
+
+    names: list[str]
+    rows: list[list[str]]
+    name: str
+    raw: list[str] = field(default_factory=list)
+    first_line: int = 1
+    count: str = ""
+    sampled: bool = False
+    notes: list[str] = field(default_factory=list)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    decimal: str = "."
+    thousands: str = ""
+    call: str = ""
+
+    def describe(self) -> tuple[str, list[str], list[Column]]:
+        """Return a headline, lines, and the columns."""
+        columns = profile_columns(
+            self.names[:_MOST_COLUMNS], self.rows, decimal=self.decimal, thousands=self.thousands, kinds=self.kinds
+        )
+        count = self.count or str(len(self.rows))
+        where = f", header in line {self.first_line}" if self.first_line > 1 else ""
+        sample = f", judged by its first {len(self.rows)} rows" if self.sampled else ""
+        headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
+        lines = [f"| {one}" for one in self.raw]
+        said = column_lines(columns)
+        lines += said[:_SHOWN_COLUMNS]
+        if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
+            lines.append(f"… and more columns, up to {self.names[-1]!r}")
+        if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
+            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}; pandas adds .1 to the second")
+        lines += self.notes
+        if self.call:
+            lines.append(f"to be read with {self.call}")
+        return headline, lines, columns
+
+
+def _describe_csv(path: str, name: str, terms: Collection[str]) -> Description:
+    start = read_start(path)
+    if not start.lines:
+        raise ValueError("it is empty")
+    tabs = ".tsv" in path.lower()
+    plain = [line.rstrip("\r\n").lstrip("\ufeff") for line in start.lines[:1000]]
+    above = lines_above_header(plain, tabs=tabs)
+    separator = find_separator([line for line in plain[above:] if line.strip()][:200], tabs=tabs)
+    table = _csv_table(start, name, above, separator)
+    headline, lines, columns = table.describe()
+    encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
+    words = {",": "CSV", ";": "CSV with ';'", "\t": "CSV with tabs", "|": "CSV with '|'"}[separator]
+    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)])
+
+
+def _csv_table(start: TextStart, name: str, above: int, separator: str) -> _Table:
+    """Return the table of a text of separated values."""
+    lines = start.lines[above:]
+    first = lines[0].count(separator) + 1
+    most = max(100, _MOST_CELLS // min(max(1, first), _MOST_COLUMNS))
+    sampled = not start.whole or len(lines) > most + 1
+    rows = [row for row in parse_rows([*lines[: most + 1]], separator) if row]
+    if rows and start.encoding.startswith("utf") and rows[0]:
+        rows[0][0] = rows[0][0].lstrip("\ufeff")
+    if not rows:
+        raise ValueError("it has no rows")
+    header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
+    notes = []
+    below: list[list[str]] = []
+    if not sampled:
+        count = rows_of_table(rows)
+        data, below = rows[1 : count + 1], rows[count + 1 :]
+        below = [row for row in below if any(cell.strip() for cell in row)]
+    data = [row for row in data if any(cell.strip() for cell in row)] if len(header) > 1 else data
+    total = ""
+    if sampled:
+        known = None if start.more_lines is None else len(lines) - 1 + start.more_lines
+        total = f"about {known}" if known is not None else f"more than {len(lines) - 1}"
+    wide = [at for at, row in enumerate(data) if len(row) > len(header)]
+    short = [at for at, row in enumerate(data) if len(row) < len(header)]
+    decimal, thousands = number_signs(data, separator)
+    if separator == "," or decimal == ".":
+        thousands = thousands or _comma_thousands(data)
+    codes = code_columns(header, data, thousands)
+    if wide and not all(len(data[at]) > len(header) and not any(data[at][len(header) :]) for at in wide):
+        notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(data[wide[0]])}")
+    if short:
+        notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(data[short[0]])}")
+    if header and all(map(_is_number, header)):
+        notes.append("every name in its first line is a number; if that line is data, read it with header=None")
+    if data and not sampled and data[-1] and data[-1][0].strip().lower().startswith(("total", "sum", "all ")):
+        notes.append(f"the last row may be a total: {_row(data[-1])}")
+    if below:
+        notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
+        notes += [f"| {_raw(line)}" for line in as_lines(below[:_BELOW_LINES])]
+    dialect = CsvDialect(
+        separator, start.encoding, decimal, thousands, above, codes, bool(wide), len(data) if below else 0
+    )
+    return _Table(
+        header,
+        data,
+        name,
+        raw=[_raw(line) for line in start.lines[: above + _RAW_LINES]],
+        first_line=above + 1,
+        count=total,
+        sampled=sampled,
+        notes=notes,
+        decimal=decimal,
+        thousands=thousands if decimal != "." else "",
+        call=dialect.call(name),
+    )
+
+
+def _comma_thousands(rows: Sequence[Sequence[str]]) -> str:
+    """Return `,` if a column is made of numbers with commas between thousands, where no decimal comma can be meant."""
+    for at in range(max(map(len, rows), default=0)):
+        values = [row[at].strip() for row in rows[:500] if at < len(row) and row[at].strip()]
+        grouped = [one for one in values if _is_grouped(one)]
+        if grouped and all(_is_grouped(one) or one.lstrip("+-").replace(".", "", 1).isdigit() for one in values):
+            return ","
+    return ""
+
+
+def _is_grouped(text: str) -> bool:
+    first, *rest = text.lstrip("+-").partition(".")[0].split(",")
+    return bool(rest) and first.isdigit() and len(first) <= 3 and all(len(one) == 3 and one.isdigit() for one in rest)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _row(values: Sequence[str]) -> str:
+    return _raw(as_lines([values])[0])
+
+
+def _raw(line: str) -> str:
+    line = line.rstrip("\r\n")
+    return line if len(line) <= _RAW_CHARS else f"{line[:_RAW_CHARS]}…"
+
+
+def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
+    size = os.path.getsize(path)
+    if size > _WHOLE_JSON_BYTES:
+        with open(path, "rb") as file:
+            start = file.read(_RAW_CHARS).decode("utf-8", "replace")
+        return Description("JSON, too large to be looked through; it begins:", [f"| {_raw(start)}"])
+    with open(path, encoding="utf-8-sig") as file:
+        value = json.load(file)
+    headline, lines, columns = outline(value)
+    first = value[0] if isinstance(value, list) and value else value
+    if lines:
+        lines.append(f"first: {_raw(json.dumps(first, ensure_ascii=False, default=str))}")
+    return Description(headline, lines, [(name, columns)] if columns else [])
+
+
+def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Description:
+    start = read_start(path)
+    lines = [line for line in start.lines if line.strip()]
+    if not lines:
+        return Description("JSON lines: none")
+    values = [json.loads(line) for line in lines[:_SHEET_ROWS]]
+    more = len(lines) > len(values) or not start.whole
+    count = len(lines) + start.more_lines if start.more_lines is not None else None
+    said = (f"about {count}" if more else str(count)) if count is not None else f"more than {len(lines)}"
+    sample = f", judged by the first {len(values)}" if more else ""
+    records = [one for one in values if isinstance(one, dict)]
+    if len(records) < len(values):
+        kinds = ", ".join(sorted({type(one).__name__ for one in values}))
+        return Description(f"JSON lines, {said}{sample}, of {kinds}", [f"| {_raw(lines[0])}"])
+    said_lines = [*record_lines(records), f"first: {_raw(lines[0])}"]
+    return Description(f"JSON lines: {said} objects{sample}", said_lines, [(name, record_columns(records))])
+
+
+def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
+    if path.lower().endswith(".xls"):
+        import pandas  # optional; with xlrd it reads the old form
+
+        frames = pandas.read_excel(path, sheet_name=None, header=None, nrows=_SHEET_ROWS)
+        sheets = {title: frame.astype(object).values.tolist() for title, frame in frames.items()}
+        return _sheets(name, [(str(title), rows, len(rows) >= _SHEET_ROWS) for title, rows in sheets.items()])
+    import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
+
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    found = []
+    for sheet in book.worksheets[:_MOST_TABLES]:
+        columns = min(_MOST_COLUMNS, sheet.max_column or _MOST_COLUMNS)
+        most = max(100, min(_SHEET_ROWS, _MOST_CELLS // columns))
+        rows = [list(row) for row in sheet.iter_rows(max_row=most + 1, max_col=columns, values_only=True)]
+        found.append((str(sheet.title), rows, len(rows) > most))
+    hidden = [str(one.title) for one in book.worksheets if one.sheet_state != "visible"]
+    described = _sheets(name, found)
+    if hidden:
+        described.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
+    return described
+
+
+def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> Description:
+    result = Description(f"workbook with {len(sheets)} sheet{'' if len(sheets) == 1 else 's'}")
+    for title, values, more in sheets:
+        cells = [[_cell(one) for one in row] for row in values]
+        while cells and not any(cells[-1]):
+            cells.pop()
+        width = max((at + 1 for row in cells for at, one in enumerate(row) if one), default=0)
+        cells = [row[:width] for row in cells]
+        if not cells or not width:
+            result.lines.append(f"sheet {title!r}: empty")
+            continue
+        lines = as_lines([[one.replace("\n", " ") for one in row] for row in cells])
+        above = next((at for at, row in enumerate(cells) if any(row)), 0)
+        above += lines_above_header(lines[above : above + 300])
+        start = TextStart([f"{line}\n" for line in lines], whole=not more, more_lines=None if more else 0)
+        table = _csv_table(start, name, above, ",")
+        skip, rows = (f", skiprows={above}" if above else ""), (f", nrows={len(table.rows)}" if table.notes else "")
+        needs = skip or (rows if any("below its rows" in one for one in table.notes) else "")
+        several = f", sheet_name={title!r}" if len(sheets) > 1 else ""
+        table.call = f"pd.read_excel({name!r}{several}{skip}{rows})" if needs else ""
+        headline, said, columns = table.describe()
+        result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
+        result.tables.append((f"{name}: {title}", columns))
+    return result
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Description:
+    if path.lower().endswith(".parquet"):
+        from pyarrow import parquet  # optional: the extra `data` brings it
+
+        file = parquet.ParquetFile(path)
+        schema, count = file.schema_arrow, file.metadata.num_rows
+        most = max(100, min(_SHEET_ROWS, _MOST_CELLS // max(1, len(schema.names))))
+        batch = next(file.iter_batches(most, use_threads=False), None)
+        records = batch.to_pylist() if batch is not None else []
+    else:
+        from pyarrow import feather
+
+        table = feather.read_table(path, use_threads=False, memory_map=True)
+        schema, count = table.schema, table.num_rows
+        most = max(100, min(_SHEET_ROWS, _MOST_CELLS // max(1, len(schema.names))))
+        records = table.slice(0, most).to_pylist()
+    names = [str(one) for one in schema.names]
+    kinds = {str(one.name): str(one.type) for one in schema}
+    described = _typed(name, names, [[one.get(n) for n in names] for one in records], kinds, count)
+    kind = "Parquet" if path.lower().endswith(".parquet") else "Feather"
+    return Description(f"{kind}: {described[0]}", *described[1:])
+
+
+def _typed(
+    name: str, names: list[str], rows: list[list[Any]], kinds: Mapping[str, str], count: int
+) -> tuple[str, list[str], list[tuple[str, list[Column]]]]:
+    """Describe rows of values whose types the file says."""
+    nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows[:1000])]
+    flat = [at for at, _ in enumerate(names) if at not in nested]
+    table = _Table(
+        [names[at] for at in flat],
+        [["" if row[at] is None else _value(row[at]) for at in flat] for row in rows],
+        name,
+        raw=[_raw(line) for line in as_lines([names, *([_value(one) for one in row] for row in rows[:2])])],
+        count=str(count),
+        sampled=count > len(rows),
+        kinds=kinds,
+    )
+    headline, lines, columns = table.describe()
+    if nested:
+        lines += record_lines([{names[at]: row[at] for at in nested} for row in rows])
+    return headline.replace(f"x {len(flat)} ", f"x {len(names)} "), lines, [(name, columns)]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    return "" if value is None else str(value)[:1000]
+
+
+def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
+    with contextlib.closing(sqlite3.connect(f"file:{_quoted(os.path.abspath(path))}?mode=ro", uri=True)) as database:
+        ends = time.monotonic() + _TABLE_SECONDS
+        listed = database.execute(
+            "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
+            "ORDER BY name"
+        ).fetchall()
+        database.set_progress_handler(lambda: int(time.monotonic() > ends), 10_000)
+        result = Description(f"SQLite with {len(listed)} table{'' if len(listed) == 1 else 's'}, views included")
+        for table, kind in listed[:_MOST_TABLES]:
+            ends = time.monotonic() + _TABLE_SECONDS
+            try:
+                said, lines, columns = _describe_table(database, str(table), kind)
+            except sqlite3.Error as error:
+                result.lines.append(f"{kind} {table!r}: not read: {_one_line(error)}")
+                result.problem = result.problem or f"{kind} {table!r} can't be read: {_one_line(error)}"
+                continue
+            result.lines += [f"{kind} {table!r}: {said}", *(f"  {one}" for one in lines)]
+            result.tables.append((f"{name}: {table}", columns))
+        return result
+
+
+def _describe_table(database: sqlite3.Connection, table: str, kind: str) -> tuple[str, list[str], list[Column]]:
+    quoted = '"' + table.replace('"', '""') + '"'
+    kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_info({quoted})")}
+    keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
+    ((count,),) = database.execute(f"SELECT count(*) FROM {quoted}")
+    most = max(100, min(_SHEET_ROWS, _MOST_CELLS // max(1, len(kinds))))
+    rows = [list(row) for row in database.execute(f"SELECT * FROM {quoted} LIMIT {most}")]
+    headline, lines, tables = _typed(table, list(kinds), rows, kinds, count)
+    if keys:
+        lines.append(f"primary key: {', '.join(map(repr, keys))}")
+    for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
+        lines.append(f"{row[3]!r} refers to {row[2]!r}.{row[4] or 'its key'}")
+    return headline, lines, tables[0][1]
+
+
+def _quoted(path: str) -> str:
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _describe_text(path: str, name: str, terms: Collection[str]) -> Description:
+    start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
+    headline, lines = text_lines("".join(start.lines).replace("\r\n", "\n"), terms=terms, cut=not start.whole)
+    encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
+    return Description(f"{headline}{encoding}", [f"| {line}" for line in lines])
+
+
+def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
+    start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
+    page = TablesOfPage()
+    page.feed("".join(start.lines))
+    tables = [(at, [row for row in rows if any(row)]) for at, rows in enumerate(page.tables)]
+    tables = [(at, rows) for at, rows in tables if len(rows) > 2 and _is_even(rows)]
+    title = f", title {page.title[:100]!r}" if page.title else ""
+    result = Description(f"HTML{title}, {len(page.tables)} tables" + ("" if start.whole else " in its first 2 MB"))
+    for at, rows in sorted(sorted(tables, key=lambda one: -len(one[1]))[:3]):
+        lines = as_lines(rows)
+        table = _csv_table(TextStart([f"{line}\n" for line in lines]), name, 0, ",")
+        table.call = ""
+        headline, said, columns = table.describe()
+        result.lines += [f"table {at}: {headline}", *(f"  {one}" for one in said)]
+        result.tables.append((f"{name}: table {at}", columns))
+    if result.tables:
+        result.lines.append(f"to be read with pd.read_html({name!r})[n]; n may count otherwise")
+    return result
+
+
+def _is_even(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether most rows have as many values as the header, and more than one."""
+    width = len(rows[0])
+    return width > 1 and sum(len(row) == width for row in rows) * 2 > len(rows)
+
+
+def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:
+    with zipfile.ZipFile(path) as archive:
+        found = archive.infolist()
+    lines = [f"{one.filename!r}: {size_words(one.file_size)}" for one in found[:40]]
+    more = [f"… {len(found) - 40} more"] if len(found) > 40 else []
+    return Description(f"ZIP archive of {len(found)} files", lines + more)
+
+
+def _describe_other(path: str, name: str, terms: Collection[str]) -> Description:
+    with open(path, "rb") as file:
+        start = file.read(1024)
+    if start.startswith(_SQLITE):
+        return _describe_sqlite(path, name, terms)
+    if b"\0" in start or os.path.splitext(path)[1].lower() in COMPRESSED:
+        return Description("binary")
+    return _describe_text(path, name, terms)
+
+
+_KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
+    "csv": _describe_csv,
+    "tsv": _describe_csv,
+    "jsonl": _describe_json_lines,
+    "ndjson": _describe_json_lines,
+    "parquet": _describe_columnar,
+    "feather": _describe_columnar,
+    "xlsx": _describe_workbook,
+    "xlsm": _describe_workbook,
+    "xls": _describe_workbook,
+    "json": _describe_json,
+    "geojson": _describe_json,
+    "db": _describe_sqlite,
+    "sqlite": _describe_sqlite,
+    "sqlite3": _describe_sqlite,
+    "txt": _describe_text,
+    "md": _describe_text,
+    "rst": _describe_text,
+    "log": _describe_text,
+    "html": _describe_page,
+    "htm": _describe_page,
+    "zip": _describe_archive,
+}

@@ -1,0 +1,308 @@
+"""Lists of files: what a folder holds, with files of one pattern or layout as one line."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .csv_dialect import find_encoding, find_separator, lines_above_header, opened, parse_rows
+
+MOST_ENTRIES = 20_000
+"""How many files are listed; beyond, their number is not known."""
+_DIGITS = re.compile(r"\d+")
+_START_BYTES = 8_000
+_MOST_LAYOUTS = 500
+_MOST_FAMILIES = 1000
+_TABLES = (".csv", ".tsv")
+_DESCRIBED = frozenset({
+    ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".feather", ".xlsx", ".xlsm", ".xls", ".db",
+    ".sqlite", ".sqlite3", ".txt", ".md", ".rst", ".html", ".htm", ".zip",
+})  # fmt: skip
+_FOLDED = 3
+"""So many files of one pattern are one line."""
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file of a folder.
+
+    Args:
+        name: Relative to the folder, with `/` between its parts.
+        size: In bytes.
+    """
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Family:
+    """Files of one folder that belong together: their names differ in digits only, or they have one layout.
+
+    Args:
+        entries: In the order of their names.
+    """
+
+    entries: tuple[FileEntry, ...]
+
+    @property
+    def first(self) -> FileEntry:
+        """The file that stands for all."""
+        return self.entries[0]
+
+    @property
+    def label(self) -> str:
+        """Return the plain name, or first and last one with their number, and sizes."""
+        sizes = [one.size for one in self.entries]
+        names = [one.name.rpartition("/")[2] for one in self.entries]
+        if len(names) == 1:
+            return f"{names[0]!r} {_size(sizes[0])}"
+        span = _size(sizes[0]) if len(set(map(_size, sizes))) == 1 else f"{_size(min(sizes))}–{_size(max(sizes))}"
+        return f"{names[0]!r} … {names[-1]!r} ({len(names)} files, {span} each)"
+
+
+def _size(size: int) -> str:
+    if size < 1000:
+        return f"{size} B"
+    for unit, many in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
+        if size < many * 999.5 or unit == "GB":
+            return f"{size / many:.1f} {unit}" if size < many * 9.95 else f"{size / many:.0f} {unit}"
+    return ""
+
+
+def families(entries: Iterable[FileEntry], layout: Mapping[str, str] | None = None) -> list[Family]:
+    """Return files as families, in the order of their first names.
+
+    Args:
+        entries: The files.
+        layout: A text by name that is the same for files of one layout; files of one folder and layout belong
+            together too. None, or an empty text: not known.
+    """
+    groups: dict[tuple[str, str], list[FileEntry]] = {}
+    for entry in sorted(entries, key=lambda one: _natural(one.name)):
+        folder, _, plain = entry.name.rpartition("/")
+        known = (layout or {}).get(entry.name, "")
+        suffix = os.path.splitext(plain)[1].lower()
+        key = (folder, f"layout {suffix} {known}" if known else f"name {_DIGITS.sub('#', plain)}")
+        groups.setdefault(key, []).append(entry)
+    found = []
+    for some in groups.values():
+        if len(some) >= _FOLDED:
+            found.append(Family(tuple(some)))
+        else:
+            found += [Family((one,)) for one in some]
+    return sorted(found, key=lambda one: (one.first.name.count("/"), _natural(one.first.name)))
+
+
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    """Return a key by which `a2` comes before `a10`."""
+    return [(0, int(one)) if one.isdigit() and len(one) < 50 else (1, one) for one in re.split(r"(\d+)", name) if one]
+
+
+def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more: bool = False) -> list[str]:
+    """Return a folder's files as lines, folder by folder.
+
+    Args:
+        kin: The families.
+        left_out: How many hidden, ignored and secret-like ones are not in it.
+        most_lines: How many lines at most; what doesn't fit is counted.
+        more: There are more files than were listed.
+    """
+    files = [entry for one in kin for entry in one.entries]
+    total = sum(one.size for one in files)
+    head = f"{len(files)}{' or more' if more else ''} file{'' if len(files) == 1 else 's'}, {_size(total)}"
+    lines = [head + (f"; {left_out} hidden, ignored or secret-like left out" if left_out else "")]
+    shown: dict[str, list[Family]] = {}
+    for one in kin:
+        shown.setdefault(one.first.name.rpartition("/")[0], []).append(one)
+    share = _most_each([len(some) for some in shown.values()], most_lines - 1 - len(shown))
+    for at, (folder, some) in enumerate(shown.items()):
+        if len(lines) >= most_lines and at < len(shown) - 1:
+            rest = list(shown.values())[at:]
+            count = sum(len(one.entries) for group in rest for one in group)
+            lines.append(f"… {count} more files in {len(rest)} folders")
+            break
+        indent = ""
+        if folder:
+            lines.append(f"{folder}/")
+            indent = "  "
+        kept = some if len(some) <= share else some[: share - 1]
+        lines += [f"{indent}{one.label}" for one in kept]
+        if len(kept) < len(some):
+            count = sum(len(one.entries) for one in some[len(kept) :])
+            lines.append(f"{indent}… {count} more files here")
+    return lines
+
+
+def _most_each(counts: Sequence[int], room: int) -> int:
+    """Return how many of each group fit, where small groups leave their room to large ones."""
+    most = 2
+    while most < max(counts, default=0) and sum(min(one, most + 1) for one in counts) <= room:
+        most += 1
+    return most
+
+
+def layout_of(path: str) -> str:
+    """Return a text that is the same for files of one layout: separator and header; empty where it is not known."""
+    suffix = os.path.splitext(path.lower())[1]
+    if suffix not in (".csv", ".tsv"):
+        return ""
+    try:
+        with opened(path) as file:
+            start = file.read(_START_BYTES)
+        text = start.decode(find_encoding(start), "replace")
+        lines = text.splitlines()
+        lines = lines[:-1] if len(start) == _START_BYTES and len(lines) > 1 else lines
+        above = lines_above_header(lines, tabs=suffix == ".tsv")
+        separator = find_separator([line for line in lines[above:] if line.strip()][:50], tabs=suffix == ".tsv")
+        header = next(iter(parse_rows(lines[above : above + 1], separator)), [])
+    except (OSError, ValueError, EOFError):
+        return ""
+    return f"{separator}{'|'.join(header)}" if len(header) > 1 else ""
+
+
+def listing(folder: str, *, layouts: bool, most_lines: int) -> dict[str, Any]:
+    """List a folder.
+
+    Args:
+        folder: Its path.
+        layouts: Read the first lines of tables, to find those of one layout.
+        most_lines: How many lines at most.
+
+    Returns:
+        `lines`, and `files`: name and number of files of each family that can be described, the first of it.
+    """
+    entries, left_out, more = list_files(folder)
+    found = families(entries)
+    if layouts:
+        tables = [one for one in entries if one.name.lower().endswith(_TABLES)]
+        if len(tables) > _MOST_LAYOUTS:
+            tables = [one.first for one in found if one.first.name.lower().endswith(_TABLES)][:_MOST_LAYOUTS]
+        found = families(entries, {one.name: layout_of(os.path.join(folder, one.name)) for one in tables})
+    return {
+        "lines": listing_lines(found, left_out, most_lines=most_lines, more=more),
+        "files": [[one.first.name, len(one.entries)] for one in found if is_described(one.first.name)][:_MOST_FAMILIES],
+    }
+
+
+def is_described(name: str) -> bool:
+    """Return whether a file's suffix is one of data or of documents."""
+    return os.path.splitext(name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"))[1] in _DESCRIBED
+
+
+def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
+    """Return the files below a folder that are neither hidden nor ignored nor secret-like.
+
+    Args:
+        folder: Its path; links in it are not followed.
+
+    Returns:
+        The files; how many files and folders are left out; whether there are more than are listed.
+    """
+    found: list[FileEntry] = []
+    left_out, ignored = 0, Ignored()
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop(0)
+        try:
+            with os.scandir(os.path.join(folder, prefix)) as scanned:
+                entries = sorted(itertools.islice(scanned, MOST_ENTRIES), key=lambda one: one.name)
+        except OSError:
+            left_out += 1
+            continue
+        if any(one.name == ".gitignore" and one.is_file(follow_symlinks=False) for one in entries):
+            with open(os.path.join(folder, prefix, ".gitignore"), encoding="utf-8", errors="replace") as file:
+                ignored.add(prefix, file.read(100_000))
+        for entry in entries:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if is_private(entry.name) or entry.is_symlink() or ignored(f"{prefix}{entry.name}", is_folder=is_folder):
+                left_out += 1
+            elif is_folder:
+                waiting.append(f"{prefix}{entry.name}/")
+            elif entry.is_file(follow_symlinks=False):
+                found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
+        if len(found) >= MOST_ENTRIES:
+            return found[:MOST_ENTRIES], left_out, True
+    return found, left_out, False
+
+
+_PRIVATE = re.compile(
+    r"\..*|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|gpg|ovpn)|id_(rsa|dsa|ecdsa|ed25519).*|.*~|__pycache__|node_modules"
+    r"|(.*[-_.])?(credentials?|secrets?|passwords?|passwd|private[-_]?keys?)([-_.].*)?"
+    r"|(.*[-_.])?(tokens?|api[-_]?keys?)(\.[^.]*)*"
+    r"|service[-_]account.*\.json|kubeconfig.*|wallet\.dat|venv|oai_config_list.*",
+    re.IGNORECASE,
+)
+
+
+def is_private(name: str) -> bool:
+    """Return whether a plain name is hidden, or that of secrets or of what programs keep for themselves.
+
+    Example:
+        >>> is_private(".env"), is_private("db_credentials.json"), is_private("server.pem"), is_private("api_token.txt")
+        (True, True, True, True)
+        >>> is_private("sales.csv"), is_private("token_counts.csv")
+        (False, False)
+    """
+    return _PRIVATE.fullmatch(name) is not None
+
+
+class Ignored:
+    """What `.gitignore` files leave out: called with a path, returns whether it is ignored.
+
+    Source: gitignore(5). Differs: the user's own and the repository's `info/exclude` are not read.
+    """
+
+    def __init__(self) -> None:
+        self._rules: list[tuple[str, Callable[[str], bool], bool, bool]] = []
+
+    def add(self, folder: str, text: str) -> None:
+        """Take the rules of a file.
+
+        Args:
+            folder: Where it lies, relative, with a `/` at its end; empty: at the top.
+            text: What stands in it.
+        """
+        for line in text.splitlines()[:2000]:
+            rule = line.rstrip()
+            if not rule or rule.startswith("#") or len(rule) > 500:
+                continue
+            again = rule.startswith("!")
+            rule = rule.removeprefix("!").removeprefix("\\")
+            folders_only = rule.endswith("/")
+            self._rules.append((folder, _matcher(rule.rstrip("/")), again, folders_only))
+
+    def __call__(self, name: str, *, is_folder: bool = False) -> bool:
+        """Return whether a path is ignored; the last rule that fits decides.
+
+        Args:
+            name: Relative to the top.
+            is_folder: It is a folder.
+        """
+        for folder, fits, again, folders_only in reversed(self._rules):
+            below = name.removeprefix(folder) if name.startswith(folder) else None
+            if below and (is_folder or not folders_only) and fits(below):
+                return not again
+        return False
+
+
+def _matcher(rule: str) -> Callable[[str], bool]:
+    anchored = "/" in rule
+    parts = rule.lstrip("/").split("/")
+    if not anchored:
+        pattern = re.compile(fnmatch.translate(parts[0]))
+        return lambda name: pattern.match(name.rpartition("/")[2]) is not None
+    words = []
+    for at, part in enumerate(parts):
+        if part == "**":
+            words.append(".*" if at == len(parts) - 1 else "(?:[^/]+/)*")
+            continue
+        plain = "".join("[^/]*" if one == "*" else "[^/]" if one == "?" else re.escape(one) for one in part)
+        words.append(plain + ("/" if at < len(parts) - 1 else ""))
+    whole = re.compile("".join(words))
+    return lambda name: whole.fullmatch(name) is not None

@@ -1,0 +1,167 @@
+"""What nested values are: for each field its types, how often it is null or absent, lengths of lists, values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .column_profile import Column, count_words, show
+
+_DEEPEST = 5
+_MOST_FIELDS = 60
+_MANY_KEYS = 30
+"""An object with more keys, all with values of one type, is taken for a dictionary by key."""
+_MOST_VALUES = 100_000
+
+
+def outline(value: Any) -> tuple[str, list[str], list[Column]]:
+    """Describe a value as JSON has it.
+
+    Args:
+        value: What `json.loads` returns.
+
+    Returns:
+        A headline, lines, and the scalar fields of the records as columns, if it is a list of objects.
+    """
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return f"JSON: list of {len(value)} objects", record_lines(value), record_columns(value)
+    if isinstance(value, list):
+        return f"JSON: {_list_words([value])}", [], []
+    if isinstance(value, dict):
+        if _is_dictionary(value):
+            first = next(iter(value))
+            lines = _lines("each value", list(value.values()), 0)
+            return f"JSON: object of {len(value)} keys, such as {show(first)}", lines, []
+        return f"JSON: object of {len(value)} key{'' if len(value) == 1 else 's'}", record_lines([value]), []
+    return f"JSON: {_type(value)} {show(str(value))}", [], []
+
+
+def record_lines(records: Sequence[Mapping[str, Any]], depth: int = 0) -> list[str]:
+    """Return lines for the fields of objects.
+
+    Args:
+        records: At least one.
+        depth: How deep they lie.
+    """
+    names = list(dict.fromkeys(name for one in records for name in one))
+    lines = []
+    for name in names[:_MOST_FIELDS]:
+        values = [one[name] for one in records if name in one]
+        absent = len(records) - len(values)
+        lines += _lines(repr(name), values, depth, absent=absent)
+    if len(names) > _MOST_FIELDS:
+        lines.append(f"{'  ' * depth}… {len(names) - _MOST_FIELDS} more fields")
+    return lines
+
+
+def record_columns(records: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Return the fields of objects as columns, items of lists as their values, to find what joins files."""
+    names = list(dict.fromkeys(name for one in records[:1000] for name in one))[:_MOST_FIELDS]
+    columns = []
+    for name in names:
+        counts: Counter[str] = Counter()
+        numbers = True
+        for one in records:
+            value = one.get(name)
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, (str, int, float)) and not isinstance(item, bool):
+                    counts[str(item)] += 1
+                    numbers = numbers and not isinstance(item, str)
+        columns.append(Column(str(name), counts, kind="", plain=numbers))
+    return columns
+
+
+def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) -> list[str]:
+    indent = "  " * depth
+    kinds = Counter(_type(one) for one in values)
+    words, inner = [], []
+    types = [kind for kind in kinds if kind != "null"]
+    parts = []
+    for kind in types:
+        some = [one for one in values[:_MOST_VALUES] if _type(one) == kind]
+        count = f" ({kinds[kind]})" if len(types) > 1 else ""
+        if kind == "list":
+            parts.append(_list_words(some) + count)
+            items = [item for one in some for item in one][:_MOST_VALUES]
+            if objects := [one for one in items if isinstance(one, dict)]:
+                inner += record_lines(objects, depth + 1) if depth < _DEEPEST else []
+        elif kind == "object":
+            parts.append(_object_words(some) + count)
+            if depth < _DEEPEST:
+                inner += _object_lines(some, depth + 1)
+        else:
+            parts.append(", ".join([f"{kind}{count}", *_scalar_words(kind, some)]))
+    words.append("; ".join(parts) if parts else "always null" if values else "nothing")
+    if kinds["null"] and parts:
+        words.append(f"{kinds['null']} null")
+    if absent:
+        words.append(f"absent in {absent}")
+    return [f"{indent}{label}: {', '.join(words)}", *inner]
+
+
+def _object_lines(objects: Sequence[Mapping[str, Any]], depth: int) -> list[str]:
+    if any(_is_dictionary(one) for one in objects):
+        return _lines("each value", [value for one in objects for value in one.values()][:_MOST_VALUES], depth)
+    return record_lines(objects, depth)
+
+
+def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
+    lengths = [len(one) for one in objects]
+    empty = lengths.count(0)
+    words = f"object of {_span(lengths)} keys" + (f", {empty} empty" if empty else "")
+    if any(_is_dictionary(one) for one in objects):
+        words += f", such as {show(next(iter(objects[0])))}" if objects[0] else ""
+    return words
+
+
+def _list_words(lists: Sequence[Sequence[Any]]) -> str:
+    items = [item for one in lists for item in one][:_MOST_VALUES]
+    kinds = Counter(_type(one) for one in items)
+    lengths = [len(one) for one in lists]
+    empty = lengths.count(0)
+    words = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items"
+    if empty and len(lists) > 1:
+        words += f", {empty} empty"
+    if len(kinds) == 1:
+        kind = next(iter(kinds))
+        if kind not in ("list", "object", "null"):
+            words += "".join(f", {one}" for one in _scalar_words(kind, items))
+        elif kind == "list":
+            words += f", each {_list_words(items)}"
+    return words
+
+
+def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
+    counts = Counter(map(str, values))
+    if kind in ("int", "float") and len(counts) > 1:
+        words = [f"{min(values)} … {max(values)}"]
+        few = len(counts) <= 6 and kind == "int"
+        all_different = len(counts) == len(values)
+        rest = f"values {', '.join(sorted(counts, key=float))}" if few else f"{len(counts)} distinct"
+        return [*words, "all different" if all_different and not few else rest]
+    if kind in ("int", "float"):
+        return [f"always {values[0]}" if len(values) > 1 else str(values[0])]
+    if len(values) == 1:
+        return [show(str(values[0]))]
+    return count_words(counts)
+
+
+def _is_dictionary(value: Mapping[str, Any]) -> bool:
+    return len(value) > _MANY_KEYS and len({_type(one) for one in value.values()} - {"null"}) <= 1
+
+
+def _span(lengths: Sequence[int]) -> str:
+    return str(lengths[0]) if min(lengths) == max(lengths) else f"{min(lengths)}–{max(lengths)}"
+
+
+def _type(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, (list, tuple)):
+        return "list"
+    return type(value).__name__

@@ -1,0 +1,212 @@
+"""Outlines of texts: headings with sizes, and the paragraphs that rule how other files are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from html.parser import HTMLParser
+from typing import Any
+
+_WHOLE_CHARS = 1500
+"""A text up to here is quoted whole."""
+_QUOTED_CHARS = 2600
+_MOST_HEADINGS = 25
+_LONGEST_PARAGRAPH = 700
+_HEADING = re.compile(r"(#{1,6}) +(\S.*)|(\d+(?:\.\d+)*\.?) +([A-Z][^.]{2,80})")
+_UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
+_ITEM = re.compile(r"\s*([-*+•|]|\d+[.)]) ?")
+_EMPTY = re.compile(
+    r"\b(null|nan|none|empty|blank|missing|not applicable|n/a|applies to all|all possible values|default)\b", re.I
+)
+_FORMULA = re.compile(
+    r"[\w)\]] ?=(?![=>]) ?[\w(].*[-+*/×÷]|\b(formula|calculated as|computed as|defined as|is the (ratio|sum|number))\b",
+    re.I,
+)
+_FEW_TERM_CHARS = 3
+
+
+def text_lines(text: str, *, terms: Collection[str] = (), cut: bool = False) -> tuple[str, list[str]]:
+    """Describe a text.
+
+    Args:
+        text: Any length.
+        terms: Names of columns of other files; paragraphs that speak of them are quoted.
+        cut: There is more of it.
+
+    Returns:
+        A headline and lines: the whole text if it is short, else an outline and paragraphs.
+    """
+    lines = text.splitlines()
+    count = f"text of {len(lines)} line{'' if len(lines) == 1 else 's'}"
+    if len(text) <= _WHOLE_CHARS and not cut:
+        return count, lines
+    head = f"{count}, {len(text)} characters" if not cut else f"text, the first {len(text)} characters of it"
+    found = headings(lines)
+    said = []
+    if quoted := _telling_paragraphs(lines, terms, {at for at, _, _, _ in found}):
+        said.append("what it says of columns, of empty values and of formulas:")
+        said += [f"line {at + 1}: {paragraph}" for at, paragraph in quoted]
+    said += _outline(found) if found else ["it begins:", *_first_lines(lines)]
+    return head, said
+
+
+def _outline(found: Sequence[tuple[int, int, str, int]]) -> list[str]:
+    """Return a line for each heading, down to the level at which they are few; sizes with all that stands below."""
+    deepest = next((most for most in (3, 2, 1) if sum(level <= most for _, level, _, _ in found) <= _MOST_HEADINGS), 1)
+    merged: list[list[Any]] = []
+    for at, level, title, size in found:
+        if level <= deepest or not merged:
+            merged.append([at, level, title, size])
+        else:
+            merged[-1][3] += size
+    said = ["sections, with characters:"]
+    shown = merged[:_MOST_HEADINGS]
+    said += [f"{'  ' * (level - 1)}line {at + 1}: {title} ({size})" for at, level, title, size in shown]
+    return said if len(merged) <= _MOST_HEADINGS else [*said, f"… {len(merged) - _MOST_HEADINGS} more sections"]
+
+
+def headings(lines: Sequence[str]) -> list[tuple[int, int, str, int]]:
+    """Return line number from 0, level from 1, title and size in characters of each section."""
+    found: list[tuple[int, int, str]] = []
+    fenced = False
+    for at, line in enumerate(lines):
+        fenced ^= line.lstrip().startswith("```")
+        if fenced:
+            continue
+        if match := _HEADING.fullmatch(line.rstrip()):
+            level = len(match[1]) if match[1] else match[3].strip(".").count(".") + 1
+            found.append((at, level, (match[2] or line).strip()))
+        elif at and lines[at - 1].strip() and _UNDERLINE.fullmatch(line) and not _is_listed(lines[at - 1], found, at):
+            found.append((at - 1, 1 if line[0] == "=" else 2, lines[at - 1].strip()))
+    if any(lines[at].startswith("#") for at, _, _ in found):  # numbers begin the items of lists then
+        found = [one for one in found if lines[one[0]].startswith("#")]
+    if not found:
+        return []
+    ends = [at for at, _, _ in found[1:]] + [len(lines)]
+    return [
+        (at, level, title[:120], sum(len(line) + 1 for line in lines[at:end]))
+        for (at, level, title), end in zip(found, ends, strict=True)
+    ]
+
+
+def _is_listed(line: str, found: Sequence[tuple[int, int, str]], at: int) -> bool:
+    """Return whether a line above a rule is an item of a list, or is a heading already."""
+    return bool(_ITEM.match(line)) or bool(found) and found[-1][0] == at - 1
+
+
+def _first_lines(lines: Sequence[str]) -> list[str]:
+    said, size = [], 0
+    for line in lines:
+        size += len(line) + 1
+        if size > _WHOLE_CHARS // 2:
+            said.append(line[: max(0, _WHOLE_CHARS // 2 - size + len(line))] + "…")
+            break
+        said.append(line)
+    return said
+
+
+def _telling_paragraphs(lines: Sequence[str], terms: Collection[str], titles: set[int]) -> list[tuple[int, str]]:
+    """Return the paragraphs that speak of columns, empty values or formulas, in their order, within a limit.
+
+    Args:
+        lines: The text's.
+        terms: Names of columns; those that are plain words of one's language count only beside something else.
+        titles: Numbers of lines that are headings.
+    """
+    words = {term.lower() for term in terms if len(term) >= _FEW_TERM_CHARS}
+    plain = {term.lower() for term in terms if term.isalpha() and (term.islower() or term.istitle())}
+    pattern = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, sorted(words, key=len, reverse=True))) + r")(?!\w)")
+    scored = []
+    for at, paragraph in _paragraphs(lines):
+        if at in titles:
+            continue
+        paragraph = paragraph[:_LONGEST_PARAGRAPH]
+        mentioned = set(pattern.findall(paragraph.lower())) if words else set()
+        rules = 2 * bool(_EMPTY.search(paragraph)) + 2 * bool(_FORMULA.search(paragraph))
+        score = rules + min(3, len(mentioned - plain)) + bool(rules and mentioned)
+        if words and not mentioned:
+            score -= 1
+        if score > 1 or mentioned - plain:
+            scored.append((score, at, paragraph))
+    left, kept = _QUOTED_CHARS, []
+    for _, at, paragraph in sorted(scored, key=lambda one: (-one[0], one[1])):
+        if len(paragraph) <= left:
+            left -= len(paragraph)
+            kept.append((at, paragraph))
+    return sorted(kept)
+
+
+def _paragraphs(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Return first line, from 0, and text of each paragraph; an item of a list is one of its own."""
+    found: list[tuple[int, list[str]]] = []
+    fresh = True
+    for at, line in enumerate(lines):
+        if not line.strip():
+            fresh = True
+            continue
+        if fresh or _ITEM.match(line) or not found:
+            found.append((at, [line.strip()]))
+        else:
+            found[-1][1].append(line.strip())
+        fresh = False
+    return [(at, " ".join(parts)) for at, parts in found]
+
+
+class TablesOfPage(HTMLParser):
+    """The tables of an HTML page: rows of texts, read from the page's own text.
+
+    Args:
+        most_rows: How many rows of each table are kept.
+    """
+
+    def __init__(self, most_rows: int = 2000) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title = ""
+        self.tables: list[list[list[str]]] = []
+        self._most_rows = most_rows
+        self._open: list[list[list[str]]] = []
+        self._cell: list[str] | None = None
+        self._in_title = False
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a table, a row or a cell.
+
+        Args:
+            tag: Its name.
+            attrs: Not used.
+        """
+        if tag in ("table", "tr", "td", "th"):
+            self._end_cell()  # which may have no end of its own
+        if tag == "table":
+            self._open.append([])
+            self.tables.append(self._open[-1])
+        elif tag == "tr" and self._open and len(self._open[-1]) < self._most_rows:
+            self._open[-1].append([])
+        elif tag in ("td", "th") and self._open and self._open[-1]:
+            self._cell = []
+        elif tag in ("script", "style", "sup"):
+            self._hidden += 1
+        self._in_title = tag == "title"
+
+    def handle_endtag(self, tag: str) -> None:
+        """End a table or a cell."""
+        if tag in ("td", "th", "tr", "table"):
+            self._end_cell()
+        if tag == "table" and self._open:
+            self._open.pop()
+        elif tag in ("script", "style", "sup"):
+            self._hidden = max(0, self._hidden - 1)
+        self._in_title = False
+
+    def _end_cell(self) -> None:
+        if self._cell is not None and self._open and self._open[-1]:
+            self._open[-1][-1].append(" ".join("".join(self._cell).split()))
+        self._cell = None
+
+    def handle_data(self, data: str) -> None:
+        """Take text."""
+        if self._in_title:
+            self.title += data.strip()
+        elif self._cell is not None and not self._hidden:
+            self._cell.append(data)

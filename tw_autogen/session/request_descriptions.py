@@ -1,0 +1,288 @@
+"""What a prompt says of the files and variables of a request, and of the folder that the user works in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import TwAutogenError
+from tw_autogen.kernel import FileDescriber
+from tw_autogen.model import LexicalRanker
+from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session.settings import SessionSettings
+
+_SECONDS, _FOLDER_SECONDS = 20.0, 2.0
+"""How long the description of one file may take, and that of all files of the user's folder together."""
+_TREE_LINES = 40
+_TREE_SHARE = 0.4
+_MOST_CANDIDATES = 30
+_TEXT_CHARS = 400
+_HEAD_ROWS = 3
+_MOST_COLUMNS = 40
+_LEAST_CHARS = 200
+_FITS = 0.5
+"""What part of the best file's score another one has that fits a later request."""
+_MORE = "describe({!r}) shows more"
+
+
+class RequestDescriptions:
+    """Says what files hold, once for each content; the kernel reads them, no model is asked.
+
+    Args:
+        settings: `profile_chars`, `profile_folder` and `user_folder`.
+        folder: The session's.
+        kernel: Returns what describes files, if there is a kernel that can.
+        on_problem: Called with a line for each file that can't be read as what its name says.
+    """
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        folder: Path,
+        kernel: Callable[[], FileDescriber | None],
+        on_problem: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._kernel = kernel
+        self._on_problem = on_problem
+        self._told: dict[str, str] = {}
+        self._told_tree = ""
+        self._ranker = LexicalRanker()
+
+    def of_request(self, text: str, files: Sequence[Path], variables: Mapping[str, Any]) -> str:
+        """Describe what a request brings.
+
+        Args:
+            text: The request, which says what is relevant.
+            files: As code reads them: in the session's folder, or at their own place.
+            variables: By name.
+
+        Returns:
+            Lines to put after the user's words, of `profile_chars` characters at most (but one line a file goes in any
+            case); empty if the request brings nothing.
+        """
+        names = [path.name if path.parent == self._folder else str(path) for path in files]
+        described, joins = self._described([(name, name) for name in names], each=_SECONDS)
+        for one in described:
+            if one["problem"]:
+                self._on_problem(f"{Path(one['name']).name}: {one['problem']}")
+        texts = {one["name"]: _text(one) for one in described}
+        known = {name: one for name, one in texts.items() if self._told.get(name) == one}
+        for name in known:
+            texts[name] = f"{texts[name].splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
+        earlier = [name for name in self._told if name not in texts]
+        self._told.update({name: one for name, one in texts.items() if name not in known})
+        ranked = [at for at, _ in self._ranker.rank(text, list(texts.values()))]
+        shown = _fitted(list(texts.values()), list(texts), ranked, self._settings.profile_chars)
+        parts = []
+        outside = [one for name, one in zip(texts, shown, strict=True) if os.path.isabs(name)]
+        for title, found in (
+            ("Files in the working folder:", [one for one in shown if one not in outside]),
+            ("Large files at their own place, to be opened by the whole path, read-only:", outside),
+            ("Columns that join them:", joins if described else []),
+            ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
+        ):  # fmt: skip
+            if found:
+                parts.append(title)
+                parts += ["- " + one.replace("\n", "\n  ") for one in found]
+        if earlier and texts:
+            parts.append(f"Files of earlier requests: {', '.join(map(repr, earlier[-10:]))}.")
+        return "\n".join(parts)
+
+    def of_folder(self, text: str, folder: str, used_chars: int) -> str:
+        """Describe the folder that the user works in, as the setting `profile_folder` says.
+
+        Args:
+            text: The request: what has to do with it comes first.
+            folder: Its path.
+            used_chars: How much of `profile_chars` is used up.
+
+        Returns:
+            Lines; empty if nothing is to be said, or nothing that an earlier request has not said.
+        """
+        mode, kernel = self._settings.profile_folder, self._kernel()
+        if mode == "off" or not folder or kernel is None:
+            return ""
+        limit = max(1000, self._settings.profile_chars - used_chars)
+        path = os.path.realpath(os.path.expanduser(folder))
+        if not _holds_files(path):  # no kernel has to start to say so
+            return ""
+        content = mode == "content"
+        try:
+            found = kernel.list_files(path, layouts=content, most_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
+        except TwAutogenError:  # it says so again, when code is to run there
+            return ""
+        lines = [str(line) for line in found["lines"]]
+        if found["problem"] or len(lines) < 2:
+            return f"Its files could not be listed: {found['problem']}." if found["problem"] and lines else ""
+        tree = "\n".join(lines)
+        parts = []
+        known = set(self._told_tree.splitlines())
+        new = [line for line in lines[1:] if line not in known]
+        if tree != self._told_tree:
+            some = known and len(new) * 2 < len(lines)
+            said = "\n".join(["Changed there:", lines[0], *new] if some else ["Its files:", tree])
+            parts.append(_cut(said, int(limit * _TREE_SHARE) if content else limit))
+            self._told_tree = tree
+        if content and (said := self._relevant(text, path, found["files"], limit - sum(map(len, parts)))):
+            parts.append(said)
+        return "\n".join(parts)
+
+    def _relevant(self, text: str, folder: str, files: Sequence[tuple[str, int]], limit: int) -> str:
+        """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
+        count = {str(name): int(many) for name, many in files}
+        names = list(count)
+        scored = self._ranker.rank(text, [_words(name) for name in names])
+        if self._told:  # an earlier request was told what fits it: only what fits this one as well as that
+            first = [names[at] for at, score in scored if score > _FITS * scored[0][1]]
+            wanted = [name for name in first[:_MOST_CANDIDATES] if name not in self._told]
+        else:
+            first = [names[at] for at, _ in scored]
+            wanted = [*first, *(name for name in names if name not in first)][:_MOST_CANDIDATES]
+        pairs = [(os.path.join(folder, name), name) for name in wanted]
+        described, joins = self._described(pairs, each=_FOLDER_SECONDS, together=_FOLDER_SECONDS)
+        brought = {_body(name, one) for name, one in self._told.items()}
+        texts = {one["name"]: _text(one) for one in described if not one.get("late")}
+        texts = {name: one for name, one in texts.items() if _body(name, one) not in brought}
+        if not texts:
+            return ""
+        names = list(texts)
+        ranked = self._ranker.rank(text, [f"{_words(name)} {texts[name]}" for name in names])
+        order = [names[at] for at, _ in ranked]
+        if not self._told:  # nothing is known of the folder yet: also what the request does not name
+            order += [name for name in names if name not in order]
+        kept: dict[str, str] = {}
+        for name in order:
+            body = texts[name].replace(f"({name!r},", "(path,").replace(f"({name!r})", "(path)")
+            if count[name] > 1:
+                first_line, _, rest = body.partition("\n")
+                body = f"{first_line}; {count[name]} files of this layout\n{rest}"
+            body = _cut(body, limit // 2)
+            if len(body) > limit or limit < _LEAST_CHARS:
+                continue
+            self._told[name] = texts[name]
+            limit -= len(body)
+            kept[name] = body
+        if not kept:
+            return ""
+        about = [line for line in joins if sum(f"{name!r}[" in line for name in kept) > 1][:5]
+        head = f"What files there hold, by their path below {folder} (describe(path) in code shows it of any other):"
+        return "\n".join([head, *("- " + one.replace("\n", "\n  ") for one in kept.values()), *about])
+
+    def _described(
+        self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None
+    ) -> tuple[list[dict[str, Any]], list[str]]:
+        """Return what the kernel says of files; without one, their sizes."""
+        if not files:
+            return [], []
+        kernel, why = self._kernel(), "not looked through: no kernel is there"
+        if kernel is not None:
+            try:
+                found = kernel.describe_files(files, seconds=each, all_seconds=together)
+                said = zip(found["files"], files, strict=True)
+                return [{**_EMPTY, **one, "name": name} for one, (_, name) in said], [
+                    str(line) for line in found["joins"]
+                ]
+            except (KeyError, TypeError, ValueError):
+                why = "not looked through: the kernel's answer can't be read"
+            except TwAutogenError as error:
+                why = f"not looked through: {' '.join(str(error).split())[:_TEXT_CHARS]}"
+        return [{**_EMPTY, "name": name, "size": self._size(name), "headline": why} for _, name in files], []
+
+    def _size(self, name: str) -> str:
+        try:
+            if os.path.isabs(name):
+                return f"{Path(name).stat().st_size} bytes"
+            with SafeFolder(self._folder) as opened:
+                return f"{opened.info(name).st_size} bytes"
+        except OSError:
+            return "size not known"
+
+
+_EMPTY: Mapping[str, Any] = {"headline": "", "lines": (), "columns": (), "problem": "", "size": ""}
+
+
+def _holds_files(folder: str) -> bool:
+    """Return whether a folder has an entry that is not hidden."""
+    try:
+        return any(not name.startswith(".") for name in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _text(described: Mapping[str, Any]) -> str:
+    first = f"{described['name']}: {described['size']}, {described['headline']}"
+    return "\n".join([first, *(f"  {line}" for line in described["lines"])])
+
+
+def _body(name: str, text: str) -> str:
+    """Return a description without the file's name: copies of a file have the same one."""
+    return text.removeprefix(name).replace(repr(name), "path")
+
+
+def _words(name: str) -> str:
+    """Return a path as words, for a ranker."""
+    return " ".join(part for part in "".join(c if c.isalnum() else " " for c in name).split())
+
+
+def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], limit: int) -> list[str]:
+    """Return descriptions cut to a limit together: the most relevant ones have half of what is left at least.
+
+    Args:
+        texts: Descriptions; of each the first line goes in any case.
+        names: What code opens each file by.
+        ranked: Positions, the most relevant first; those that are missing come after them.
+        limit: How long all may be, in characters.
+    """
+    order = [*ranked, *(at for at in range(len(texts)) if at not in ranked)]
+    left = limit - sum(min(_TEXT_CHARS, len(text.partition("\n")[0])) for text in texts)
+    found = dict(enumerate(texts))
+    for number, at in enumerate(order):
+        first, _, rest = texts[at].partition("\n")
+        first = first if len(first) <= _TEXT_CHARS else f"{first[:_TEXT_CHARS]}…"
+        share = max(left // 2, left // (len(order) - number))
+        more = "  … " + _MORE.format(names[at])
+        kept = rest if len(rest) <= share else _cut(rest, share - len(more)) if share > _LEAST_CHARS else ""
+        left -= len(kept)
+        found[at] = "\n".join(filter(None, [first, kept.removesuffix("\n…"), more if len(kept) < len(rest) else ""]))
+    return [found[at] for at in range(len(texts))]
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return a text cut behind a whole line."""
+    if len(text) <= limit:
+        return text
+    head, _, _ = text[: max(0, limit)].rpartition("\n")
+    return f"{head or text[: max(0, limit)]}\n…"
+
+
+def profile_value(name: str, value: Any) -> str:
+    """Describe a variable that came with a request.
+
+    Args:
+        name: The variable's name.
+        value: A table, an array, or anything that has a JSON form.
+    """
+    kind = type(value).__name__
+    if kind == "DataFrame":
+        return f"{name}: DataFrame, {_describe_frame(value)}"
+    if kind == "Series":
+        return f"{name}: Series, {_describe_frame(value.to_frame())}"
+    text = repr(value)
+    return f"{name}: {kind}, {text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS] + '…'}"
+
+
+def _describe_frame(frame: Any) -> str:
+    """Return shape, columns with dtypes and missing counts, and the first rows as CSV, of a table of pandas."""
+    columns = [
+        f"{name!r} ({dtype}{f', {count} missing' if count else ''})"
+        for name, dtype, count in zip(frame.columns, frame.dtypes, frame.isna().sum(), strict=True)
+    ]
+    more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
+    head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=False).strip()
+    rows = "\n".join(one if len(one) <= _TEXT_CHARS else f"{one[:_TEXT_CHARS]}…" for one in head.splitlines())
+    shape = f"{len(frame)} rows x {len(columns)} columns"
+    return f"{shape}: {', '.join(columns[:_MOST_COLUMNS])}{more}\nfirst rows:\n{rows}"
