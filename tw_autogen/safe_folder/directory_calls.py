@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
+import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
@@ -332,18 +332,27 @@ def _new_owner(about: os.stat_result, owner_of: OwnerOf) -> tuple[int, int] | No
     return None if stat.S_IFMT(about.st_mode) in (stat.S_IFCHR, stat.S_IFBLK) else owner_of(about)
 
 
-def copy(source: BinaryIO, target: BinaryIO) -> None:
+def copy(source: BinaryIO, target: BinaryIO, limit_bytes: int | None = None) -> None:
     """Copy an open file to its end, inside the system where that is possible; some file systems share the blocks then.
 
     Args:
-        source: Read from its beginning.
+        source: Read from its beginning; somebody may go on writing to it.
         target: New and empty.
+        limit_bytes: How much is copied at most.
+
+    Raises:
+        OSError: with `errno.EFBIG` if there is more than the limit.
     """
+    left = sys.maxsize if limit_bytes is None else limit_bytes
     with contextlib.suppress(OSError, ValueError, AttributeError):  # not on this system, or not between these files
         if source.tell() == 0:
-            while os.copy_file_range(source.fileno(), target.fileno(), _AT_ONCE_BYTES):
-                pass
-    shutil.copyfileobj(source, target, _PIECE_BYTES)  # what is left
+            while done := os.copy_file_range(source.fileno(), target.fileno(), min(left, _AT_ONCE_BYTES)):
+                left -= done
+    while piece := source.read(min(left + 1, _PIECE_BYTES)):  # what is left
+        left -= len(piece)
+        if left < 0:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        target.write(piece)
 
 
 def explained(error: OSError, name: str, part: str = "") -> OSError:

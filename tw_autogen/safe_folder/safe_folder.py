@@ -214,24 +214,25 @@ class SafeFolder(Closing):
                 if owner:
                     directory_calls.give(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
 
-    def copy_in(self, source: BinaryIO, name: str, *, mode: int = 0o644) -> None:
+    def copy_in(self, source: BinaryIO, name: str, *, mode: int = 0o644, limit_bytes: int | None = None) -> None:
         """Copy an open file into the folder, in place of whatever file or link has that name.
 
         Args:
             source: Read to its end.
             name: Relative to the folder.
             mode: Permissions of the copy; set on its descriptor, before it has its name.
+            limit_bytes: How much is copied at most.
 
         Raises:
-            OSError: a directory has that name, a link is in the way, the system refuses, or untrusted code has
-                exchanged the copy before it had its name.
+            OSError: a directory has that name, a link is in the way, the system refuses, the file is longer than the
+                limit (`errno.EFBIG`), or untrusted code has exchanged the copy before it had its name.
         """
         with self._parent(name) as (at, last):
             part = f".{secrets.token_hex(8)}.part"
             try:
                 made = directory_calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=0o600)
                 with os.fdopen(made, "wb") as file:
-                    directory_calls.copy(source, file)
+                    directory_calls.copy(source, file, limit_bytes)
                     file.flush()
                     directory_calls.set_mode(made, at, part, mode)
                     written = os.fstat(made)

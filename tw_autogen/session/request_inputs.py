@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import reprlib
 import stat
@@ -20,6 +21,8 @@ FilesWanted = Iterable[Path | str] | Path | str
 
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
+_LARGEST_COPY_BYTES = 1 << 30
+_READ_ONLY = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 
 
 def several(wanted: Any) -> tuple[Any, ...]:
@@ -199,7 +202,8 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None
         The copy.
 
     Raises:
-        ConfigError: a folder of that name is in the way, or the file can't be read; see `opened_as_given`.
+        ConfigError: a folder of that name is in the way, the file is larger than 1 GB, or it can't be read; see
+            `opened_as_given`.
     """
     name = name or path.name
     target = folder / name
@@ -214,9 +218,15 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None
             pass
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             try:
-                opened.copy_in(given, name, mode=stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
-            except PermissionError as error:
-                raise ConfigError(f"{path}: can't be put into the working folder: {error.strerror}") from error
+                if os.fstat(given.fileno()).st_size > _LARGEST_COPY_BYTES:  # a sparse one may take no time to make
+                    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+                opened.copy_in(given, name, mode=_READ_ONLY, limit_bytes=_LARGEST_COPY_BYTES)
+            except OSError as error:
+                if error.errno not in (errno.EFBIG, errno.EPERM, errno.EACCES):
+                    raise
+                hint = f"; let code read it at its place: kernel.read=[{str(path.parent)!r}]"
+                more = hint if error.errno == errno.EFBIG else ""
+                raise ConfigError(f"{path}: can't be put into the working folder: {error.strerror}{more}") from error
     return target
 
 
