@@ -203,10 +203,9 @@ def check_granted(
                 raise ConfigError(f"kernel.write: {one} can't be granted: {_TEMPORARY}")
             if key == "write" and settings.sandbox != OFF:
                 real, others = Path(one).expanduser().resolve(), sum(map(len, kept.values()))
-                try:
-                    kept[str(real)] = _protected(real, settings, folder, known, others)
-                except _NotGrantedError as error:
-                    raise ConfigError(f"kernel.write: {one} can't be granted: {error}") from None
+                why, kept[str(real)] = _protected(real, settings, folder, known, others)
+                if why:
+                    raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
             if folder and (why := shut_off_reason(folder, Path(one).expanduser(), settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
     return kept
@@ -242,14 +241,10 @@ def _links(path: str) -> Iterator[str]:
             here = step
 
 
-class _NotGrantedError(Exception):
-    """Settings files and hooks in a folder can't stay read-only if code may write there; says why."""
-
-
 def _protected(
     real: Path, settings: KernelSettings, own: Path | None, known: Mapping[str, tuple[int, int]], others: int
-) -> Kept:
-    """Return the settings files and hooks in a folder that code may write to.
+) -> tuple[str, Kept]:
+    """Return the reason why settings files and hooks in a folder can't stay read-only, empty if they can; and these.
 
     Args:
         real: The folder, without links.
@@ -259,25 +254,21 @@ def _protected(
         others: As of `protected_in`.
 
     Raises:
-        _NotGrantedError: they can't stay read-only.
         SandboxError: no wall can stand here.
     """
     if is_protected(real.name) or ".git" in real.parts:
-        raise _NotGrantedError("settings files and hooks stay read-only")
+        return "settings files and hooks stay read-only", {}
     try:
         found = protected_in(str(real), own, known=known, others=others)
     except OverflowError as error:
-        why = f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder"
-        raise _NotGrantedError(why) from None
+        return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder", {}
     linked = next((one for one in found if os.path.islink(one)), "")
     if linked:
-        raise _NotGrantedError(f"{linked} is a link, which can't be kept read-only; grant a folder without it")
+        return f"{linked} is a link, which can't be kept read-only; grant a folder without it", {}
     if found and standing(settings) == LANDLOCK:
-        raise _NotGrantedError(
-            f"the sandbox's level landlock can't keep {next(iter(found))} read-only there, as settings files and hooks "
-            "have to be; grant a folder without such files"
-        )
-    return found
+        why = f"can't keep {next(iter(found))} read-only there, as settings files and hooks have to be"
+        return f"the sandbox's level landlock {why}; grant a folder without such files", {}
+    return "", found
 
 
 def _home_folders() -> tuple[Path, ...]:
