@@ -12,18 +12,18 @@ _MISSING = frozenset(
     + ["NULL", "NaN", "None", "n/a", "nan", "null"]
 )
 """What `pandas.read_csv` takes for missing."""
-_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf", re.IGNORECASE)
+_PLAIN = re.compile(r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?|[+-]?inf", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?\d+")
 _CODE = re.compile(r"0\d+")
 _FORMS = (
-    ("with ',' between thousands", re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")),
-    ("with '%'", re.compile(r"[+-]?\d[\d,]*\.?\d* ?%")),
-    ("with a currency", re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]*[kKmMbB]?\)?|[+-]?\d[\d.,]* ?[€£$]")),
-    ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]*%?")),
-    ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]*")),
-    ("with a decimal comma", re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")),
-    ("in parentheses", re.compile(r"\(\d[\d,.]*\)")),
-    ("with a unit", re.compile(r"[+-]?\d[\d,.]* ?[A-Za-zµ°/]{1,5}\d?")),
+    ("with ',' between thousands", re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,12}(?:\.\d{0,30})?")),
+    ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%")),
+    ("with a currency", re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,]{0,30} ?[€£$]")),
+    ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]{0,30}%?")),
+    ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]{0,30}")),
+    ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}")),
+    ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)")),
+    ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?[A-Za-zµ°/]{1,5}\d?")),
 )
 _DATES = (
     ("YYYY-MM-DD", re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?)? ?(Z|[+-]\d\d:?\d\d)?")),

@@ -232,12 +232,12 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
 
 
 _PRIVATE = re.compile(
-    r"\..*|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|gpg|ovpn)|id_(rsa|dsa|ecdsa|ed25519).*|.*~|__pycache__|node_modules"
-    r"|(.*[-_.])?(credentials?|secrets?|passwords?|passwd|private[-_]?keys?)([-_.].*)?"
-    r"|(.*[-_.])?(tokens?|api[-_]?keys?)(\.[^.]*)*"
-    r"|service[-_]account.*\.json|kubeconfig.*|wallet\.dat|venv|oai_config_list.*",
-    re.IGNORECASE,
+    r"\..*|id_(?:rsa|dsa|ecdsa|ed25519).*|__pycache__|node_modules|venv|wallet\.dat|kubeconfig.*|oai_config_list.*"
+    r"|(?:.{0,250}[-_.])?(?:credentials?|secrets?|passwords?|passwd|private[-_]?keys?)(?:[-_.].{0,250})?"
+    r"|(?:.{0,250}[-_.])?(?:tokens?|api[-_]?keys?)(?:\.[^.]{0,50}){0,3}|service[-_]account.{0,250}\.json",
+    re.IGNORECASE | re.DOTALL,
 )
+_PRIVATE_ENDS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn", "~")
 
 
 def is_private(name: str) -> bool:
@@ -249,7 +249,7 @@ def is_private(name: str) -> bool:
         >>> is_private("sales.csv"), is_private("token_counts.csv")
         (False, False)
     """
-    return _PRIVATE.fullmatch(name) is not None
+    return _PRIVATE.fullmatch(name) is not None or name.lower().endswith(_PRIVATE_ENDS)
 
 
 class Ignored:

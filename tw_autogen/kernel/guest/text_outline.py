@@ -12,14 +12,15 @@ _WHOLE_CHARS = 1500
 _QUOTED_CHARS = 2600
 _MOST_HEADINGS = 25
 _LONGEST_PARAGRAPH = 700
-_HEADING = re.compile(r"(#{1,6}) +(\S.*)|(\d+(?:\.\d+)*\.?) +([A-Z][^.]{2,80})")
-_UNDERLINE = re.compile(r"(={3,}|-{3,})\s*")
+_HEADING = re.compile(r"(#{1,6}) {1,9}(\S.*)|(\d{1,3}(?:\.\d{1,3}){0,5}\.?) {1,9}([A-Z][^.]{2,80})")
+_UNDERLINE = re.compile(r"(?:={3,}|-{3,})\s{0,9}")
 _ITEM = re.compile(r"\s*([-*+•|]|\d+[.)]) ?")
 _EMPTY = re.compile(
     r"\b(null|nan|none|empty|blank|missing|not applicable|n/a|applies to all|all possible values|default)\b", re.I
 )
 _FORMULA = re.compile(
-    r"[\w)\]] ?=(?![=>]) ?[\w(].*[-+*/×÷]|\b(formula|calculated as|computed as|defined as|is the (ratio|sum|number))\b",
+    r"[\w)\]] ?=(?![=>]) ?[\w(].{0,150}[-+*/×÷]"
+    r"|\b(?:formula|calculated as|computed as|defined as|is the (?:ratio|sum|number))\b",
     re.I,
 )
 _FEW_TERM_CHARS = 3
