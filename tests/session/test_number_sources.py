@@ -112,7 +112,25 @@ def test_a_page_names_what_was_not_found_and_escapes_its_sources():
 
 
 @pytest.mark.parametrize(
-    "text", ["1", "1,", "1 ", "1-", "a.b-", "1.1.", "jan ", "- 3\n", "12 345 ", "https://", "5%", "1e9", "a-", "#"]
+    "text",
+    [
+        "1",
+        "1,",
+        "1 ",
+        "1-",
+        "a.b-",
+        "1.1.",
+        "jan ",
+        "- 3\n",
+        "12 345 ",
+        "https://",
+        "5%",
+        "1e9",
+        "1e999 ",
+        "9" * 400 + " ",
+        "a-",
+        "#",
+    ],
 )
 def test_hostile_text_takes_linear_time(text):
     long = text * (20_000 // len(text))
