@@ -49,6 +49,7 @@ RUN_PYTHON = {
     ),
     '"Which months are odd?"': ([TO_USER], "assert answer.text == 'Done.'", ""),
     'session["loads"] =': (PICTURE, "assert [one.path.name for one in session.artifacts] == ['load.png']", ""),
+    "for source in answer.sources": (MEAN, "", ""),
     "import approve_in_notebook": ([], "session.close()", ""),
     "Load sales.csv as `sales`.": ([TO_USER, TO_USER], "assert answer.text == 'Done.'", ""),
     "def approve(proposal)": ([], "", ""),

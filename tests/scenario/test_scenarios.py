@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.model import Recording
+from tw_autogen.model import Recording, Usage
 from tw_autogen.scenario import costs_table, put_table, replay_scenario
 from tw_autogen.scenario.scenario import find_scenarios
+from tw_autogen.session import Answer, read_journal, rounds_of
 from tw_autogen.testing import plans
 
 ROOT = Path(__file__).parents[2]
@@ -38,11 +39,20 @@ def test_a_scenario_says_what_it_shows_and_its_data_are_small(scenario):
     assert not [name for name in scenario.files if (scenario.folder / name).stat().st_size > LARGEST_BYTES]
 
 
+def sources(workspace):
+    """Where the numbers of all answers of a session come from."""
+    (journal,) = workspace.glob("*/events.jsonl")
+    rounds = rounds_of(read_journal(journal))
+    answers = [Answer.of(one, Usage(), earlier=rounds[:at]) for at, one in enumerate(rounds)]
+    return [source for answer in answers for source in answer.sources]
+
+
 @EACH
 def test_a_recorded_scenario_holds(scenario, tmp_path):
     outcome = replay_scenario(scenario, workspace=tmp_path)
 
     assert not outcome.problems
+    assert not [str(one) for one in sources(tmp_path) if one.kind == "not found"]
     assert outcome.usage.calls == len(Recording.read(scenario.replies).replies)
 
 

@@ -3,7 +3,7 @@ import base64
 import nbformat
 import pytest
 
-from tw_autogen.conversation import Plan, Post
+from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -22,6 +22,9 @@ from tw_autogen.session.notebook import notebook, write_notebook
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
+
+SOURCE = "<ul><li>12: printed (output 1: 12)</li></ul>"
+RESULT = AttachmentType.execution_result
 
 
 def ran(cell, **fields):
@@ -53,6 +56,7 @@ def events(tmp_path):
         ran(1, stdout="half way\n", error="Traceback (most recent call last):\nZeroDivisionError: division by zero"),
         CellStarted(2, "len(df)"),
         ran(2, result="12", stderr="careful\n", artifacts=files),
+        PostClosed("r", "p", Post("CodeInterpreter", "Planner", "12", (Attachment(RESULT, "12"),))),
         plan("1. load\n2. report <interactively depends on 1>"),
         RoundClosed("r", "finished", "Completed", "12 rows.", "", 1.0, {}),
     ]
@@ -78,6 +82,7 @@ def test_a_session_becomes_a_valid_notebook_with_words_and_code_in_their_order(e
         ("code", "1/0"),
         ("code", "len(df)"),
         ("markdown", "## Answer\n\n12 rows."),
+        ("markdown", f"<details><summary>Sources of 1 number</summary>{SOURCE}</details>"),
     ]
     assert [cell.execution_count for cell in made.cells if cell.cell_type == "code"] == [1, 2]
 

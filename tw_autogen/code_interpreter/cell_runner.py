@@ -18,6 +18,7 @@ from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import CallBudgetError, PluginLoadError
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
 from tw_autogen.kernel import Execution, Kernel
+from tw_autogen.lazy_module import finish_imports
 from tw_autogen.model import ChatModel, call_model
 from tw_autogen.plugin import HostPlugin, PluginSpec
 from tw_autogen.role import Turn
@@ -77,6 +78,7 @@ class CellRunner:
             What came of it; its artifacts are those of the kernel, of host-run plugins, and every other new file in the
             kernel's folder.
         """
+        finish_imports()
         self._count += 1
         cell = self._count
         self.put(turn.variables)

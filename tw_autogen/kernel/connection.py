@@ -13,16 +13,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zmq
-from jupyter_client.connect import write_connection_file
-from jupyter_client.session import Session
 
 from tw_autogen import bounded_json
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
+
+if TYPE_CHECKING:
+    from jupyter_client import connect, session
+else:
+    connect = LazyModule("jupyter_client.connect")
+    session = LazyModule("jupyter_client.session")
 
 _DELIMITER = b"<IDS|MSG>"
 _MOST_DIGESTS = 1 << 16
@@ -185,10 +190,10 @@ class Connection:
         key = secrets.token_hex(16).encode()
         where = str((self.runtime if binds else self.own) / _SOCKET)
         self.file = self.runtime / "connection.json"
-        _, self.info = write_connection_file(
+        _, self.info = connect.write_connection_file(
             str(self.file), key=key, transport="ipc" if by_file else "tcp", ip=where if by_file else "127.0.0.1"
         )
-        self.session = Session(key=key, signature_scheme="hmac-sha256", username="tw")
+        self.session = session.Session(key=key, signature_scheme="hmac-sha256", username="tw")
         self._opens = opens
         self._held: tuple[int, ...] = ()
         self._channels: dict[Channel, zmq.Socket[bytes]] = {}

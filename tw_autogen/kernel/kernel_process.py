@@ -15,15 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from jupyter_client.launcher import launch_kernel
-from jupyter_client.win_interrupt import send_interrupt
-
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.guest_bundle import boot_text
 from tw_autogen.kernel.launcher.exit_status import describe_exit
+from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from _typeshed import HasFileno
+    from jupyter_client import launcher, win_interrupt
+else:
+    launcher = LazyModule("jupyter_client.launcher")
+    win_interrupt = LazyModule("jupyter_client.win_interrupt")
 
 _FILES_LEFT = 40
 """How many files a process must be able to open when a kernel is started: for that one, and for those kept ready."""
@@ -196,7 +198,7 @@ class LocalProcess(CommandProcess):
                         start_new_session=True,
                     )
                 else:  # Windows: there it gives the kernel a handle of this process, and an event to interrupt it by
-                    process = launch_kernel(
+                    process = launcher.launch_kernel(
                         words,
                         stdin=subprocess.DEVNULL,
                         stdout=log,
@@ -218,7 +220,7 @@ class LocalProcess(CommandProcess):
             if hasattr(os, "killpg"):
                 os.killpg(self.pid, signal.SIGINT)
             elif (event := getattr(self._process, "win32_interrupt_event", None)) is not None:
-                send_interrupt(event)
+                win_interrupt.send_interrupt(event)
 
     def _stop(self, dead_already: bool) -> int:
         if hasattr(os, "killpg") and self._process.returncode is None:

@@ -8,11 +8,12 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError, ModelError
+from tw_autogen.lazy_module import LazyModule, import_soon
 from tw_autogen.model.abandonable import OnText, run_abandonable
 from tw_autogen.model.chat_model import Completion
 from tw_autogen.model.error_messages import describe_failure, server_words, shown_url
@@ -21,6 +22,11 @@ from tw_autogen.model.openai_response import StreamAccumulator, read_answer
 from tw_autogen.model.request_fallback import RequestFallback
 from tw_autogen.model.retry_hooks import report_refusal, stop_if_abandoned
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
+
+if TYPE_CHECKING:
+    import openai
+else:
+    openai = LazyModule("openai")  # it takes some 0.7 s
 
 _CONNECT_SECONDS = 10.0
 _PROBE_SECONDS = 5.0
@@ -47,8 +53,6 @@ class OpenAIModel(RequestModel):
     """
 
     def __init__(self, settings: ModelSettings, *, section: str = "model") -> None:
-        import openai  # costs some 0.7 s: whoever has a model of their own, or a recording, never pays it
-
         self.settings = settings
         self._section = section
         self._key = (settings.api_key or "").strip()  # the line break of a file is no part of it, and would be an error
@@ -57,25 +61,36 @@ class OpenAIModel(RequestModel):
         self.base_url = shown_url(self._url)
         if urlsplit(self._url).scheme not in ("http", "https"):
             raise ConfigError(f"{section}.base_url: {self.base_url!r} has no http:// or https:// in front")
-        self._sdk = openai
         self._here = threading.local()  # `abandoned`: the event of the call that this thread makes
-        # Explicit key and address: the SDK reads neither from the environment; a proxy never knows the way to loopback.
-        self._client = openai.OpenAI(
+        self._fallback = RequestFallback(settings.response_format)
+        import_soon("openai")
+
+    @cached_property
+    def _client(self) -> Any:
+        """The SDK's client, made for the first call.
+
+        It has key and address explicitly, since the SDK reads both from the environment; a proxy never knows the way to
+        loopback.
+        """
+        client = openai.OpenAI(
             api_key=self._key or "no-key-needed",
             base_url=self._url,
-            max_retries=settings.max_tries - 1,
+            max_retries=self.settings.max_tries - 1,
             http_client=openai.DefaultHttpxClient(
                 trust_env=not is_loopback(self._url),
                 event_hooks={
                     "request": [partial(stop_if_abandoned, self._here)],
-                    "response": [partial(report_refusal, settings.max_tries)],
+                    "response": [partial(report_refusal, self.settings.max_tries)],
                 },
             ),
         )
-        self._forget_environment(self._client)
-        weakref.finalize(self, self._client.close)
-        self._fallback = RequestFallback(settings.response_format)
-        self._broken = _broken_errors()
+        self._forget_environment(client)
+        weakref.finalize(self, client.close)
+        return client
+
+    @cached_property
+    def _broken(self) -> tuple[type[Exception], ...]:
+        return _broken_errors()
 
     def __str__(self) -> str:
         """Return name, address, and the price if it is known, in one line."""
@@ -98,7 +113,7 @@ class OpenAIModel(RequestModel):
         if request.tools:
             body["tools"] = [dict(tool) for tool in request.tools]
         limit = self.settings.seconds if request.seconds is None else request.seconds
-        body["timeout"] = self._sdk.Timeout(limit, connect=_CONNECT_SECONDS)
+        body["timeout"] = openai.Timeout(limit, connect=_CONNECT_SECONDS)
         streams = request.on_text is not None
 
         def work(tell: OnText, abandoned: threading.Event) -> Completion:
@@ -123,7 +138,7 @@ class OpenAIModel(RequestModel):
         quick = self._client.with_options(max_retries=0, timeout=_PROBE_SECONDS)
         self._forget_environment(quick)
         # An answer that is no list of models goes through the SDK unchecked, and fails as any wrong object would.
-        expected: tuple[type[Exception], ...] = (self._sdk.APIError, AttributeError, TypeError, *self._broken)
+        expected: tuple[type[Exception], ...] = (openai.APIError, AttributeError, TypeError, *self._broken)
         try:
             return tuple(model.id for model in quick.models.list())
         except expected as error:
@@ -151,11 +166,11 @@ class OpenAIModel(RequestModel):
                 model=self.name,
                 input=list(texts),
                 encoding_format="float",  # what the SDK would ask for, base64, many servers don't have
-                timeout=self._sdk.Timeout(self.settings.seconds, connect=_CONNECT_SECONDS),
+                timeout=openai.Timeout(self.settings.seconds, connect=_CONNECT_SECONDS),
                 extra_body=dict(self.settings.extra),
             )
             found = {one.index: one.embedding for one in answer.data}
-        except self._sdk.APIError as failed:
+        except openai.APIError as failed:
             raise self._failure(failed) from None
         except self._broken as failed:
             raise self._failure(failed) from None
@@ -186,11 +201,11 @@ class OpenAIModel(RequestModel):
                 error: Exception = ConnectionError("it ended without a finish_reason")
             except self._broken as broken:
                 error = broken
-            except (self._sdk.BadRequestError, self._sdk.UnprocessableEntityError) as refused:
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as refused:
                 if not self._fallback.give_in(server_words(refused, self._key), refused.param or "", request):
                     raise self._failure(refused) from None
                 continue
-            except self._sdk.APIError as failed:
+            except openai.APIError as failed:
                 raise self._failure(failed) from None
             breaks += 1
             if breaks >= self.settings.max_tries or abandoned.is_set():
@@ -223,7 +238,7 @@ class OpenAIModel(RequestModel):
                     text = growing.add(chunk)
                     if text:
                         tell(text)
-            except self._sdk.APIConnectionError as broken:  # SDK 3 speaks so of a break, after all of its own tries too
+            except openai.APIConnectionError as broken:  # SDK 3 speaks so of a break, after all of its own tries too
                 raise ConnectionError(str(broken.__cause__ or broken)) from None
         return growing.completion() if growing.finished else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.answer_html import answer_html, code_cells
+from tw_autogen.session.number_sources import NumberSource, number_sources
 
 USER = "User"
 _log = logging.getLogger(__name__)
@@ -59,6 +61,7 @@ class Answer:
         usage: Calls, tokens and, where the price is known, money of this round, of all models together.
         round: All that was said.
         seconds: Where this round's time went.
+        earlier: The session's rounds before this one, oldest first; numbers of the answer may come from them.
     """
 
     text: str
@@ -67,6 +70,7 @@ class Answer:
     usage: Usage
     round: Round
     seconds: Seconds = Seconds()
+    earlier: tuple[Round, ...] = ()
 
     def save_files(self, folder: Path | str, *, limit_mb: int = KernelSettings.disk_mb) -> list[Path]:
         """Copy the answer's files to a folder, with mode 0644 less the umask; nothing there is replaced.
@@ -94,23 +98,32 @@ class Answer:
         return self.round.posts[-1].message if self.text else ""
 
     @classmethod
-    def of(cls, here: Round, usage: Usage, seconds: Seconds | None = None) -> Answer:
+    def of(cls, here: Round, usage: Usage, seconds: Seconds | None = None, *, earlier: Sequence[Round] = ()) -> Answer:
         """Read the answer off a round; text and stop are empty if nobody has spoken to the user.
 
         Args:
             here: The round; one that is open has no answer yet.
             usage: What it has cost.
             seconds: Where its time went; None: not known.
+            earlier: The session's rounds before it.
         """
         last, text, stop = here.posts[-1] if here.posts else None, "", ""
         if last is not None and last.send_to == USER:
             text = last.content(AttachmentType.answer, last.message)
             stop = last.content(AttachmentType.stop, "Completed")
-        return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds())
+        return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds(), tuple(earlier))
 
     def files_markdown(self) -> str:
         """Return a Markdown list of the files, each with place and preview; empty if there are none."""
         return "\n".join(one.markdown() for one in self.artifacts)
+
+    @property
+    def sources(self) -> tuple[NumberSource, ...]:
+        """Where each number of `text` comes from, in its order: what code has printed, the request, or nowhere.
+
+        No model is asked; see `NumberSource`. One of the kind `not found` may be made up, or computed by the model.
+        """
+        return number_sources(self.text, [*self.earlier, self.round])
 
     @property
     def code(self) -> tuple[str, ...]:
@@ -134,7 +147,7 @@ class Answer:
         plain = "\n".join(part for part in (self.message.rstrip(), *(str(one.path) for one in self.artifacts)) if part)
         return {
             "text/plain": visible(plain or "(The answer is empty.)"),
-            "text/html": answer_html(self.round, self.message, self.artifacts, self.note),
+            "text/html": answer_html(self.round, self.message, self.artifacts, self.sources, self.note),
         }
 
     def markdown(self) -> str:

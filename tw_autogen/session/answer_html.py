@@ -12,6 +12,7 @@ from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
 from tw_autogen.escaped_text import visible
 from tw_autogen.kernel import Artifact
 from tw_autogen.picture_files import is_picture, picture_of
+from tw_autogen.session.number_sources import NumberSource
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _MOST_CHARS = 50_000
 _MOST_MARKDOWN_CHARS = 20_000
 """Of an answer; a hostile one of that length takes a second or two."""
 _MOST_PICTURE_BYTES = 20_000_000
+_MOST_SOURCES, _MOST_MISSING = 500, 10
 _MARKS = {Status.done: "✓", Status.current: "▸", Status.pending: "○"}
 _PRE = "white-space:pre-wrap;margin:0.3em 0 0.6em 0;padding:0.4em 0.8em;border-left:3px solid rgba(128,128,128,0.4)"
 _DIM = "opacity:0.7;font-size:90%"
@@ -69,13 +71,33 @@ def folded_html(head: str, body: str, *, is_open: bool = False) -> str:
     return f"<details{' open' if is_open else ''}><summary>{_escaped(head)}</summary>{body}</details>"
 
 
-def answer_html(here: Round, text: str, artifacts: Sequence[Artifact], note: str) -> str:
+def sources_html(sources: Sequence[NumberSource]) -> str:
+    """Return folded where the numbers of an answer come from; those not found stand in the line that is always shown.
+
+    Args:
+        sources: As `number_sources` returns them; empty: nothing is shown.
+    """
+    if not sources:
+        return ""
+    missing = [one.number for one in sources if one.kind == "not found"]
+    head = f"Sources of {len(sources)} number{'s' * (len(sources) != 1)}"
+    if missing:
+        shown = ", ".join(missing[:_MOST_MISSING]) + (", …" if len(missing) > _MOST_MISSING else "")
+        head += f"; not found in any output: {shown}"
+    items = "".join(f"<li>{_escaped(str(one))}</li>" for one in sources[:_MOST_SOURCES])
+    return folded_html(head, f"<ul>{items}</ul>")
+
+
+def answer_html(
+    here: Round, text: str, artifacts: Sequence[Artifact], sources: Sequence[NumberSource], note: str
+) -> str:
     """Return an answer with its pictures, files, plan and code.
 
     Args:
         here: The round it comes from.
         text: Its words, Markdown.
         artifacts: Its files; pictures are shown, up to 20 MB together, others are named.
+        sources: Of its numbers.
         note: A last line, such as what it has cost.
     """
     pictures, files = _shown(artifacts)
@@ -87,7 +109,7 @@ def answer_html(here: Round, text: str, artifacts: Sequence[Artifact], note: str
         done = sum(step.status is Status.done for step in plan.steps)
         head = f"Plan: {done} of {len(plan.steps)} steps done"
         parts.append(folded_html(head, plan_html(plan), is_open=done < len(plan.steps)))
-    parts += _code(here)
+    parts += [*_code(here), sources_html(sources)]
     parts += [note_html(note)] if note else []
     return f"<div>{''.join(parts)}</div>"
 

@@ -10,6 +10,7 @@ from functools import singledispatchmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.conversation import Round
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -23,7 +24,9 @@ from tw_autogen.events import (
 )
 from tw_autogen.picture_files import is_picture, picture_of
 from tw_autogen.safe_folder import held_folder
+from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
+from tw_autogen.session.number_sources import number_sources
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -52,10 +55,10 @@ def notebook(events: Iterable[Event] | Path | str) -> nbformat.NotebookNode:
             or was cut off, is fine.
 
     Returns:
-        Markdown cells for each request, its plan and its answer; code cells in the order in which they ran. Code that
-        failed is kept and tagged `failed`, code that broke a rule and was not run `refused`, code that never came to an
-        end `unfinished`. PNG and SVG files that cells made are embedded if they still exist, an SVG written anew by
-        `safe_svg`; other files, and an SVG that could run or load something, are named.
+        Markdown cells for each request, its plan, its answer and where the answer's numbers come from; code cells in
+        the order in which they ran. Code that failed is kept and tagged `failed`, code that broke a rule and was not
+        run `refused`, code that never came to an end `unfinished`. Pictures that cells made are embedded if they still
+        exist, an SVG written anew by `safe_svg`; other files, and an SVG that could run or load something, are named.
     """
     made = _Notebook()
     for event in read_journal(events) if isinstance(events, Path | str) else events:
@@ -90,6 +93,7 @@ class _Notebook:
         self._running: dict[int, nbformat.NotebookNode] = {}
         self._written: dict[int, list[nbformat.NotebookNode]] = {}
         self._plan = ""
+        self._rounds: list[Round] = []
         self._plugins: Sequence[str] = ()
         self._place_of_plugins = 0
 
@@ -127,10 +131,13 @@ class _Notebook:
     def _round_opened(self, event: RoundOpened) -> None:
         files = f"\n\nFiles: {', '.join(f'`{name}`' for name in event.files)}" if event.files else ""
         self._plan = ""
+        self._rounds.append(Round(event.user_query, event.round_id))
         self._say(f"## Request\n\n{event.user_query}{files}")
 
     @take.register
     def _post_closed(self, event: PostClosed) -> None:
+        if self._rounds:
+            self._rounds[-1].posts.append(event.post)
         plan = str(event.post.plan or "")
         if plan and plan != self._plan:
             self._plan = plan
@@ -171,6 +178,8 @@ class _Notebook:
     def _round_closed(self, event: RoundClosed) -> None:
         if event.answer:
             self._say(f"## Answer\n\n{event.answer}")
+            if sources := sources_html(number_sources(event.answer, self._rounds) if self._rounds else ()):
+                self._add(_nbformat().v4.new_markdown_cell(sources, metadata={"tags": ["sources"]}))
         if event.error:
             self._say(f"## No answer\n\nThe round failed: {event.error}")
 

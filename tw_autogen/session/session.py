@@ -362,7 +362,7 @@ class Session(NotebookAccess):
             here = self._open_one()
             here.state, here.error, here.spent = state, reason, self._budget.round.spent.to_dict()
             took = self._budget.close_round()
-            answer = Answer.of(here, self.round_usage, took)
+            answer = Answer.of(here, self.round_usage, took, earlier=self.rounds[:-1])
             usage = answer.usage.to_dict()
             self.emit(
                 RoundClosed(

@@ -11,9 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
@@ -21,18 +19,24 @@ from tw_autogen.hosts.agent_files import table_words
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
 from tw_autogen.kernel import Artifact
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import check_plugins, open_kernel, read_logged
 
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LazyModule("pandas")
+
 _LONG_CHARS = 200
 
-_READERS: Mapping[str, tuple[Callable[[BinaryIO], Any], int]] = {
-    ".csv": (pd.read_csv, 256 << 20),
-    ".parquet": (read_parquet, 256 << 20),
-    ".json": (pd.read_json, 32 << 20),
+_READERS: Mapping[str, tuple[Callable[[], Callable[[BinaryIO], Any]], int]] = {
+    ".csv": (lambda: pd.read_csv, 256 << 20),
+    ".parquet": (lambda: read_parquet, 256 << 20),
+    ".json": (lambda: pd.read_json, 32 << 20),
 }
-"""What reads a table, and how many bytes its file may have."""
+"""What returns the reader of a table, and how many bytes its file may have."""
 
 
 def register_plugins(
@@ -190,12 +194,12 @@ class PluginTools(Closing):
         with file:
             if path.suffix.lower() not in _READERS:
                 raise ValueError(f"{name!r}: expected one of {', '.join(_READERS)}; tables there: {there}")
-            read, limit_bytes = _READERS[path.suffix.lower()]
+            reader, limit_bytes = _READERS[path.suffix.lower()]
             if os.fstat(file.fileno()).st_size > limit_bytes:
                 raise ValueError(
                     f"{name!r}: larger than the {limit_bytes >> 20} MB that a tool takes; hand over a part"
                 )
-            return read(file)
+            return reader()(file)
 
     def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
         if spec.name not in self._loaded:

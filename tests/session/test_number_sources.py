@@ -1,0 +1,140 @@
+"""Where the numbers of an answer come from: found as printed, rounded or computed; inventions are not found."""
+
+import time
+
+import pytest
+
+from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
+from tw_autogen.model import Usage
+from tw_autogen.session import Answer
+from tw_autogen.session.number_sources import number_sources
+
+PRINTED = """The mean is 25.4219, of 1234567 rows
+share 0.4237, p = 3.2e-05, loss -17.25
+north 1,240.50
+south 980
+"""
+
+
+def ran(query, printed, code="print(1)", *, answer=""):
+    kind = AttachmentType
+    attachments = (Attachment(kind.reply_content, code), Attachment(kind.execution_result, printed))
+    posts = [Post("User", "Planner", query), Post("CodeInterpreter", "Planner", f"Printed:\n{printed}", attachments)]
+    return Round(query, posts=[*posts, *([Post("Planner", "User", answer)] if answer else [])])
+
+
+def kinds(text, here=None):
+    found = number_sources(text, [here or ran("Which of 12 shops, limit 75?", PRINTED)])
+    return [(one.number, one.kind) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The mean is 25.4219.", [("25.4219", "printed")]),
+        ("The mean is **25.42**.", [("25.42", "rounded")]),
+        ("The mean is about 25", [("25", "rounded")]),
+        ("Its share is 42.4 %", [("42.4 %", "rounded")]),
+        ("Its share is 42 percent", [("42 percent", "rounded")]),
+        ("1,234,567 rows", [("1,234,567", "printed")]),
+        ("1 234 567 rows", [("1 234 567", "printed")]),
+        ("1.23 million rows", [("1.23 million", "rounded")]),
+        ("1.2M rows", [("1.2M", "rounded")]),
+        ("about 1,230,000 rows", [("1,230,000", "rounded")]),
+        ("p = 3.2e-05, or 0.000032", [("3.2e-05", "printed"), ("0.000032", "printed")]),
+        ("a loss of 17.25, that is −17.25", [("17.25", "printed"), ("17.25", "printed")]),
+        ("north has $1,240.5 and south 980", [("1,240.5", "printed"), ("980", "printed")]),
+        ("1240.50 against 980: 260.5 more", [("1240.50", "printed"), ("980", "printed"), ("260.5", "computed")]),
+        ("1240.50 against 980: 26.6 % more", [("1240.50", "printed"), ("980", "printed"), ("26.6 %", "computed")]),
+        ("1240.50 and 980, 2220.5 in all", [("1240.50", "printed"), ("980", "printed"), ("2220.5", "computed")]),
+        ("1240.50 is 1.27 times 980", [("1240.50", "printed"), ("1.27", "computed"), ("980", "printed")]),
+        ("for 12 shops below 75", [("12", "given"), ("75", "given")]),
+        ("- a\n- b\n\nThese 2 stand out.", [("2", "computed")]),
+    ],
+)
+def test_a_number_is_found_where_it_comes_from(text, expected):
+    assert kinds(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In 2024, on 2024-05-17 at 12:30, from 3/4/2023 to 5 March",
+        "1. first\n2) second\n**3.** third\nthe 4th, #5, step 6, line 7 and Figure 8",
+        "Python 3.12.1, v1.2.3, chart_2.png, files/out-17.csv, Q1, x2, ARIMA(1)-model of KR-418, https://x.org/99?a=98"[
+            :60
+        ],
+        "top 5",
+    ],
+)
+def test_what_is_no_quantity_needs_no_source(text):
+    assert kinds(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "invented"),
+    [
+        ("The median is 24.9.", ["24.9"]),
+        ("The mean is 25.4129.", ["25.4129"]),
+        ("The mean is 25.5, R² is 0.87", ["25.5", "0.87"]),
+        ("1240.50 against 980: 31 % more", ["31 %"]),
+        ("There are 7 outliers.", ["7"]),
+        ("$4.2 million in sales", ["4.2 million"]),
+        ("1,234,576 rows", ["1,234,576"]),
+    ],
+)
+def test_an_invention_is_not_found(text, invented):
+    assert [number for number, kind in kinds(text) if kind == "not found"] == invented
+
+
+def test_a_source_says_what_is_written_where():
+    (source,) = Answer.of(ran("?", PRINTED, answer="Mean: 25.42"), Usage()).sources
+
+    assert (source.number, source.start, source.kind, source.found) == ("25.42", 6, "rounded", "25.4219")
+    assert str(source) == "25.42: rounded from 25.4219 (output 1: The mean is 25.4219, of 1234567 rows)"
+
+
+def test_numbers_of_earlier_rounds_and_of_code_count():
+    earlier = ran("?", "total 480", answer="480 in all")
+    here = ran("and twice?", "done", "k = 2.5", answer="480 at k = 2.5; 481")
+
+    found = Answer.of(here, Usage(), earlier=[earlier]).sources
+    assert [one.kind for one in found] == ["printed", "given", "not found"]
+    assert Answer.of(here, Usage()).sources[0].kind == "not found"
+
+
+def test_a_page_names_what_was_not_found_and_escapes_its_sources():
+    answer = Answer.of(ran("?", "<b>x</b> 25.4219", answer="25.42, and 99"), Usage())
+    page = answer._repr_mimebundle_()["text/html"]
+
+    assert "<summary>Sources of 2 numbers; not found in any output: 99</summary>" in page
+    assert "<li>25.42: rounded from 25.4219 (output 1: &lt;b&gt;x&lt;/b&gt; 25.4219)</li>" in page
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1",
+        "1,",
+        "1 ",
+        "1-",
+        "a.b-",
+        "1.1.",
+        "jan ",
+        "- 3\n",
+        "12 345 ",
+        "https://",
+        "5%",
+        "1e9",
+        "1e999 ",
+        "9" * 400 + " ",
+        "a-",
+        "#",
+    ],
+)
+def test_hostile_text_takes_linear_time(text):
+    long = text * (20_000 // len(text))
+    began = time.process_time()
+    number_sources(long, [ran("?", f"7 {long[:5000]}")])
+
+    assert time.process_time() - began < 2

@@ -1,0 +1,63 @@
+"""`LazyModule`: a module of another distribution that is imported when it is first used, because it takes long."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from typing import Any
+
+
+class LazyModule:
+    """Stands for a module; each attribute is looked up in it, and the first one imports it.
+
+    For a type checker, import the module below `if TYPE_CHECKING:` under the same name.
+
+    Args:
+        name: The module's, with dots.
+
+    Example:
+        >>> LazyModule("math").gcd(12, 18)
+        6
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the module.
+
+        Raises:
+            ImportError: the module can't be imported.
+            AttributeError: it has no such attribute.
+        """
+        return getattr(importlib.import_module(self._name), name)
+
+
+_RUNNING: list[threading.Thread] = []
+
+
+def import_soon(name: str) -> None:
+    """Begin to import a module on a thread of its own, so that it is there when it is needed; return at once.
+
+    Args:
+        name: The module's; whether it can be imported is seen when it is used.
+    """
+    if name not in sys.modules:
+        thread = threading.Thread(target=_imported, args=(name,), name=f"tw-import-{name}", daemon=True)
+        _RUNNING.append(thread)
+        thread.start()
+
+
+def finish_imports() -> None:
+    """Wait until what `import_soon` began is imported: before code runs that may write where modules are looked for."""
+    while _RUNNING:
+        _RUNNING[-1].join()
+        _RUNNING.pop()
+
+
+def _imported(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - any module's own failure; whoever uses the module gets it again
+        return
