@@ -16,7 +16,7 @@ LAYERS = [
     {"private_files", "svg_sanitizer"},
     {"picture_files"},
     {"settings_trust", "trust_store"},
-    {"trusted_files"},
+    {"trusted_files", "owner_marks"},
     {"yaml_files"},
     {"conversation", "settings"},
     {"events"},

@@ -32,6 +32,8 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import Poller, WakeupSocket, Wire, await_kernel_info
 
 _HELLO_SECONDS = 10.0
+_FINISH_SECONDS = 10.0
+"""How long the end of a kernel waits for the last copy of its variables."""
 """How long a kernel may take to answer after a cell of which no reply came."""
 _MOST_MESSAGE = 2 << 30
 """How much memory a message of a kernel without a limit may take here."""
@@ -152,6 +154,18 @@ class KernelClient:
         """Ask the bridge whether it still answers, and for the variables; raises as `ask` does, and sooner."""
         text = json.dumps({"op": "hello"})
         return self._evaluate("answer", text, min(self._settings.load_seconds, _HELLO_SECONDS))
+
+    def finish_checkpoint(self, position: int) -> None:
+        """Have a last copy of the variables written, if there is none of them as they are now, and wait for it.
+
+        Args:
+            position: How many lines of the journal of cells it covers.
+
+        Raises:
+            KernelError: as `ask`, and sooner.
+        """
+        text = json.dumps({"op": "finish_checkpoint", "position": position, "seconds": _FINISH_SECONDS})
+        self._evaluate("answer", text, _FINISH_SECONDS + _HELLO_SECONDS)
 
     def tell(self, op: str, **fields: Any) -> None:
         """Ask the bridge to do something before the next cell; its answer is not waited for."""

@@ -35,7 +35,7 @@ from tw_autogen.kernel.path_policy import (
 )
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.python_process import warn_of_importable
-from tw_autogen.kernel.recovery import Recovery
+from tw_autogen.kernel.recovery import Recovery, Rerun
 from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder
@@ -67,6 +67,8 @@ class LocalKernel(LiveKernel):
             however it ended, and keep what a later one needs for that: a journal of the cells that ran to their end,
             and with `KernelSettings.checkpoint_seconds` copies of the variables. It comes about with the first cell,
             `get`, `put` or `variables()`: load plugins and serve functions before.
+        rerun: Whether cells may be run again that no checkpoint covers, where `resume`: always, never, or what a
+            function decides that is given their code. Those of a kernel that ends in this process's time are.
         trust: Resume also what this user did not make in this folder: it came from elsewhere, or was moved or copied.
 
     Raises:
@@ -104,6 +106,7 @@ class LocalKernel(LiveKernel):
         approve: Approve | None = None,
         on_refused: Callable[[str], str] | None = None,
         resume: bool = False,
+        rerun: Rerun = True,
         trust: bool = False,
     ) -> None:
         if folder is not None and start is None:
@@ -127,7 +130,7 @@ class LocalKernel(LiveKernel):
             )
         if resume or self._settings.checkpoint_seconds:
             checkpoints = self._settings.checkpoint_seconds > 0
-            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints)
+            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints, rerun=rerun)
         self._start = start
         self._on_refused = on_refused
         self._pool = pool or default_pool()

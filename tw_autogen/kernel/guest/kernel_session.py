@@ -62,8 +62,8 @@ class Session:
         """Do what the host asks; give what it wants to know.
 
         Args:
-            asked: `op` (hello, load, serve, put, get, take, give, rollback, checkpoint, checkpointed, read_checkpoint)
-                and what it needs.
+            asked: `op` (hello, load, serve, put, get, take, give, rollback, checkpoint, finish_checkpoint, checkpointed,
+                read_checkpoint) and what it needs.
         """
         return getattr(self, f"_do_{asked['op']}")(asked)
 
@@ -132,6 +132,9 @@ class Session:
     def _do_checkpoint(self, asked: Mapping[str, Any]) -> None:
         if self.checkpoint:
             self.checkpoint.want(asked["position"], self.hidden(), urgent=asked["urgent"])
+
+    def _do_finish_checkpoint(self, asked: Mapping[str, Any]) -> bool:
+        return bool(self.checkpoint) and self.checkpoint.finish(asked["position"], self.hidden(), asked["seconds"])
 
     def _do_checkpointed(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
         return self.checkpoint.header() if self.checkpoint else None
