@@ -31,9 +31,9 @@ from tw_autogen.kernel.kernel_process import Process
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import Poller, WakeupSocket, Wire, await_kernel_info
 
-_HELLO_SECONDS = 10.0
 _FINISH_SECONDS = 10.0
 """How long the end of a kernel waits for the last copy of its variables."""
+_HELLO_SECONDS = 10.0
 """How long a kernel may take to answer after a cell of which no reply came."""
 _MOST_MESSAGE = 2 << 30
 """How much memory a message of a kernel without a limit may take here."""

@@ -62,8 +62,8 @@ class Session:
         """Do what the host asks; give what it wants to know.
 
         Args:
-            asked: `op` (hello, load, serve, put, get, take, give, rollback, checkpoint, finish_checkpoint, checkpointed,
-                read_checkpoint) and what it needs.
+            asked: `op` (hello, load, serve, put, get, take, give, rollback, checkpoint, finish_checkpoint,
+                checkpointed, read_checkpoint) and what it needs.
         """
         return getattr(self, f"_do_{asked['op']}")(asked)
 
