@@ -45,15 +45,14 @@ from tw_autogen.safe_folder import real_path, remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
-from tw_autogen.session.data_profile import profile_request
-from tw_autogen.session.earlier_files import EarlierFiles
+from tw_autogen.session.earlier_session import CUT_OFF, FILES, EarlierSession
 from tw_autogen.session.event_journal import JOURNAL, Journal
-from tw_autogen.session.mentioned_files import Named, NamedFiles
 from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
-from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs, readable_by_path
+from tw_autogen.session.request_inputs import FilesWanted
 from tw_autogen.session.routing import allowed_receivers, next_speaker
+from tw_autogen.session.session_inputs import SessionInputs
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team
 
@@ -78,9 +77,11 @@ class Session(NotebookAccess):
         learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
         distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
+        earlier: The session that is gone on with, in its folder; None: a new one.
 
     Raises:
         ConfigError: there is no role, or two have the same name.
+        SessionBusyError: a process has the earlier session open.
 
     One thread at a time; `interrupt()` may come from any.
 
@@ -101,37 +102,39 @@ class Session(NotebookAccess):
         learner: Learner | None = None,
         grants: Grants | None = None,
         distrusted: Path | None = None,
+        earlier: EarlierSession | None = None,
     ) -> None:
+        self.earlier = earlier
         self.id = session_id or new_id("session")
         self.closed = False
         self.grants = grants or Grants()
         self.grants.take_new_hooks()
         self.landing: AnswerFiles | None = None
         """Who copies files of answers to where the user is; None: nobody, as in services and agents."""
-        self.rounds: list[Round] = []
+        self.rounds: list[Round] = list(earlier.rounds) if earlier else []
         self.variables: dict[str, Any] = {}
         self.missing: tuple[str, ...] = ()
         """Names in the newest request for which there was no file when it came."""
         self._settings = settings or SessionSettings()
         self._team = Team(roles, entry)
         self._owned = list(owned)
-        self._distrusted = distrusted
         self._learner = learner or Learner()
         self._budget = SessionBudget(self._settings)
+        self._budget.count_earlier(self.rounds)
+        self._cut_off = self.rounds[-1] if self.rounds and self.rounds[-1].state is RoundState.created else None
         self._idle = IdleTimer(self._close_idle)
         self._lock = threading.RLock()
         self._cancelled = threading.Event()
         self._stop_reason = ""
         self._why_closed = ""
-        self._earlier = EarlierFiles()
         self._set: dict[str, Any] = {}
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = real_path(folder or self._temporary or Path())
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
-        self.folder = self._team.folders[0] if self._team.folders else root / "files"
+        self.folder = self._team.folders[0] if self._team.folders else root / FILES
         make_private_folder(self.folder)
-        self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show_granted)
-        self._journal = Journal(root / JOURNAL, [self._budget, *handlers])
+        self._inputs = SessionInputs(self.folder, self._settings, self.grants, distrusted)
+        self._journal = Journal(root / JOURNAL, [self._budget, *handlers], goes_on=earlier is not None)
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
 
@@ -166,10 +169,42 @@ class Session(NotebookAccess):
         progress = shown_progress(self.subscribe, self.unsubscribe, wanted=self._settings.notebook_progress)
         with self._lock, progress:
             self.open_round(text, files, variables, images=images)
-            with self._closing_what_fails():
-                while (role := self.next_role()) is not None:
-                    self.step(role)
-            return self.close_round()
+            return self._take_steps()
+
+    @property
+    def cut_off(self) -> Round | None:
+        """The request that an earlier process left in the middle; None once it is gone on with, or there is none."""
+        return self._cut_off
+
+    def go_on(self) -> Answer:
+        """Answer the request that was cut off, from the post that was the last one, with its plan and board.
+
+        Raises:
+            ConfigError: none was cut off.
+            RoundError, SessionBusyError, SessionClosedError: as in `ask`.
+        """
+        self._refuse_inside()
+        with self._lock:
+            self._refuse_closed()
+            here, self._cut_off = self._cut_off, None
+            if here is None:
+                raise ConfigError(f"{self.id}: no request was cut off; ask one")
+            self._begin()
+            self._budget.open_round(here, goes_on=True)
+            return self._take_steps()
+
+    def _take_steps(self) -> Answer:
+        with self._closing_what_fails():
+            while (role := self.next_role()) is not None:
+                self.step(role)
+        return self.close_round()
+
+    def _begin(self) -> None:
+        self._idle.stop()
+        self._cancelled.clear()
+        self._stop_reason = ""
+        if self.landing is not None:
+            self.landing.begin()
 
     def run_code(self, code: str) -> Answer:
         """Run code of the user's own beside what the model has written: the same check, kernel, variables and journal.
@@ -257,44 +292,26 @@ class Session(NotebookAccess):
         with self._lock:
             self._refuse_closed()
             self._refuse_second()
-            checked_text(text)
             variables = {} if variables is None else variables
-            sources = checked_inputs(files, variables, images, distrusted=self._distrusted)
-            self._idle.stop()
-            self._cancelled.clear()
-            self._stop_reason = ""
-            if self.landing is not None:
-                self.landing.begin()
-            named = Named() if send_to else self._named.bring(text, {path.name for path in sources})
-            self.missing = named.missing
-            sources += named.found
-            placed = place_inputs(
-                sources,
-                self.folder,
-                self.grants.show,
-                distrusted=self._distrusted,
-                show_granted=self.grants.show_granted,
-            )
+            given = self._inputs.check(text, files, variables, images)
+            self._begin()
+            brought = self._inputs.place(text, given, named=not send_to)
+            self.missing = brought.missing
             self.variables.update(variables)
             self.rounds.append(Round(text))
             self._budget.open_round(self.rounds[-1])
-            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in placed]))
+            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in brought.placed]))
             try:
-                with readable_by_path(sources, self.folder, distrusted=self._distrusted) as paths:
-                    profile = profile_request(
-                        paths,
-                        {**self._set, **variables},
-                        self._settings.profile_chars,
-                        names=[path.name if path.parent == self.folder else str(path) for path in placed],
-                        on_problem=self._report_unreadable,
-                    )
-                parts = (text, profile, named.note, self._folder_note())
+                profile = self._inputs.describe(brought, {**self._set, **variables}, self._report_unreadable)
+                parts = (text, profile, brought.note, self._inputs.folder_note(self.landing, self._team))
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             except BaseException as error:
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
                 raise
             self._set.clear()
-            self._pin_unread_profiles(profile if sources else "")
+            if words := self._inputs.earlier(profile if brought.sources else "", self.rounds, self._team):
+                self.rounds[-1].write_board(USER, words)
+                self.emit(BoardWritten(self.rounds[-1].id, USER, words))
             return self.rounds[-1]
 
     def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
@@ -327,9 +344,9 @@ class Session(NotebookAccess):
             self._refuse_closed()
             self._refuse_second()
             if past.state is RoundState.created:
-                past = replace(past, state=RoundState.failed, error=past.error or "it was cut off")
+                past = replace(past, state=RoundState.failed, error=past.error or CUT_OFF)
             self.rounds.append(past)
-            self._budget.count_earlier(past)
+            self._budget.count_earlier([past])
             self.emit(RoundOpened(past.id, past.user_query, []))
             for number, post in enumerate(past.posts):
                 self._emit_post(past.id, "", post, past.posts[:number])
@@ -545,20 +562,6 @@ class Session(NotebookAccess):
             self.emit(PlanChanged(round_id, post.send_from, post.plan))
         self.emit(PostClosed(round_id, post_id, post))
 
-    def _pin_unread_profiles(self, profile: str) -> None:
-        """Pin up the files of earlier requests in which nobody ran code; `profile` describes those of this request."""
-        runner = self._team.runner
-        words = self._earlier.bulletin(self.rounds, runner.name, profile) if runner and self._team.planned else ""
-        if words:
-            self.rounds[-1].write_board(USER, words)
-            self.emit(BoardWritten(self.rounds[-1].id, USER, words))
-
-    def _folder_note(self) -> str:
-        """Return what code may do in the folder that the user works in, and what becomes of files that it makes."""
-        note = self.grants.describe(self._settings.user_folder, self.folder) if self._settings.user_folder else ""
-        landing = self.landing.sentence if self.landing is not None and self._team.runner is not None else ""
-        return f"{note} {landing}".strip()
-
     def _report_unreadable(self, problem: str) -> None:
         self.emit(FileUnreadable(self.rounds[-1].id, problem))
 
@@ -574,6 +577,10 @@ class Session(NotebookAccess):
             raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
 
     def _refuse_second(self) -> None:
+        if self._cut_off is not None:
+            self._budget.open_round(self._cut_off, goes_on=True)
+            self._cut_off = None
+            self.close_round(RoundState.failed, reason=CUT_OFF)
         if self.rounds and self.rounds[-1].state is RoundState.created:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 

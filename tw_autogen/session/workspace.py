@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen import bounded_json
+from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 
-_SESSION = re.compile(r"session-[0-9a-f]+")
+_PREFIX = "session-"
+_SESSION = re.compile(rf"{_PREFIX}[0-9a-f]+")
+_MOST_NAMED = 5
 _DAY_SECONDS = 86_400.0
 _LONGEST_LINE = 1 << 20
 _FIRST_LINES = 50
@@ -59,6 +62,54 @@ def past_sessions(workspace: Path, *, sized: bool = True) -> list[PastSession]:
             return _past_of(opened, sized=sized)
     except OSError:
         return []
+
+
+def session_folder(wanted: Path | str, workspace: Path) -> Path:
+    """Return the folder of a session that is named by its name in a workspace, the end of it, or its folder.
+
+    Args:
+        wanted: `session-3be272b9ccf6`, `3be272b9ccf6`, the first characters of either, or a path, also that of the
+            folder of its files (`Session.folder`).
+        workspace: Where names are looked for.
+
+    Raises:
+        ConfigError: there is none, or several names begin so; names those that come near.
+    """
+    if os.sep in str(wanted) or isinstance(wanted, Path):
+        given = Path(wanted).resolve()
+        found = next((one for one in (given.parent, given) if (one / JOURNAL).is_file()), None)
+        if found is None:
+            raise ConfigError(f"{wanted}: there is no session (no {JOURNAL})")
+        return found
+    names = [one.id for one in past_sessions(workspace, sized=False)]
+    full = wanted if wanted.startswith(_PREFIX) else f"{_PREFIX}{wanted}"
+    matching = [full] if full in names else [one for one in names if one.startswith(full) and full != _PREFIX]
+    if len(matching) == 1:
+        return (workspace / matching[0]).resolve()
+    if matching:
+        raise ConfigError(f"{wanted}: {len(matching)} sessions begin so: {', '.join(matching[:_MOST_NAMED])}")
+    known = f"; the newest: {', '.join(names[:_MOST_NAMED])}" if names else ""
+    raise ConfigError(
+        f"{wanted}: no session of this user's in {workspace}{known}. `tw-autogen sessions list` lists them"
+    )
+
+
+def remove_session(folder: Path) -> None:
+    """Remove a session with all its files.
+
+    Args:
+        folder: The session's.
+
+    Raises:
+        ConfigError: a process has it open, or it can't be removed.
+    """
+    try:
+        with _opened(folder.parent) as workspace:
+            if _past(workspace, folder.name, sized=False).is_open:
+                raise ConfigError(f"{folder.name} is open in another process; close it there first")
+            workspace.remove_tree(folder.name)
+    except OSError as error:
+        raise ConfigError(f"{folder}: not removed: {error.strerror or error}") from error
 
 
 def _opened(workspace: Path) -> SafeFolder:

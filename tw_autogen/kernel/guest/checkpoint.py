@@ -294,7 +294,7 @@ class Checkpoint:
             self._write_and_exit(position, hidden, pages)
 
     def finish(self, position: int, hidden: Mapping[str, Any], seconds: float) -> bool:
-        """Wait for a copy of the variables as they are now, which is begun if there is none; return whether it is there.
+        """Wait for a copy of the variables as they are now, begun if there is none; return whether it is there.
 
         Args:
             position: As for `want`.

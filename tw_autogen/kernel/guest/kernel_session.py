@@ -134,7 +134,9 @@ class Session:
             self.checkpoint.want(asked["position"], self.hidden(), urgent=asked["urgent"])
 
     def _do_finish_checkpoint(self, asked: Mapping[str, Any]) -> bool:
-        return bool(self.checkpoint) and self.checkpoint.finish(asked["position"], self.hidden(), asked["seconds"])
+        return self.checkpoint is not None and self.checkpoint.finish(
+            asked["position"], self.hidden(), asked["seconds"]
+        )
 
     def _do_checkpointed(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
         return self.checkpoint.header() if self.checkpoint else None
