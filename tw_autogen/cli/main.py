@@ -26,7 +26,7 @@ _COMMANDS = {
     "example": ("tw_autogen.cli.example", "Make an example for later prompts out of a session."),
     "plugins": ("tw_autogen.cli.plugins", "List plugins, check them, write one from a function."),
     "scenario": ("tw_autogen.cli.scenario", "Run whole tasks with recorded replies or a live model; record your own."),
-    "sessions": ("tw_autogen.cli.sessions", "List the sessions kept in this folder, and remove old ones."),
+    "sessions": ("tw_autogen.cli.sessions", "List the sessions kept in this folder; show, export, copy, remove them."),
     "mcp": ("tw_autogen.cli.mcp", "Serve the agent to other programs over MCP."),
     "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
 }

@@ -14,7 +14,7 @@ from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit, exit_of_error, exit_of_stop
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.round_summary import RoundSummary
-from tw_autogen.cli.session_opening import open_session_for
+from tw_autogen.cli.session_opening import lines_of_resumed, open_session_for
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
@@ -46,10 +46,13 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     try:
         approve = asker.approve if asker.somebody else None
         with open_session_for(options, [handler], _nothing if quiet else show.say, approve) as session:
+            resumed, once.lost = lines_of_resumed(session)
+            for line in [] if quiet else resumed:
+                show.say(line)
             once.ask(session, prompt, files, asker, options)
             show.stop()
             show.saved(once.saved, quiet=quiet)
-            for warning in show.tally.hooks if quiet else once.warnings:
+            for warning in show.tally.hooks if quiet else [*once.lost, *once.warnings]:
                 show.warn(warning)
     except TwAutogenError as error:
         once.fail(
@@ -102,6 +105,7 @@ class _Once:
         self.terminated = False
         self.saved: list[Saved] = []
         self.warnings: list[str] = []
+        self.lost: list[str] = []
         self._tally = tally
         self._session_id: str | None = None
         self._error: dict[str, str] | None = None
@@ -159,6 +163,6 @@ class _Once:
             "duration_s": round(time.monotonic() - self._started, 3),
             "model_s": round(tally.model_seconds, 3),
             "kernel_s": round(tally.kernel_seconds, 3),
-            "warnings": [*tally.warnings, *tally.hooks, *self.warnings],
+            "warnings": [*tally.warnings, *tally.hooks, *self.lost, *self.warnings],
             "error": self._error,
         }

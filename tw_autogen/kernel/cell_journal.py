@@ -64,7 +64,7 @@ class CellJournal:
             held += needed if fits else 0
             entries.append(_entry(line) if fits else {})
         self.position = len(entries)
-        self._write_owner_mark()
+        self.mark_own()
         return entries
 
     def is_own(self) -> bool:
@@ -89,7 +89,7 @@ class CellJournal:
             return False
         return self._folder.exists()
 
-    def _write_owner_mark(self) -> None:
+    def mark_own(self) -> None:
         """Mark the folder as one in which this user keeps a journal; where no key can be kept, it stays unmarked."""
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             write_owner_mark(folder, _MARK, _PURPOSE)

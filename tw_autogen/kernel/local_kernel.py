@@ -266,6 +266,11 @@ class LocalKernel(LiveKernel):
         """Remove the checkpoints and the journal of cells from a folder in which no kernel works any more."""
         CellJournal(folder).clear()
 
+    @staticmethod
+    def adopt(folder: Path) -> None:
+        """Mark a folder, a copy of one of this user's, as one in which this user keeps a journal of cells."""
+        CellJournal(folder).mark_own()
+
     def _sandbox_line(self) -> str:
         """Describe in one line what will stand around the process."""
         if self._start is not None:

@@ -206,12 +206,13 @@ class Session(NotebookAccess):
         if self.landing is not None:
             self.landing.begin()
 
-    def run_code(self, code: str) -> Answer:
+    def run_code(self, code: str, files: FilesWanted = ()) -> Answer:
         """Run code of the user's own beside what the model has written: the same check, kernel, variables and journal.
 
         Args:
             code: Python. It is a round without a model; what it printed, or why it failed, is the answer, and the
                 status is the attachment `execution_status` of the round's last post.
+            files: As in `ask`.
 
         Raises:
             ConfigError: no role here runs code.
@@ -225,7 +226,7 @@ class Session(NotebookAccess):
         self._refuse_inside()
         with self._lock:
             words = f"This code was run as it stands:\n```python\n{code}\n```"
-            self.open_round(words, send_to=runner.name)
+            self.open_round(words, files, send_to=runner.name)
             with self._closing_what_fails():
                 self._step(runner, lambda turn: runner.run_code(code, turn=turn, send_to=USER))
             return self.close_round()

@@ -64,17 +64,19 @@ def past_sessions(workspace: Path, *, sized: bool = True) -> list[PastSession]:
         return []
 
 
-def session_folder(wanted: Path | str, workspace: Path) -> Path:
-    """Return the folder of a session that is named by its name in a workspace, the end of it, or its folder.
+def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
+    """Return the folder of a session that is named by its name in a workspace, the beginning of it, or its folder.
 
     Args:
         wanted: `session-3be272b9ccf6`, `3be272b9ccf6`, the first characters of either, or a path, also that of the
-            folder of its files (`Session.folder`).
+            folder of its files (`Session.folder`); None: the one in which something happened last.
         workspace: Where names are looked for.
 
     Raises:
         ConfigError: there is none, or several names begin so; names those that come near.
     """
+    if wanted is None:
+        return _last_session(workspace)
     if os.sep in str(wanted) or isinstance(wanted, Path):
         given = Path(wanted).resolve()
         found = next((one for one in (given.parent, given) if (one / JOURNAL).is_file()), None)
@@ -92,6 +94,30 @@ def session_folder(wanted: Path | str, workspace: Path) -> Path:
     raise ConfigError(
         f"{wanted}: no session of this user's in {workspace}{known}. `tw-autogen sessions list` lists them"
     )
+
+
+def _last_session(workspace: Path) -> Path:
+    """Return the folder of the session of a workspace in which something happened last, and a question was asked.
+
+    Args:
+        workspace: Where sessions are.
+
+    Raises:
+        ConfigError: there is none, or it is open.
+    """
+    try:
+        with _opened(workspace) as opened:
+            for one in _past_of(opened, sized=False):
+                if _first_question(opened, one.id):
+                    if one.is_open:
+                        raise ConfigError(
+                            f"the last session here, {one.id}, is open in another process; close it there first, or "
+                            "name another one with --resume"
+                        )
+                    return one.folder.resolve()
+    except OSError:
+        pass
+    raise ConfigError(f"no session of this user's to go on with in {workspace}")
 
 
 def remove_session(folder: Path) -> None:
@@ -202,15 +228,20 @@ def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
             raise PermissionError(errno.EPERM, "another user's", name)
         is_open = is_marked_open(journal.fileno())
         newest = workspace.info(f"{name}/{JOURNAL}").st_mtime
-        question = ""
-        for _ in range(_FIRST_LINES if sized else 0):
-            with contextlib.suppress(ValueError, AttributeError):
-                event = bounded_json.loads(journal.readline(_LONGEST_LINE))
-                if event.get("event") == "RoundOpened":
-                    question = str(event.get("user_query", ""))
-                    break
+    question = _first_question(workspace, name) if sized else ""
     folder, size = workspace.path / name, 0
     if sized:
         with workspace.open_folder(name) as opened:
             size = sum(entry.info.st_size for entry in opened.walk() if entry.is_file)
     return PastSession(name, folder, max(0.0, time.time() - newest) / _DAY_SECONDS, size, question, is_open)
+
+
+def _first_question(workspace: SafeFolder, name: str) -> str:
+    """Return the first question of a session; empty if there was none, or the journal can't be read."""
+    with workspace.open_file(f"{name}/{JOURNAL}") as journal:
+        for _ in range(_FIRST_LINES):
+            with contextlib.suppress(ValueError, AttributeError):
+                event = bounded_json.loads(journal.readline(_LONGEST_LINE))
+                if event.get("event") == "RoundOpened":
+                    return str(event.get("user_query", ""))
+    return ""
