@@ -12,7 +12,7 @@ from tw_autogen.session.event_journal import read_journal, rounds_of
 from tw_autogen.session.export import FORMATS, export_session
 from tw_autogen.session.mentioned_files import files_not_made
 from tw_autogen.session.notebook import write_notebook
-from tw_autogen.session.program import Program
+from tw_autogen.session.program import Parameter, Program
 from tw_autogen.session.project import Project, example_files, is_project, read_project
 from tw_autogen.session.request_inputs import FilesWanted, several
 from tw_autogen.session.role_seats import (
@@ -50,6 +50,7 @@ __all__ = [
     "KernelWanted",
     "AnswerFiles",
     "ModelWanted",
+    "Parameter",
     "PastSession",
     "PluginsWanted",
     "PolicyWanted",

@@ -22,6 +22,11 @@ td, th {{padding: .2em .6em; border: 1px solid #ddd}}
 {colors}
 </style></head><body>
 """
+_TAGS = ["h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "span", "div"] + [
+    *("blockquote", "ul", "ol", "li", "a", "table", "thead", "tbody", "tr", "th", "td"),
+]
+"""What Markdown makes; no pictures from elsewhere, no scripts, no styles."""
+_ATTRIBUTES = {"a": ["href", "title", "class"], "*": ["id", "class"]}
 _NEEDS = 'needs nbconvert: pip install "tw-autogen[export]"; .ipynb and .py need nothing more'
 
 
@@ -61,10 +66,13 @@ def _converted(events: list[Any], ending: str, title: str) -> str:
     except ImportError as error:
         raise ConfigError(f".{ending} {_NEEDS}") from error
     options: dict[str, Any] = {"exclude_input_prompt": True, "exclude_output_prompt": True}
+    config = importlib.import_module("traitlets.config").Config
     if ending == "md":
-        embedded = importlib.import_module("traitlets.config").Config(ExtractOutputPreprocessor={"enabled": False})
+        embedded = config(ExtractOutputPreprocessor={"enabled": False})
         return str(nbconvert.MarkdownExporter(config=embedded, **options).from_notebook_node(notebook(events))[0])
-    exporter = nbconvert.HTMLExporter(template_name="basic", sanitize_html=True, **options)  # other ones load scripts
+    safe = config(SanitizeHTML={"tags": _TAGS, "attributes": _ATTRIBUTES})
+    safe.SanitizeHTML.safe_output_keys = {"metadata", "text/plain", "image/jpeg", "image/png", "image/svg+xml"}
+    exporter = nbconvert.HTMLExporter(config=safe, template_name="basic", sanitize_html=True, **options)
     body, _ = exporter.from_notebook_node(notebook(events))
     colors = importlib.import_module("pygments.formatters").HtmlFormatter().get_style_defs(".highlight")
     return f"{_PAGE.format(title=html.escape(title), colors=colors)}{body}</body></html>\n"

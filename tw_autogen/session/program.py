@@ -8,9 +8,10 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
+from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.notebook import loading_code
 
 _NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b))?(?![\w]|[.,]\d|[-/]\d)")
@@ -142,6 +143,19 @@ class Program:
         made.parameters = list(found.known.values())
         made.plugins = [name for name in read.plugins if name in names]
         return made
+
+    @classmethod
+    def of_session(cls, folder: Path, *, trust: bool = False) -> Program:
+        """Read the program of a session that has ended.
+
+        Args:
+            folder: The session's.
+            trust: Also of one that this user did not make there.
+
+        Raises:
+            ConfigError: as for a session that is gone on with.
+        """
+        return cls.of(EarlierSession.read(folder, trust=trust).events)
 
     def source(self, name: str = "program.py") -> str:
         """Return the program's text.
