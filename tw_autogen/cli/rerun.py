@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +14,7 @@ from typing import Any
 import click
 
 from tw_autogen.cli.exit_codes import Exit
+from tw_autogen.cli.file_arguments import find_file
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.session_opening import project_of, readable_folders
 from tw_autogen.cli.terminal import clean
@@ -20,6 +23,7 @@ from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import Parameter, Program, Session, open_session, read_settings, session_folder
 from tw_autogen.testing import ScriptedModel
 
@@ -93,9 +97,10 @@ def _chosen(
         known = of_files.get(old) or next((one for name, one in of_files.items() if Path(name).name == old), None)
         if known is None:
             raise ConfigError(f"--file {text}: the session read no such file; it read {_listed(of_files)}")
-        if not Path(new).is_file():
-            raise ConfigError(f"--file {text}: there is no file {new}")
-        given[known.name] = Path(new)
+        found = find_file(new)
+        if found.path is None:
+            raise ConfigError(f"--file {text}: {found.sentence}")
+        given[known.name] = found.path
     for text in values:
         name, equals, number = text.partition("=")
         number_of = numbers.get(name)
@@ -107,13 +112,27 @@ def _chosen(
             raise ConfigError(f"--param {text}: {number!r} is no {type(number_of.value).__name__}") from None
     for one in parameters:
         if one.name not in given and isinstance(one.value, str):
-            copy = folder / "files" / one.value  # an absolute path stays what it is
-            if not copy.is_file():
-                raise ConfigError(f"{one.value}: this file of the session is gone; name one: --file {one.value}=PATH")
-            given[one.name] = copy
+            given[one.name] = _earlier_file(folder, one.value)
         elif one.name not in given and not isinstance(one.value, str):
             given[one.name] = one.value
     return given
+
+
+def _earlier_file(folder: Path, name: str) -> Path:
+    """Return the path of a file that a session had; in its folder it must be no link, which code could have made.
+
+    Raises:
+        ConfigError: it is gone.
+    """
+    with contextlib.suppress(OSError):
+        if os.path.isabs(name):
+            if (path := find_file(name).path) is not None:
+                return path
+        else:
+            with SafeFolder(folder / "files") as files:
+                if files.has_file(name):
+                    return folder / "files" / name
+    raise ConfigError(f"{name}: this file of the session is gone; name one: --file {name}=PATH")
 
 
 def _listed(names: Any) -> str:

@@ -155,10 +155,13 @@ def _plugins_of(session: Session) -> set[str]:
 
 def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> None:
     """Remove the sessions of a workspace that are older than `session.keep_days`, and say so."""
-    days = settings.read("session", SessionSettings).keep_days
-    if not days:
+    own = settings.read("session", SessionSettings)
+    days = own.keep_days
+    if not days and not own.variables_days:
         return
-    removed, problems = prune_sessions(workspace, days)
+    removed, problems = prune_sessions(
+        workspace, days, variables_days=own.variables_days, variables_mb=own.variables_mb
+    )
     if removed:
         say(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days (session.keep_days)")
     for problem in problems:

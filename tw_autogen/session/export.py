@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import importlib
 from pathlib import Path
@@ -66,13 +67,20 @@ def _converted(events: list[Any], ending: str, title: str) -> str:
     except ImportError as error:
         raise ConfigError(f".{ending} {_NEEDS}") from error
     options: dict[str, Any] = {"exclude_input_prompt": True, "exclude_output_prompt": True}
-    config = importlib.import_module("traitlets.config").Config
     if ending == "md":
-        embedded = config(ExtractOutputPreprocessor={"enabled": False})
+        embedded = importlib.import_module("traitlets.config").Config(ExtractOutputPreprocessor={"enabled": False})
         return str(nbconvert.MarkdownExporter(config=embedded, **options).from_notebook_node(notebook(events))[0])
-    safe = config(SanitizeHTML={"tags": _TAGS, "attributes": _ATTRIBUTES})
-    safe.SanitizeHTML.safe_output_keys = {"metadata", "text/plain", "image/jpeg", "image/png", "image/svg+xml"}
-    exporter = nbconvert.HTMLExporter(config=safe, template_name="basic", sanitize_html=True, **options)
+    exporter = nbconvert.HTMLExporter(template_name="basic", sanitize_html=True, **options)  # others load scripts
+    exporter.register_filter("clean_html", _clean_html)
     body, _ = exporter.from_notebook_node(notebook(events))
     colors = importlib.import_module("pygments.formatters").HtmlFormatter().get_style_defs(".highlight")
     return f"{_PAGE.format(title=html.escape(title), colors=colors)}{body}</body></html>\n"
+
+
+def _clean_html(text: Any) -> str:
+    """Return HTML that Markdown has made without anything that runs or loads something; SVG as an embedded picture."""
+    data = text if isinstance(text, bytes) else str(text).encode()
+    if data.lstrip().startswith((b"<svg", b"<?xml")):
+        return f'<img src="data:image/svg+xml;base64,{base64.b64encode(data).decode()}">'
+    cleaned = importlib.import_module("bleach").clean(data.decode(), tags=_TAGS, attributes=_ATTRIBUTES)
+    return str(cleaned)

@@ -39,6 +39,11 @@ class SessionSettings:
         keep_days: On the command line, sessions of the workspace in which nothing happened for so many days are removed
             when one is opened; 0: they stay for ever.
         notebook_progress: In a notebook, show below the cell what a request does while it runs.
+        variables_days: The command line removes saved variables of sessions in which nothing happened for so many days;
+            their cells can be run again. 0: they stay as long as the session. `kernel.checkpoint_seconds` says whether
+            and how often variables are saved.
+        variables_mb: How large the saved variables of a workspace may be together, those of the oldest sessions go
+            first; 0: no limit.
         profile_chars: How much of a request the description of its files and data may take.
     """
 
@@ -58,4 +63,6 @@ class SessionSettings:
     idle_seconds: float = 0.0
     keep_days: float = 30.0
     notebook_progress: bool = True
+    variables_days: float = 7.0
+    variables_mb: int = 2048
     profile_chars: int = field(default=4000, metadata=LOWER)

@@ -17,6 +17,8 @@ from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 
+VARIABLES = "files/.checkpoint/variables"
+"""The copy of the variables of a session's code, below its folder."""
 _PREFIX = "session-"
 _SESSION = re.compile(rf"{_PREFIX}[0-9a-f]+")
 _MOST_NAMED = 5
@@ -158,13 +160,20 @@ def _is_own(info: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
 
 
-def prune_sessions(workspace: Path, days: float, *, dry_run: bool = False) -> tuple[list[PastSession], list[str]]:
+def prune_sessions(
+    workspace: Path, days: float, *, dry_run: bool = False, variables_days: float = 0.0, variables_mb: int = 0
+) -> tuple[list[PastSession], list[str]]:
     """Remove the sessions of a workspace that are older, with all their files; open ones stay.
+
+    Of those that stay, saved variables are removed that are too old, or too large together with those of newer
+    sessions; their cells stay, and can be run again.
 
     Args:
         workspace: Need not exist; see `past_sessions`.
-        days: Those stay in which something happened since so many days ago.
+        days: Those stay in which something happened since so many days ago; 0 with `variables_days`: all.
         dry_run: Remove nothing.
+        variables_days: How long variables stay; 0: as long as the session.
+        variables_mb: How large they may be together; 0: as large as they are.
 
     Returns:
         What was, or would be, removed, and in a line each what could not be removed.
@@ -178,9 +187,15 @@ def prune_sessions(workspace: Path, days: float, *, dry_run: bool = False) -> tu
     except OSError as error:
         why = f"it is a link, or one is in the way ({error.strerror or error})"
         return gone, [f"{workspace}: {why}; --workspace names the folder that it leads to"]
+    kept_bytes = 0
     with opened:
         for one in _past_of(opened, sized=dry_run):
-            if one.is_open or one.days <= days:
+            if one.is_open or one.days <= days or (days == 0 and variables_days):
+                if not (one.is_open or dry_run):
+                    kept_bytes += _variables_bytes(opened, one.id)
+                    if (variables_days and one.days > variables_days) or 0 < variables_mb << 20 < kept_bytes:
+                        with contextlib.suppress(OSError):
+                            opened.remove(f"{one.id}/{VARIABLES}")
                 continue
             try:
                 if not dry_run:
@@ -189,6 +204,13 @@ def prune_sessions(workspace: Path, days: float, *, dry_run: bool = False) -> tu
             except OSError as error:
                 problems.append(f"{one.folder}: {error.strerror or error}")
     return gone, problems
+
+
+def _variables_bytes(workspace: SafeFolder, name: str) -> int:
+    try:
+        return workspace.info(f"{name}/{VARIABLES}").st_size
+    except OSError:
+        return 0
 
 
 def prune_refusal_reason(settings: Settings) -> str:
