@@ -105,6 +105,9 @@ RUN_COMMANDS = {
 ONLY_PARSED = {
     # how a command begins: why nothing but its options is checked here
     "tw-autogen demo": "tests/cli/test_demo.py runs it",
+    "tw-autogen -c": "tests/cli/test_later_sessions.py",
+    "tw-autogen rerun": "tests/cli/test_later_sessions.py",
+    "tw-autogen sessions": "tests/cli/test_later_sessions.py and test_sessions.py",
     "tw-autogen doctor": "tests/cli/test_doctor.py runs it",
     "tw-autogen scenario": "tests/scenario and tests/cli/test_scenario.py run it; a live model needs a key",
     "tw-autogen --mcp-config": "uvx needs a network; tests/session/test_mcp_tools.py starts servers",

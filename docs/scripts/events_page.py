@@ -12,9 +12,9 @@ from tw_autogen import events
 PAGE = Path(__file__).parent.parent / "events-reference.md"
 _HEAD = """# All events
 
-Written by `docs/scripts/events_page.py` from the classes in `tw_autogen.events`; change their docstrings, not this page.
+Written by `docs/scripts/events_page.py` from the classes in `tw_autogen.events`; change those, not this page.
 
-These are the lines of the journal and of `--output-format stream-json` (there with `schema_version`): [Events](events.md).
+These are the lines of the journal, and of `--output-format stream-json` with `schema_version`: [Events](events.md).
 """
 
 
@@ -24,9 +24,8 @@ def page() -> str:
     for kind in events.Event.__subclasses__():
         about = " ".join((inspect.getdoc(kind) or "").split())
         fields = "".join(f"| `{one.name}` | `{one.type}` |\n" for one in dataclasses.fields(kind))
-        parts.append(
-            f"## {kind.__name__}\n\n{about}\n\n| field | type |\n|---|---|\n{fields}".replace(" | None`", "`, or null")
-        )
+        fields = fields.replace(" | None`", "`, or null")
+        parts.append(f"## {kind.__name__}\n\n{about}\n\n| field | type |\n|---|---|\n{fields}")
     return "\n".join(parts)
 
 
