@@ -303,7 +303,8 @@ class Session(NotebookAccess):
             self._budget.open_round(self.rounds[-1])
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in brought.placed]))
             try:
-                profile = self._inputs.describe(brought, {**self._set, **variables}, self._report_unreadable)
+                unreadable = lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem))  # noqa: E731
+                profile = self._inputs.describe(brought, {**self._set, **variables}, unreadable)
                 parts = (text, profile, brought.note, self._inputs.folder_note(self.landing, self._team))
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             except BaseException as error:
@@ -562,9 +563,6 @@ class Session(NotebookAccess):
         if post.plan is not None and post.plan != last:
             self.emit(PlanChanged(round_id, post.send_from, post.plan))
         self.emit(PostClosed(round_id, post_id, post))
-
-    def _report_unreadable(self, problem: str) -> None:
-        self.emit(FileUnreadable(self.rounds[-1].id, problem))
 
     def _open_one(self) -> Round:
         self._refuse_closed()
