@@ -140,23 +140,26 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
     assert "df = pd.read_csv(SALES_CSV)" in (tmp_path / "x.py").read_text(encoding="utf-8")
 
 
-def test_a_session_is_exported_rerun_copied_and_removed(run, asked, tmp_path, environ):
+def test_a_session_is_exported_rerun_copied_and_removed(asked, tmp_path, environ):
+    def tw(*args):
+        return CliRunner().invoke(main, args)
+
     (tmp_path / "new.csv").write_text("region,units\nA,100\n", encoding="utf-8")
     for ending, words in {"ipynb": '"nbformat"', "py": "argparse", "md": "## Request", "html": "<h2"}.items():
-        ran = run("sessions", "export", asked, f"a.{ending}")
-        assert (ran.returncode, ran.stdout) == (0, f"a.{ending}\n"), ran.stderr
+        ran = tw("sessions", "export", asked, f"a.{ending}")
+        assert (ran.exit_code, ran.stdout) == (0, f"a.{ending}\n"), ran.stderr
         text = (tmp_path / f"a.{ending}").read_text(encoding="utf-8")
         assert words in text
         assert "<script" not in text
     program = subprocess.run(
         [sys.executable, "a.py", "new.csv"], cwd=tmp_path, env=environ, text=True, capture_output=True, check=False
     )
-    again, other = run("rerun", asked), run("rerun", asked, "--file", "new.csv")
-    fork = run("sessions", "fork", asked)
-    removed = run("sessions", "rm", asked, fork.stdout.strip())
+    again, other = tw("rerun", asked), tw("rerun", asked, "--file", "new.csv")
+    fork = tw("sessions", "fork", asked)
+    removed = tw("sessions", "rm", asked, fork.stdout.strip())
 
     assert program.stdout == "np.int64(100)\n", program.stderr
-    assert (again.returncode, again.stdout) == (0, "cell 1: same\n"), again.stderr
+    assert (again.exit_code, again.stdout) == (0, "cell 1: same\n"), again.stderr
     assert other.stdout == "cell 1: differs\n  - np.int64(13)\n  + np.int64(100)\n", other.stderr
     assert removed.stdout.count("removed ") == 2
     assert not (tmp_path / ".tw" / "sessions" / asked).exists()
