@@ -116,7 +116,7 @@ def restored_variables(session: Session) -> tuple[list[str], list[str]]:
     Args:
         session: One that is gone on with; of a new one both are empty.
     """
-    if session.earlier is None or not session.earlier.variables:
+    if session.earlier is None:
         return [], []
     try:
         back = [one.name for one in session.code_variables()]
